@@ -104,7 +104,14 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
     )
 
 
-def _gguf(id_: str, bits: float, head: float | None = None, **tensors: float) -> NumberFormat:
+def _gguf(
+    id_: str,
+    bits: float,
+    head: float | None = None,
+    embedding: float | None = None,
+    **tensors: float,
+) -> NumberFormat:
+    of_class = {TensorClass.HEAD: head, TensorClass.EMBEDDING: embedding}
     return NumberFormat(
         id_,
         bits,
@@ -112,14 +119,21 @@ def _gguf(id_: str, bits: float, head: float | None = None, **tensors: float) ->
         _GGML if head is None else _GGUF_MIX,
         _GGUF_MATRICES,
         remainder_bits=32.0,
-        bits_by_class=MappingProxyType({} if head is None else {TensorClass.HEAD: head}),
+        bits_by_class=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
         bits_by_tensor=MappingProxyType(tensors),
     )
 
 
+def _first_eighth(first: float, rest: float) -> float:
+    """Bits of a tensor that the first eighth of the layers stores otherwise than the rest."""
+    return (first + 7.0 * rest) / 8.0
+
+
 # Bits of ggml blocks: bytes of the block structure over its elements.
 _Q2_K, _Q3_K, _Q4_K, _Q5_K, _Q6_K, _Q8_0 = 2.625, 3.4375, 4.5, 5.5, 6.5625, 8.5
-_Q4_0 = 4.5
+_Q4_0, _Q4_1, _Q5_0, _Q5_1 = 4.5, 5.0, 5.5, 6.0
+_IQ1_S, _IQ1_M, _IQ2_XXS, _IQ2_XS, _IQ2_S = 1.5625, 1.75, 2.0625, 2.3125, 2.5625
+_IQ3_XXS, _IQ3_S, _IQ4_XS, _IQ4_NL = 3.0625, 3.4375, 4.25, 4.5
 
 _FORMATS = (
     _plain("fp32", 32.0, "fp32"),
@@ -217,7 +231,10 @@ _FORMATS = (
         v_proj=(_Q4_K + _Q6_K) / 2.0,
         down_proj=(_Q4_K + _Q6_K) / 2.0,
     ),
-    _gguf("gguf-q4_k_s", _Q4_K, _Q6_K, down_proj=_Q4_K + (_Q5_K - _Q4_K) / 8.0),
+    _gguf("gguf-q4_k_s", _Q4_K, _Q6_K, down_proj=_first_eighth(_Q5_K, _Q4_K)),
+    _gguf("gguf-q5_1", _Q5_1, _Q6_K),
+    _gguf("gguf-q5_0", _Q5_0, _Q6_K),
+    _gguf("gguf-q4_1", _Q4_1, _Q6_K),
     _gguf("gguf-q4_0", _Q4_0, _Q6_K),
     _gguf("gguf-q3_k_l", _Q3_K, _Q6_K, v_proj=_Q5_K, down_proj=_Q5_K, o_proj=_Q5_K),
     _gguf(
@@ -230,6 +247,74 @@ _FORMATS = (
     ),
     _gguf("gguf-q3_k_s", _Q3_K, _Q6_K),
     _gguf("gguf-q2_k", _Q2_K, _Q6_K, v_proj=_Q4_K, down_proj=_Q3_K, o_proj=_Q3_K),
+    _gguf("gguf-q2_k_s", _Q2_K, _Q6_K, v_proj=_Q4_K, down_proj=_first_eighth(_Q4_K, _Q2_K)),
+    # Mixes of codebook formats, as made with an importance matrix and for grouped queries.
+    _gguf("gguf-iq4_nl", _IQ4_NL, _Q6_K, v_proj=_Q5_K),
+    _gguf("gguf-iq4_xs", _IQ4_XS, _Q6_K, v_proj=_Q5_K),
+    _gguf(
+        "gguf-iq3_m",
+        _IQ3_S,
+        _Q6_K,
+        v_proj=_Q4_K,
+        o_proj=_Q4_K,
+        down_proj=_first_eighth(_Q4_K, _IQ3_S),
+    ),
+    _gguf("gguf-iq3_s", _IQ3_S, _Q6_K, v_proj=_Q4_K),
+    _gguf(
+        "gguf-iq3_xs",
+        _IQ3_S,
+        _Q6_K,
+        v_proj=_Q4_K,
+        q_proj=_IQ3_XXS,
+        k_proj=_IQ3_XXS,
+        # The first and the last eighth of the layers keep the larger format.
+        gate_proj=(_IQ3_S + 3.0 * _IQ3_XXS) / 4.0,
+        up_proj=(_IQ3_S + 3.0 * _IQ3_XXS) / 4.0,
+    ),
+    _gguf(
+        "gguf-iq3_xxs",
+        _IQ3_XXS,
+        _Q5_K,
+        _IQ3_S,
+        v_proj=_Q4_K,
+        q_proj=_IQ2_S,
+        k_proj=_IQ2_S,
+        o_proj=_IQ3_S,
+    ),
+    _gguf(
+        "gguf-iq2_m",
+        _IQ2_S,
+        _Q5_K,
+        _IQ3_S,
+        v_proj=_Q4_K,
+        o_proj=_IQ3_S,
+        down_proj=_first_eighth(_IQ3_S, _IQ2_S),
+    ),
+    _gguf(
+        "gguf-iq2_s",
+        _IQ2_XS,
+        _Q5_K,
+        _IQ3_S,
+        v_proj=_Q4_K,
+        o_proj=_IQ3_S,
+        down_proj=_first_eighth(_IQ3_S, _IQ2_XS),
+    ),
+    *(
+        _gguf(id_, bits, _Q5_K, _Q2_K, v_proj=_Q4_K, down_proj=_first_eighth(_Q2_K, bits))
+        for id_, bits in (("gguf-iq2_xs", _IQ2_XS), ("gguf-iq2_xxs", _IQ2_XXS))
+    ),
+    *(
+        _gguf(
+            id_,
+            bits,
+            _Q5_K,
+            _Q2_K,
+            v_proj=_Q4_K,
+            o_proj=_IQ2_XXS,
+            down_proj=_first_eighth(_Q2_K, bits),
+        )
+        for id_, bits in (("gguf-iq1_m", _IQ1_M), ("gguf-iq1_s", _IQ1_S))
+    ),
 )
 
 #: Every format that a request may name, by id.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import Caution
 from service.core.impact.infrastructure import Infrastructure, infrastructure
-from service.core.memory.runtime import RuntimeOverheads, runtime_overheads
+from service.core.memory.runtime import RuntimeOverheads, engine_fallbacks, runtime_overheads
 from service.core.performance.calibration import (
     PerformanceCalibration,
     engine_overhead,
@@ -53,9 +53,12 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     """
     known = snapshot.calibrations
     cautions: list[Caution] = []
-    performance_id = f"performance/{engine}/{family}"
+    timed = next(
+        name for name in engine_fallbacks(engine) if f"performance/{name}/{_FALLBACK}" in known
+    )
+    performance_id = f"performance/{timed}/{family}"
     if performance_id not in known:
-        performance_id = f"performance/{engine}/{_FALLBACK}"
+        performance_id = f"performance/{timed}/{_FALLBACK}"
         cautions.append(
             Caution(
                 "efficiency_not_measured",
@@ -75,7 +78,7 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         )
     infrastructure_id = "infrastructure/default"
     runtime_documents = [entry.document for id_, entry in known.items() if id_.startswith(_RUNTIME)]
-    runtime_id = f"{_RUNTIME}{engine if f'{_RUNTIME}{engine}' in known else _FALLBACK}"
+    runtime = runtime_overheads(runtime_documents)
     figures = known[performance_id].document["figures"]
     return Calibration(
         performance=PerformanceCalibration(
@@ -86,8 +89,13 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
             measured=not cautions,
         ),
         infrastructure=infrastructure(known[infrastructure_id].document["figures"]),
-        runtime=runtime_overheads(runtime_documents),
+        runtime=runtime,
         power_source=power_id,
-        entries=(performance_id, power_id, runtime_id, infrastructure_id),
+        entries=(
+            performance_id,
+            power_id,
+            runtime.of(engine).calibration,
+            infrastructure_id,
+        ),
         cautions=tuple(cautions),
     )

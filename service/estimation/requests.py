@@ -205,7 +205,13 @@ class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
     engine: Literal[
-        "vllm", "sglang", "tensorrt-llm", "transformers", "llama.cpp", "vllm-before-0.6"
+        "vllm",
+        "sglang",
+        "tensorrt-llm",
+        "transformers",
+        "llama.cpp",
+        "vllm-before-0.6",
+        "transformers-before-4.36",
     ] = Field("vllm", description="Engine whose measured overheads apply.")
     memory_utilization_ratio: float = Field(
         0.9, gt=0.0, le=1.0, description="Share of memory the engine may use."

@@ -56,6 +56,7 @@ class Vocabulary:
     hardware: Mapping[str, str]
     formats: Mapping[str, str]
     engines: Mapping[str, str]
+    engine_of_source: Mapping[str, str]
     regions: Mapping[str, str]
     gb_means_gib: frozenset[str]
     memory_is_allocated: frozenset[str]
@@ -145,6 +146,8 @@ def engine_of(row: Row, vocabulary: Vocabulary, *, for_speed: bool) -> str:
     name = row.text("framework")
     if name not in vocabulary.engines:
         raise Refused(f"engine {name[:40]!r} is not known" if name else "no engine is named")
+    if row.source in vocabulary.engine_of_source:
+        return vocabulary.engine_of_source[row.source]
     engine = vocabulary.engines[name]
     if for_speed and engine == "vllm" and version_of(row) < _OVERLAPPED_SINCE:
         return "vllm-before-0.6"

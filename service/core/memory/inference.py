@@ -19,7 +19,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
 from service.core.explanation import Step
-from service.core.interval import Interval, exact, independent_sum, shift
+from service.core.interval import Interval, exact, independent_sum, scale, shift
 from service.core.memory import inference_steps
 from service.core.memory.activations import StepPeak, step_peak, step_peak_bytes
 from service.core.memory.kv_cache import CacheLayout, cache_layout, layout_sequence_bytes
@@ -180,14 +180,15 @@ def _on_stage(
     libraries = engine.libraries(parallelism)
     runtime = independent_sum((libraries, slack, engine.graphs))
 
-    sequence = layout_sequence_bytes(layout, tokens)
+    copies = engine.cache_copies
+    sequence = copies * layout_sequence_bytes(layout, tokens)
     # One sequence at a time holds a step's worth of tokens beside its windows.
     prefill = (
-        layout_sequence_bytes(layout, tokens, minimum(step_tokens, tokens)) - sequence
+        copies * layout_sequence_bytes(layout, tokens, minimum(step_tokens, tokens)) - sequence
         if layout.windowed
         else 0.0
     )
-    shared = _shared_bytes(layout, workload, tokens)
+    shared = copies * _shared_bytes(layout, workload, tokens)
     cache = concurrency * (sequence - shared) + shared + prefill
 
     weights = plan.weights.total_bytes
@@ -226,7 +227,11 @@ def _on_stage(
         kv_cache_capacity_tokens=_capacity_tokens(layout, budget, sequence, tokens),
         max_concurrency=_max_concurrency(budget, sequence, shared, prefill, parallelism.data),
         max_context_tokens=_max_context_tokens(
-            layout, budget, concurrency, step_tokens, _context_limit(deployment, serving)
+            layout,
+            scale(budget, 1.0 / copies),
+            concurrency,
+            step_tokens,
+            _context_limit(deployment, serving),
         ),
         sequence_bytes=sequence,
         shared_bytes=shared,

@@ -97,6 +97,7 @@ def steps(memory: InferenceMemory) -> tuple[Step, ...]:
         "page_tokens": layout.block_tokens,
         "full_layers_bytes_per_token": layout.full_bytes_per_token,
         "state_bytes": layout.state_bytes,
+        "copies": engine.cache_copies,
     }
     for part in layout.windowed:
         cache_inputs[f"window_{part.window_tokens}_bytes_per_token"] = part.bytes_per_token
@@ -134,6 +135,7 @@ def steps(memory: InferenceMemory) -> tuple[Step, ...]:
                 "vocabulary": plan.peak.vocabulary_entries,
                 "bytes_per_logit": engine.bytes_per_logit,
                 "activation_ratio": engine.activation_ratio.value,
+                "workspace_bytes": 0.0 if engine.workspace is None else engine.workspace.value,
             },
             memory.activations.value,
         ),

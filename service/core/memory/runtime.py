@@ -17,6 +17,9 @@ from service.core.interval import Interval, independent_sum, scale
 #: Engine whose figures apply where an engine has none of its own.
 FALLBACK_ENGINE = "default"
 
+#: Between an engine's name and the version that an older release of it comes before.
+_BEFORE = "-before-"
+
 #: From this memory on, but not on the A100, engines that prepare their sampler when they start do
 #: so for more sequences. Source: vllm-project/vllm vllm/engine/arg_utils.py, 2025
 #: (get_batch_defaults: 70 GiB; pull request 17885 for the exception).
@@ -38,7 +41,9 @@ class EngineRuntime:
     settings allow more. An engine that ``prefills_whole`` prompts does not split them;
     one that ``reserves_cache`` measures a full step when it starts and fills the rest of its
     share with cache. ``activations_in_share`` and ``graphs_in_share`` say whether these count
-    against the share of memory that the engine may use, or lie beside it.
+    against the share of memory that the engine may use, or lie beside it. At its peak it holds
+    ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
+    ``workspace`` is what libraries take from the allocator beside temporary tensors [B].
     """
 
     engine: str
@@ -56,6 +61,8 @@ class EngineRuntime:
     reserves_cache: bool
     activations_in_share: bool
     graphs_in_share: bool
+    cache_copies: float = 1.0
+    workspace: Interval | None = None
 
     def sampled_sequences(
         self, accelerator: Accelerator, concurrency: Number, most_running: int | None = None
@@ -84,7 +91,10 @@ class EngineRuntime:
 
     def temporary(self, peak_bytes: Number) -> tuple[Interval, Interval]:
         """Activations at their peak and the allocator's slack beside them [B]."""
-        return scale(self.activation_ratio, peak_bytes), scale(self.slack_ratio, peak_bytes)
+        activations = scale(self.activation_ratio, peak_bytes)
+        if self.workspace is not None:
+            activations = independent_sum((activations, self.workspace))
+        return activations, scale(self.slack_ratio, peak_bytes)
 
 
 def communicates(parallelism: Parallelism) -> bool:
@@ -100,7 +110,18 @@ class RuntimeOverheads:
 
     def of(self, engine: str) -> EngineRuntime:
         """Figures of an engine, or the fallback's where it has none of its own."""
-        return self.engines.get(engine) or self.engines[FALLBACK_ENGINE]
+        for candidate in engine_fallbacks(engine):
+            if candidate in self.engines:
+                return self.engines[candidate]
+        raise KeyError(FALLBACK_ENGINE)
+
+
+def engine_fallbacks(engine: str) -> tuple[str, ...]:
+    """Engines whose figures may stand for an engine's, best first.
+
+    An older release (``vllm-before-0.6``) takes those of today's where it has none of its own.
+    """
+    return engine, engine.partition(_BEFORE)[0], FALLBACK_ENGINE
 
 
 def runtime_overheads(documents: Iterable[Mapping[str, Any]]) -> RuntimeOverheads:
@@ -112,7 +133,7 @@ def runtime_overheads(documents: Iterable[Mapping[str, Any]]) -> RuntimeOverhead
         ``{"id", "applies_to": {"engine"}, "figures": {name: {"value", "low"?, "high"?}}}``, the
         names being the fields of :class:`EngineRuntime`, with ``_bytes`` where they are sizes and
         ``_ratio`` where they are yes (1) or no (0). Without ``most_step_tokens`` a step is bounded
-        by settings alone.
+        by settings alone; without ``cache_copies`` caches are held once.
 
     Returns
     -------
@@ -161,4 +182,6 @@ def _engine_runtime(document: Mapping[str, Any]) -> EngineRuntime:
         reserves_cache=bool(number("reserves_cache_ratio")),
         activations_in_share=bool(number("activations_in_share_ratio")),
         graphs_in_share=bool(number("graphs_in_share_ratio")),
+        cache_copies=number("cache_copies") if "cache_copies" in figures else 1.0,
+        workspace=interval("workspace_bytes") if "workspace_bytes" in figures else None,
     )

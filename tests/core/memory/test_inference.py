@@ -262,3 +262,27 @@ def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
     # vLLM 0.6.5 with 256 sequences reports 1.26 GiB (pull request 10511, 2024).
     assert few.activations.value / GIB == pytest.approx(1.26, rel=0.1)
     assert usual.activations.value == pytest.approx(4 * few.activations.value)
+
+
+def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
+    def answer(engine, tokens=4096):
+        return inference_memory(
+            deployed(LLAMA_2_7B),
+            InferenceWorkload(1, tokens - 1, 4),
+            ServingSettings(engine=engine),
+            overheads,
+        )
+
+    once, twice = answer("transformers"), answer("transformers-before-4.36")
+    assert twice.kv_cache.value == 2 * once.kv_cache.value
+    # One more token is still one token; what fits is halved.
+    assert twice.kv_cache_bytes_per_token == once.kv_cache_bytes_per_token
+    longest = int(twice.max_context_tokens.value)
+    assert answer("transformers-before-4.36", longest).headroom.value >= 0.0
+    assert twice.max_context_tokens.value <= once.max_context_tokens.value
+
+
+def test_an_older_release_takes_todays_figures_where_it_has_none(overheads):
+    assert overheads.of("vllm-before-0.6") is overheads.of("vllm")
+    assert overheads.of("transformers-before-4.36") is not overheads.of("transformers")
+    assert overheads.of("abacus-before-2") is overheads.of("default")
