@@ -109,6 +109,7 @@ class Serving(Answer):
     max_model_len: int | None
     chunked_prefill_tokens: int
     max_running_sequences: int | None
+    reserved_bytes: float
 
 
 class Deployment(Answer):

@@ -123,7 +123,8 @@ class InferenceWorkload:
 class ServingSettings:
     """How an inference engine is set up; names follow vLLM's options.
 
-    ``max_running_sequences`` of None is the engine's own default.
+    ``max_running_sequences`` of None is the engine's own default; ``reserved_bytes`` is taken on
+    each accelerator by other processes, or by workspaces that flags set aside [B].
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -132,6 +133,7 @@ class ServingSettings:
     chunked_prefill_tokens: int = 8192
     engine: str = "vllm"
     max_running_sequences: int | None = None
+    reserved_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,5 +230,6 @@ def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
             "max_model_len": resolved.serving.max_model_len,
             "chunked_prefill_tokens": resolved.serving.chunked_prefill_tokens,
             "max_running_sequences": resolved.serving.max_running_sequences,
+            "reserved_bytes": resolved.serving.reserved_bytes,
         },
     }

@@ -226,6 +226,12 @@ class ServingRequest(Request):
     max_running_sequences: int | None = Field(
         None, ge=1, le=1_000_000, description="Sequences run at once; the engine's own if null."
     )
+    reserved_bytes: float = Field(
+        0.0,
+        ge=0.0,
+        le=1e15,
+        description="Memory of each accelerator that other processes or workspaces hold.",
+    )
 
 
 class PeriodRequest(Request):

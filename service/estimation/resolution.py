@@ -261,6 +261,7 @@ def serving_values(asked: ServingRequest) -> ServingSettings:
         chunked_prefill_tokens=asked.chunked_prefill_tokens,
         engine=asked.engine,
         max_running_sequences=asked.max_running_sequences,
+        reserved_bytes=asked.reserved_bytes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -19,6 +20,7 @@ from service.validation.vocabulary import (
     accelerator_of,
     engine_of,
     model_of,
+    size_of,
     unit_size,
 )
 
@@ -27,6 +29,8 @@ Figure = dict[str, float]
 #: Weights on disk do not depend on the accelerator; the request needs one all the same.
 _ANY_ACCELERATOR = "nvidia-h200-sxm-141gb"
 _ON_DISK = "weights_file_size"
+#: Workspaces as flags state them.
+_WORKSPACE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) (GB|GiB) workspace")
 _TOTALS = ("gpu_memory_total", "nvidia_smi_used_after_load")
 _REFUSED = {
     "kv_blocks_old": "counted by code that its own authors corrected",
@@ -104,9 +108,19 @@ def _answer(
             output_tokens=1 if loaded_only else row.count("output_len") or 1,
             concurrency=sequences,
         ),
-        serving=serving_of(row, engine_of(row, vocabulary, for_speed=False)),
+        serving=serving_of(
+            row,
+            engine_of(row, vocabulary, for_speed=False),
+            reserved_bytes=_workspace_bytes(row, vocabulary),
+        ),
     )
     return inference_memory_answer(request, snapshot)
+
+
+def _workspace_bytes(row: Row, vocabulary: Vocabulary) -> float:
+    """What flags set aside on each accelerator [B]."""
+    stated = _WORKSPACE.search(row.text("flags"))
+    return 0.0 if stated is None else float(stated[1]) * size_of(row, stated[2], vocabulary)
 
 
 def _component(metric: str, answer: dict[str, Any]) -> Figure:

@@ -93,10 +93,23 @@ def unit_size(row: Row, vocabulary: Vocabulary) -> float:
     unit = re.sub(r"\s*\(.*\)$", "", text)
     if unit.startswith("tCO2eq"):
         unit = "tCO2eq"
+    if unit == "GB" and _GIB_BY_VALUE in text:
+        return _GIB
+    return size_of(row, unit, vocabulary)
+
+
+def size_of(row: Row, unit: str, vocabulary: Vocabulary) -> float:
+    """Size in SI units of a unit, as whoever wrote the row means it.
+
+    Raises
+    ------
+    Refused
+        If the unit is not known.
+    """
     if unit not in UNITS:
         raise Refused(f"unknown unit {unit[:40]!r}")
     writers = {row.text("framework"), f"{row.source}/{row.table}"}
-    if unit == "GB" and (_GIB_BY_VALUE in text or writers & vocabulary.gb_means_gib):
+    if unit == "GB" and writers & vocabulary.gb_means_gib:
         return _GIB
     return UNITS[unit]
 

@@ -177,7 +177,7 @@ def _on_stage(
     )
     peak = step_peak_bytes(plan.peak, step_tokens, sampled, engine.bytes_per_logit)
     activations, slack = engine.temporary(peak)
-    libraries = engine.libraries(parallelism)
+    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes)
     runtime = independent_sum((libraries, slack, engine.graphs))
 
     copies = engine.cache_copies

@@ -143,6 +143,7 @@ def steps(memory: InferenceMemory) -> tuple[Step, ...]:
             RUNTIME,
             {
                 "context_bytes": engine.context.value,
+                "reserved_bytes": memory.serving.reserved_bytes,
                 "graphs_bytes": engine.graphs.value,
                 "collectives_bytes": engine.collectives.value if spans else 0.0,
                 "slack_ratio": engine.slack_ratio.value,

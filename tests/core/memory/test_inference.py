@@ -286,3 +286,17 @@ def test_an_older_release_takes_todays_figures_where_it_has_none(overheads):
     assert overheads.of("vllm-before-0.6") is overheads.of("vllm")
     assert overheads.of("transformers-before-4.36") is not overheads.of("transformers")
     assert overheads.of("abacus-before-2") is overheads.of("default")
+
+
+def test_what_others_hold_is_taken_from_the_room_for_caches(overheads):
+    free, shared = (
+        inference_memory(
+            deployed(LLAMA_3_8B),
+            InferenceWorkload(1000, 24, 1),
+            ServingSettings(reserved_bytes=held),
+            overheads,
+        )
+        for held in (0.0, 5e9)
+    )
+    assert shared.total.value == pytest.approx(free.total.value + 5e9)
+    assert shared.kv_cache_budget.value == pytest.approx(free.kv_cache_budget.value - 5e9)
