@@ -28,6 +28,8 @@ from service.core.memory.training_state import StageState, stage_state
 #: and the one on its way.
 _RESIDENT_LAYERS = 2.0
 
+_HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingMemory:
@@ -148,7 +150,9 @@ def _on_stage(
     ratio = framework.activation_ratio
     activations = scale(ratio, stored + backward)
     losses = scale(ratio, logits)
-    step = framework.step_bytes_per_element * min(state.updated_elements, framework.step_elements)
+    step = min(state.updated_elements, framework.step_elements) * (
+        framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
+    )
     update = maximum(step - activations.value - losses.value, 0.0)
 
     places = _places(state, settings)
@@ -306,6 +310,9 @@ def _logits_bytes(
     match settings.cross_entropy:
         case "plain":
             return vocabulary * framework.bytes_per_logit + gathered, 0.0
+        case "half-precision":
+            # Logits, their shifted copy, log-probabilities and the gradient.
+            return vocabulary * 4.0 * _HALF + gathered, 0.0
         case "chunked":
             # All logits in 16 bit with their gradients; only parts go through 32 bit.
             return vocabulary * 4.0 + gathered, part

@@ -18,8 +18,9 @@ class FrameworkRuntime:
     communication adds between accelerators [B]. ``fragmentation_ratio`` is what the allocator
     reserves beyond the temporary tensors it hands out, ``activation_ratio`` these over their
     formula. ``bytes_per_logit`` is what the plain loss holds at once per logit: logits and their
-    gradients in 16 and 32 bit [B]. The optimizer's step holds ``step_bytes_per_element`` beside
-    states and gradients, for at most ``step_elements`` at once [B]. Products with 4-bit weights
+    gradients in 16 and 32 bit [B]. With states in 32 bit the optimizer's step holds
+    ``step_bytes_per_element`` beside states and gradients [B], for at most ``step_elements`` at
+    once; with narrower ones as much less. Products with 4-bit weights
     keep ``quantised_input_bytes`` per element of their input [B].
     """
 

@@ -22,7 +22,7 @@ Optimizer: TypeAlias = Literal[
 Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "full"]
 Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved"]
 Place: TypeAlias = Literal["none", "cpu", "nvme"]
-CrossEntropy: TypeAlias = Literal["plain", "chunked", "fused"]
+CrossEntropy: TypeAlias = Literal["plain", "half-precision", "chunked", "fused"]
 
 #: Stands for every matrix product inside the layers, as in PEFT.
 ALL_LINEAR = "all-linear"
@@ -58,8 +58,9 @@ class TrainingSettings:
     "selective-operators" every other matrix product and all elementwise work, "full" whole blocks
     of ``checkpoint_every`` layers. ``fused_kernels`` says whether norms and gated activations are
     fused (by a compiler or by hand) rather than run operator by operator; ``dropout`` whether
-    dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit, "chunked" all of
-    them in 16 bit and parts of ``cross_entropy_chunk_tokens`` in 32, "fused" such parts only.
+    dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit, "half-precision"
+    computes all of the loss in 16, "chunked" keeps all logits in 16 bit and parts of
+    ``cross_entropy_chunk_tokens`` in 32, "fused" such parts only.
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism); ``bucket_elements`` go into one message, and

@@ -61,7 +61,7 @@ ACTIVATIONS = Formula(
 )
 UPDATE = Formula(
     "Optimizer step",
-    "max(updated elements at once × bytes per element − activations − logits, 0)",
+    "max(updated elements at once × bytes per element × state bytes / 4 − activations − logits, 0)",
     "B",
     "Measured by framework, see the calibration entry",
 )
@@ -185,6 +185,7 @@ def steps(memory: TrainingMemory) -> tuple[Step, ...]:
                 "updated_elements": state.updated_elements,
                 "elements_at_once": framework.step_elements,
                 "bytes_per_element": framework.step_bytes_per_element,
+                "optimizer_state_bytes": settings.optimizer_state_bytes,
             },
             memory.update.value,
         ),

@@ -380,3 +380,27 @@ def test_documents_without_a_fallback_are_refused():
         training_overheads(
             [doc for doc in DOCUMENTS if doc["applies_to"]["framework"] != "default"]
         )
+
+
+def test_a_loss_in_16_bit_takes_8_bytes_a_logit():
+    batch = MicroBatch(4, 2048)
+    half = trained(TrainingSettings(cross_entropy="half-precision"), batch=batch)
+    plain = trained(TrainingSettings(cross_entropy="plain"), batch=batch)
+    logits = 4 * 2048 * LLAMA_3_8B.vocab_size
+    assert half.logits.value == pytest.approx(8 * logits)
+    assert half.logits.value < plain.logits.value
+
+
+def test_narrow_states_need_less_beside_them_in_the_optimizer_step():
+    def beside(state_bytes):
+        settings = TrainingSettings(
+            optimizer_state_bytes=state_bytes,
+            master_weights=False,
+            activation_checkpointing="full",
+            framework="transformers",
+        )
+        return trained(settings, batch=MicroBatch(1, 16)).update.value
+
+    # 8 bytes an element with 32-bit states, over the 1e9 elements that are updated at once.
+    assert beside(4.0) == pytest.approx(8e9, rel=0.05)
+    assert beside(2.0) == pytest.approx(4e9, rel=0.1)
