@@ -119,7 +119,7 @@ def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """The part of a schema that a query parameter can spell: no objects, no null."""
+    """The part of a schema that a query parameter can spell: no objects, no lists, no null."""
     options = schema.get("anyOf") or schema.get("oneOf")
     if options is None:
         return {
@@ -130,7 +130,7 @@ def _scalar(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     plain = [
         _scalar(option, root)
         for option in (_resolved(option, root) for option in options)
-        if option.get("type") not in ("object", "null")
+        if option.get("type") not in ("object", "array", "null")
     ]
     flattened = [item for item in plain if item]
     return flattened[0] if len(flattened) == 1 else {"anyOf": flattened}

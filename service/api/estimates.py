@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import responses
+from service.api import responses, training_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
@@ -35,6 +35,8 @@ from service.estimation.requests import (
     ProjectionRequest,
     Request,
 )
+from service.estimation.training import training_memory_answer
+from service.estimation.training_requests import MemoryTrainingRequest
 
 router = APIRouter(prefix="/v1", tags=["estimates"])
 
@@ -59,6 +61,14 @@ OPERATIONS = (
         MemoryInferenceRequest,
         responses.MemoryInferenceAnswer,
         inference_memory_answer,
+    ),
+    Operation(
+        "/memory/training",
+        "TrainingMemory",
+        "Memory per accelerator of a training run, and what fits",
+        MemoryTrainingRequest,
+        training_responses.MemoryTrainingAnswer,
+        training_memory_answer,
     ),
     Operation(
         "/latency/inference",

@@ -21,16 +21,24 @@ Asked = TypeVar("Asked", bound=Request)
 def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
     """Places in the request by the name of the query parameter that fills them.
 
-    The fields of nested objects are parameters of their own name; objects that can only be given
-    inline have none.
+    The fields of nested objects are parameters of their own name, those of objects within these
+    are prefixed with the object's (``offload_optimizer``); objects that can only be given inline
+    have none.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
         nested = _nested(field.annotation)
         if nested is None:
             found[name] = (name,)
-        else:
-            found.update({inner: (name, inner) for inner in nested.model_fields})
+            continue
+        for inner, inner_field in nested.model_fields.items():
+            innermost = _nested(inner_field.annotation)
+            if innermost is None:
+                found[inner] = (name, inner)
+            else:
+                found.update(
+                    {f"{inner}_{last}": (name, inner, last) for last in innermost.model_fields}
+                )
     return found
 
 

@@ -101,7 +101,7 @@ def resolve_deployment(
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = InferenceDeployment(model.value, precision, accelerator.value, parallelism)
     cautions = [*model.value.cautions, *chosen.cautions]
-    cautions += _stand_in_cautions(accelerator)
+    cautions += stand_in_cautions(accelerator)
     cautions += _precision_cautions(deployment)
     cautions += _length_cautions(deployment, workload, serving)
     return ResolvedDeployment(
@@ -154,7 +154,8 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     return ComputedDeployment(resolved, memory, latency, tuple(cautions))
 
 
-def _stand_in_cautions(entry: Entry[Any]) -> list[Caution]:
+def stand_in_cautions(entry: Entry[Any]) -> list[Caution]:
+    """What to say where documented defaults stand in for figures that nobody published."""
     return [
         Caution(
             "assumed_figure",

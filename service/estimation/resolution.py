@@ -153,12 +153,18 @@ def resolve_parallelism(
             "/accelerator_count",
             f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
             f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
-            f"{accelerator_count}; data counts replicas, and accelerator_count all of them",
+            f"{accelerator_count}; data counts replicas, and accelerator_count all of them"
+            + _working_data(parallelism.replica_accelerators, accelerator_count),
         )
         return None
     if architecture is None or not _possible(parallelism, architecture, problems):
         return None
     return parallelism
+
+
+def _working_data(replica: int, count: int) -> str:
+    """Replicas that would make up the accelerators, if any number does."""
+    return f"; data {count // replica} would work" if count % replica == 0 else ""
 
 
 def _possible(

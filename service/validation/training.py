@@ -197,11 +197,8 @@ def _counted(found: TrainingMemory, counted: str) -> Interval:
     if counted == "process":
         return found.total
     if counted == "allocated":
-        return _less(found.total, found.runtime)
-    held = found.framework.context.value
-    if found.deployment.parallelism.accelerator_count > 1:
-        held = held + found.framework.collectives.value
-    total = found.total
+        return _less(found.total, found.unallocated)
+    held, total = found.libraries.value, found.total
     return Interval(total.value - held, total.low - held, total.high - held)
 
 

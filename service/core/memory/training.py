@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,10 +39,11 @@ class TrainingMemory:
     ``activations`` are what stays until the backward pass and what the backward pass of a layer
     holds beside it, as far as this is not within the room of ``logits``, whose peak is over
     before. ``update`` is what the optimizer's step holds beyond the room of both.
-    ``communication`` are gathered parameters and message buffers, ``runtime`` context,
-    collectives and fragmentation. ``fits`` compares the whole memory with ``total.value``,
-    ``fits_certainty`` with the interval: "yes", "likely", "unlikely" or "no".
-    ``max_micro_batch_sequences`` fit, the rest being the same.
+    ``communication`` are gathered parameters and message buffers, ``libraries`` context and
+    collectives, ``unallocated`` these and fragmentation: what no tensor takes. ``runtime`` is
+    ``update``, ``communication`` and ``unallocated`` together. ``fits`` compares the whole memory
+    with ``total.value``, ``fits_certainty`` with the interval: "yes", "likely", "unlikely" or
+    "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same.
     """
 
     deployment: InferenceDeployment
@@ -57,6 +59,8 @@ class TrainingMemory:
     logits: Interval
     update: Interval
     communication: Interval
+    libraries: Interval
+    unallocated: Interval
     runtime: Interval
     total: Interval
     capacity_bytes: Number
@@ -116,7 +120,42 @@ def training_memory(
     ]
     if len(estimates) == 1:
         return estimates[0]
-    return max(estimates, key=lambda memory: float(np.max(memory.total.value)))
+    fullest = max(estimates, key=lambda memory: float(np.max(memory.total.value)))
+    return replace(fullest, max_micro_batch_sequences=_least(estimates))
+
+
+def training_stages(
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> tuple[TrainingMemory, ...]:
+    """Memory of every pipeline stage of a training run, each with what fits on it alone.
+
+    Parameters and references as for :func:`training_memory`.
+
+    Returns
+    -------
+    tuple of TrainingMemory
+        One for each stage, in order.
+    """
+    return tuple(
+        _on_stage(stage, deployment, micro_batch, settings, overheads)
+        for stage in range(deployment.parallelism.pipeline)
+    )
+
+
+def _least(estimates: Sequence[TrainingMemory]) -> Interval:
+    """The micro-batch that fits on every stage: another than the fullest may grow faster."""
+    least = estimates[0].max_micro_batch_sequences
+    for memory in estimates[1:]:
+        other = memory.max_micro_batch_sequences
+        least = Interval(
+            minimum(least.value, other.value),
+            minimum(least.low, other.low),
+            minimum(least.high, other.high),
+        )
+    return least
 
 
 def _on_stage(
@@ -161,11 +200,11 @@ def _on_stage(
     if communicates(parallelism) or parallelism.data > 1:
         libraries.append(framework.collectives)
     held = independent_sum(libraries)
-    runtime = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
+    unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
 
     capacity = deployment.accelerator.memory_bytes
     fixed = places.weights + places.gradients + gathered
-    rest = shift(independent_sum((activations, losses, runtime)), fixed + update)
+    rest = shift(independent_sum((activations, losses, unallocated)), fixed + update)
     optimizer, host = places.optimizer, places.host + moved
     paged = settings.optimizer.startswith("paged-")
     if paged:
@@ -188,7 +227,9 @@ def _on_stage(
         logits=losses,
         update=exact(update),
         communication=exact(gathered),
-        runtime=runtime,
+        libraries=held,
+        unallocated=unallocated,
+        runtime=shift(unallocated, update + gathered),
         total=total,
         capacity_bytes=capacity,
         fits=headroom.value >= 0.0,

@@ -205,6 +205,21 @@ def lora_parameters(architecture: ModelArchitecture, settings: TrainingSettings)
     )
 
 
+def trained_parameters(architecture: ModelArchitecture, settings: TrainingSettings) -> int:
+    """Parameters of the whole model that the optimizer updates [-]."""
+    if settings.method == "full":
+        return architecture.total_parameters
+    ends = architecture.embedding + architecture.head + architecture.other
+    counted = [(1, tensor) for tensor in ends]
+    counted += [(group.count, tensor) for group in architecture.groups for tensor in group.tensors]
+    whole = sum(
+        count * tensor.elements
+        for count, tensor in counted
+        if tensor.name in settings.trained_tensors
+    )
+    return whole + lora_parameters(architecture, settings)
+
+
 def _held(
     architecture: ModelArchitecture, parallelism: Parallelism, stage: int, layers: int
 ) -> Iterator[tuple[Tensor, float, bool, int]]:

@@ -72,15 +72,27 @@ COMMUNICATION = Formula(
     "B",
     _ZERO,
 )
-RUNTIME = Formula(
-    "Runtime",
-    "context + collectives + fragmentation × (activations + logits + update + communication)",
+LIBRARIES = Formula(
+    "Libraries",
+    "context + collectives",
     "B",
     "Measured distributions by framework, see the calibration entry",
 )
+UNALLOCATED = Formula(
+    "Libraries and fragmentation",
+    "libraries + fragmentation × (activations + logits + update + communication)",
+    "B",
+    "Measured distributions by framework, see the calibration entry",
+)
+RUNTIME = Formula(
+    "Runtime",
+    "libraries and fragmentation + update + communication",
+    "B",
+    "Sum of the parts",
+)
 TOTAL = Formula(
     "Total",
-    "weights + gradients + optimizer + activations + logits + update + communication + runtime",
+    "weights + gradients + optimizer + activations + logits + runtime",
     "B",
     "Sum of the parts",
 )
@@ -118,6 +130,8 @@ def steps(memory: TrainingMemory) -> tuple[Step, ...]:
     parts: dict[str, float | str] = {
         "activations_bytes": memory.activations.value,
         "logits_bytes": memory.logits.value,
+    }
+    passing: dict[str, float | str] = {
         "update_bytes": memory.update.value,
         "communication_bytes": memory.communication.value,
     }
@@ -200,14 +214,28 @@ def steps(memory: TrainingMemory) -> tuple[Step, ...]:
             memory.communication.value,
         ),
         Step(
-            RUNTIME,
+            LIBRARIES,
+            {
+                "context_bytes": framework.context.value,
+                "collectives_bytes": memory.libraries.value - framework.context.value,
+                "calibration": framework.calibration,
+            },
+            memory.libraries.value,
+        ),
+        Step(
+            UNALLOCATED,
             {
                 **parts,
-                "context_bytes": framework.context.value,
-                "collectives_bytes": framework.collectives.value,
+                **passing,
+                "libraries_bytes": memory.libraries.value,
                 "fragmentation_ratio": framework.fragmentation_ratio.value,
                 "calibration": framework.calibration,
             },
+            memory.unallocated.value,
+        ),
+        Step(
+            RUNTIME,
+            {**passing, "unallocated_bytes": memory.unallocated.value},
             memory.runtime.value,
         ),
         Step(

@@ -1,0 +1,130 @@
+"""Shapes of answers about training."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from service.api.responses import Answer, Interval, Parallelism, Repeatable
+
+
+class TrainingPrecision(Answer):
+    """Number formats by id."""
+
+    weights: str
+    activations: str
+
+
+class TrainingOffload(Answer):
+    """What is kept outside the accelerator, and where."""
+
+    optimizer: str
+    parameters: str
+    activations: str
+
+
+class Training(Answer):
+    """The settings of training as they were understood."""
+
+    method: str
+    lora_rank: int
+    lora_targets: list[str]
+    trained_tensors: list[str]
+    optimizer: str
+    optimizer_state_dtype: str
+    master_weights: bool
+    gradient_dtype: str
+    micro_batch_size: int
+    gradient_accumulation_steps: int
+    sequence_length: int
+    activation_checkpointing: str
+    checkpoint_every: int
+    attention: str
+    fused_kernels: bool
+    dropout: bool
+    cross_entropy: str
+    sequence_parallel: bool
+    pipeline_schedule: str
+    virtual_stages: int
+    zero_stage: int
+    offload: TrainingOffload
+    framework: str
+    tokens: float | None
+
+
+class TrainingDeployment(Answer):
+    """The training run as it was understood, every default filled in."""
+
+    model: str
+    total_parameters: int
+    active_parameters: int
+    accelerator: str
+    accelerator_count: int
+    precision: TrainingPrecision
+    parallelism: Parallelism
+    training: Training
+
+
+class TrainingParts(Answer):
+    """What takes memory on an accelerator; the total is the sum of the other six."""
+
+    weights_bytes: Interval
+    gradients_bytes: Interval
+    optimizer_bytes: Interval
+    activations_bytes: Interval = Field(
+        description="What stays until the backward pass, and what the backward pass of a layer "
+        "holds beside it."
+    )
+    logits_bytes: Interval = Field(description="Logits and their gradients, on the last stage.")
+    runtime_bytes: Interval = Field(
+        description="Context, collectives, gathered parameters and message buffers, temporaries "
+        "of the optimizer's step, fragmentation."
+    )
+    total_bytes: Interval
+
+
+class TrainingStage(TrainingParts):
+    """Memory of an accelerator of one pipeline stage."""
+
+    stage: int = Field(description="Counted from 0.")
+    layers: int
+    micro_batches_in_flight: float
+    fits: bool
+
+
+class TrainingMemory(TrainingParts):
+    """Memory of a training run per accelerator, on the fullest one."""
+
+    libraries_bytes: Interval = Field(
+        description="Part of runtime_bytes that is context and collectives."
+    )
+    communication_bytes: Interval = Field(
+        description="Part of runtime_bytes that is gathered parameters and message buffers."
+    )
+    update_bytes: Interval = Field(
+        description="Part of runtime_bytes that only the optimizer's step takes."
+    )
+    capacity_bytes: float
+    fits: bool
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
+    headroom_bytes: Interval
+    shortfall_bytes: Interval
+    host_bytes: Interval = Field(
+        description="Host memory that each accelerator's share of the run takes."
+    )
+    nvme_bytes: Interval = Field(description="The same of NVMe storage.")
+    max_micro_batch_size: Interval = Field(
+        description="Largest micro_batch_size that fits on every stage, the rest being the same."
+    )
+    trained_parameters: int = Field(description="Parameters that the optimizer updates.")
+    fullest_stage: int
+    stages: list[TrainingStage] = Field(
+        description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."
+    )
+
+
+class MemoryTrainingAnswer(TrainingMemory, Repeatable):
+    """Memory of a training run, and what fits."""
+
+    deployment: TrainingDeployment
