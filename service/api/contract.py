@@ -42,6 +42,8 @@ POST_PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: _problem(status) for status in (413, 415, 422, 503)
 }
 
+LISTING_POST_PROBLEMS = POST_PROBLEMS | {406: _problem(406)}
+
 #: Request models whose schemas the document must hold, noted as operations are declared.
 _request_models: dict[type[Request], None] = {}
 

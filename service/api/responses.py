@@ -325,8 +325,8 @@ class LatencyInferenceAnswer(Repeatable, Latency):
     fits: bool
 
 
-class InferenceAnswer(Repeatable):
-    """Everything about one inference deployment."""
+class InferenceParts(Answer):
+    """All about one inference deployment."""
 
     deployment: PlacedDeployment
     memory: Memory
@@ -335,6 +335,10 @@ class InferenceAnswer(Repeatable):
     impacts: DeploymentImpacts | None
     cost: None = Field(description="Null: prices are not in the catalog yet.")
     constraints: list[Constraint]
+
+
+class InferenceAnswer(Repeatable, InferenceParts):
+    """Everything about one inference deployment."""
 
 
 class ImpactsAnswer(Repeatable):

@@ -14,8 +14,14 @@ import httpx
 from asgi_lifespan import LifespanManager
 
 import service.api
+from service.api import decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
+from service.estimation.decisions.requests import (
+    BatchRequest,
+    CompareRequest,
+    RecommendationRequest,
+)
 from service.settings import Settings
 
 FILE = Path(service.api.__file__).parent / "static" / "examples.json"
@@ -28,6 +34,11 @@ CATALOG = {
     "Interconnect": ("interconnects", "nvlink-4"),
     "Source": ("sources", "nvidia-h100-datasheet"),
 }
+DECISIONS = (
+    ("/estimates/batch", BatchRequest, decision_responses.BatchAnswer),
+    ("/compare", CompareRequest, decision_responses.ComparisonAnswer),
+    ("/recommendations", RecommendationRequest, decision_responses.RecommendationAnswer),
+)
 
 
 async def make() -> dict[str, Any]:
@@ -41,6 +52,11 @@ async def make() -> dict[str, Any]:
                 question = operation.request.model_json_schema()["examples"][0]
                 response = await client.post(f"/v1{operation.path}", json=question)
                 found[operation.answer.__name__] = response.raise_for_status().json()
+            for path, request, answer in DECISIONS:
+                question = request.model_json_schema()["examples"][0]
+                response = await client.post(f"/v1{path}", json=question)
+                found[answer.__name__] = response.raise_for_status().json()
+            found["WorkloadPage"] = (await client.get("/v1/workloads")).json()
             for name, (collection, id_) in CATALOG.items():
                 page = (await client.get(f"/v1/{collection}?limit=1&q={id_}")).json()
                 found[f"{name}Entry"] = page["items"][0]
@@ -63,7 +79,14 @@ def shortened(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     result = {name: shortened(inner) for name, inner in value.items()}
-    for name, most in (("provenance", 1), ("figures", 2), ("sources", 1)):
+    for name, most in (
+        ("provenance", 1),
+        ("figures", 2),
+        ("sources", 1),
+        ("choices", 1),
+        ("front", 2),
+        ("rows", 1),
+    ):
         kept = result.get(name)
         if isinstance(kept, list):
             result[name] = kept[:most]

@@ -1,0 +1,149 @@
+"""Operations that choose: batches, comparisons and recommendations, and the decision matrix.
+
+They take long enough that they are computed beside the event loop, a few at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api import decision_responses as responses
+from service.api.bodies import read_request
+from service.api.caching import confirmed_or, entity_tag
+from service.api.contract import (
+    GET_PROBLEMS,
+    LISTING_POST_PROBLEMS,
+    POST_PROBLEMS,
+    body_of,
+)
+from service.api.problems import Problem, invalid, validation_problem
+from service.api.state import shared, snapshot_for
+from service.api.tables import as_csv, wants_csv
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.decisions.batch import batch_answer
+from service.estimation.decisions.comparison import comparison_answer, flat_rows
+from service.estimation.decisions.recommendations import recommendation_answer
+from service.estimation.decisions.requests import (
+    BatchRequest,
+    CompareRequest,
+    RecommendationRequest,
+)
+from service.estimation.decisions.workloads import workload_answers
+from service.estimation.rejection import FieldError, Rejected
+
+router = APIRouter(prefix="/v1", tags=["decisions"])
+
+Computed = TypeVar("Computed")
+
+#: Long computations at once in a process; more would only slow each other down.
+_AT_ONCE = 2
+_LIMITERS: dict[int, CapacityLimiter] = {}
+
+
+@router.post(
+    "/estimates/batch",
+    operation_id="createEstimateBatch",
+    summary="Many estimates, each answered or refused by itself",
+    responses={200: {"model": responses.BatchAnswer}, **POST_PROBLEMS},
+    openapi_extra=body_of(BatchRequest),
+)
+async def create_batch(http: HttpRequest) -> Response:
+    """Answer a list of requests."""
+    request, snapshot = await _asked(http, BatchRequest)
+    _bounded(http, len(request.requests), "/requests")
+
+    def compute() -> dict[str, Any]:
+        return batch_answer(list(request.requests), snapshot, _field_errors)
+
+    return _json(await _beside(http, compute))
+
+
+@router.post(
+    "/compare",
+    operation_id="createComparison",
+    summary="One workload over lists of deployments, as a table",
+    responses={
+        200: {
+            "model": responses.ComparisonAnswer,
+            "content": {"text/csv": {"schema": {"type": "string"}}},
+        },
+        **LISTING_POST_PROBLEMS,
+    },
+    openapi_extra=body_of(CompareRequest),
+)
+async def create_comparison(http: HttpRequest) -> Response:
+    """Compare all combinations of the lists."""
+    table = wants_csv(http.headers.get("accept", ""))
+    request, snapshot = await _asked(http, CompareRequest)
+    _bounded(http, request.row_count, "")
+    answer = await _beside(http, lambda: comparison_answer(request, snapshot))
+    if table:
+        return Response(as_csv(flat_rows(answer)), media_type="text/csv")
+    return _json(answer)
+
+
+@router.post(
+    "/recommendations",
+    operation_id="createRecommendation",
+    summary="What to buy or rent, where, and configured how, with the reasons",
+    responses={200: {"model": responses.RecommendationAnswer}, **POST_PROBLEMS},
+    openapi_extra=body_of(RecommendationRequest),
+)
+async def create_recommendation(http: HttpRequest) -> Response:
+    """Search all combinations under hard limits and rank what is left."""
+    request, snapshot = await _asked(http, RecommendationRequest)
+    return _json(await _beside(http, lambda: recommendation_answer(request, snapshot)))
+
+
+@router.get(
+    "/workloads",
+    operation_id="listWorkloads",
+    summary="The decision matrix: kinds of workload, what matters for each, and why",
+    responses={200: {"model": responses.WorkloadPage}, **GET_PROBLEMS},
+)
+async def list_workloads(http: HttpRequest) -> Response:
+    """The rows of the matrix."""
+    if http.query_params:
+        raise invalid(
+            [FieldError(f"/{name[:100]}", "unknown parameter") for name in http.query_params]
+        )
+    snapshot = shared(http).store.snapshot
+    tag = entity_tag(snapshot, http.url.path)
+    return confirmed_or(http, tag, lambda: _json({"items": workload_answers()}))
+
+
+async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
+    request: Any = await read_request(http, model, shared(http).settings.body_limit_bytes)
+    return request, await snapshot_for(http, request.catalog_revision)
+
+
+def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
+    most = shared(http).settings.batch_limit_items
+    if items > most:
+        raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
+
+
+async def _beside(http: HttpRequest, compute: Callable[[], Computed]) -> Computed:
+    """Compute in a thread, so that short requests are answered meanwhile."""
+    limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(_AT_ONCE))
+    try:
+        return await to_thread.run_sync(compute, limiter=limiter)
+    except Rejected as rejected:
+        raise invalid(rejected.errors) from None
+
+
+def _field_errors(error: ValidationError) -> list[FieldError]:
+    problem: Problem = validation_problem(error, {})
+    return list(problem.errors) or [FieldError("", problem.detail)]
+
+
+def _json(answer: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(answer), media_type="application/json")

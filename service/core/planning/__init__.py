@@ -1,0 +1,1 @@
+"""Choosing among deployments: many candidates at once, fronts, rankings and their robustness."""

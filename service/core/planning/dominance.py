@@ -1,0 +1,103 @@
+"""Which candidates no other beats: Pareto fronts with a tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.elementwise import FloatArray
+
+#: Rows compared with the front at once; bounds memory at this times the size of the front.
+_BLOCK_ROWS = 4096
+
+
+def front(metrics: FloatArray, tolerance_ratio: float) -> NDArray[np.intp]:
+    """Rows that no other row beats, near-ties included.
+
+    A row is beaten by another that is nowhere worse and somewhere better by more than the
+    tolerance: figures closer than their uncertainty do not tell candidates apart. Of rows that
+    are alike in everything the first stays.
+
+    Parameters
+    ----------
+    metrics
+        One row a candidate, one column a metric, all to be minimised; shape (n, m), finite.
+    tolerance_ratio
+        Share of the better value by which the worse must exceed it [-].
+
+    Returns
+    -------
+    array of int
+        Rows of the front in the order given; never empty unless ``metrics`` is.
+
+    References
+    ----------
+    Kung, Luccio, Preparata, On Finding the Maxima of a Set of Vectors, 1975,
+    https://doi.org/10.1145/321906.321910 (sorted scan).
+    """
+    if len(metrics) == 0:
+        return np.empty(0, dtype=np.intp)
+    unique, first = np.unique(metrics, axis=0, return_index=True)
+    strict = _minima(unique)
+    kept = first[_unbeaten(unique, unique[strict], tolerance_ratio)]
+    kept.sort()
+    return kept
+
+
+def dominator(metrics: FloatArray, row: int, tolerance_ratio: float) -> int | None:
+    """A row that beats the given one, or None where none does."""
+    beaten = _beats(metrics, metrics[row], tolerance_ratio)
+    found = np.flatnonzero(beaten)
+    return int(found[0]) if len(found) else None
+
+
+def _minima(rows: FloatArray) -> NDArray[np.intp]:
+    """Rows that no other row is nowhere worse than; rows are unique."""
+    # A row can only be beaten by one whose metrics, each on its own scale, sum to less.
+    scale = np.maximum(np.abs(rows).max(axis=0), 1e-300)
+    order = np.argsort((rows / scale).sum(axis=1), kind="stable")
+    kept: list[int] = []
+    standing = np.empty((0, rows.shape[1]))
+    for start in range(0, len(order), _BLOCK_ROWS):
+        block = order[start : start + _BLOCK_ROWS]
+        block = block[~_covered(rows[block], standing)]
+        while len(block):
+            leader = block[0]
+            kept.append(int(leader))
+            worse = (rows[leader] <= rows[block]).all(axis=1)
+            block = block[~worse]
+        standing = rows[kept]
+    return np.array(kept, dtype=np.intp)
+
+
+def _covered(rows: FloatArray, standing: FloatArray) -> NDArray[np.bool_]:
+    covered = np.zeros(len(rows), dtype=bool)
+    for other in standing:
+        covered |= (other <= rows).all(axis=1)
+    return covered
+
+
+def _unbeaten(rows: FloatArray, minima: FloatArray, tolerance_ratio: float) -> NDArray[np.bool_]:
+    """Rows that none of the strict minima beats.
+
+    A row beaten by any other is beaten by a minimum: the minimum below that other is nowhere
+    worse than it, and better by at least as much where it was better.
+    """
+    beaten = np.zeros(len(rows), dtype=bool)
+    for other in minima:
+        nowhere_worse = (other <= rows).all(axis=1)
+        better = (rows > _exceeded(other, tolerance_ratio)).any(axis=1)
+        beaten |= nowhere_worse & better
+    return np.logical_not(beaten)
+
+
+def _beats(rows: FloatArray, row: FloatArray, tolerance_ratio: float) -> NDArray[np.bool_]:
+    nowhere_worse = (rows <= row).all(axis=1)
+    better = (row > _exceeded(rows, tolerance_ratio)).any(axis=1)
+    return np.logical_and(nowhere_worse, better)
+
+
+def _exceeded(better: FloatArray, tolerance_ratio: float) -> FloatArray:
+    """What a value must lie above to be worse beyond the tolerance."""
+    limit: FloatArray = better + np.abs(better) * tolerance_ratio
+    return limit

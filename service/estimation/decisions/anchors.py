@@ -1,0 +1,124 @@
+"""What counts as good and as bad: anchors of utilities, from limits and a reference deployment.
+
+Anchors depend on model, load and limits alone, never on the candidates, so that a further
+candidate changes nobody's score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.planning.inference_candidates import Candidates, Offer, Space, candidates
+from service.core.planning.ranking import Anchor
+from service.core.planning.workloads import Metric
+from service.estimation.calibrations import calibration
+from service.estimation.decisions.field import (
+    USUAL_WUE,
+    Field,
+    embodied_g_per_hour,
+    hourly_usd,
+    latency_metric,
+)
+from service.estimation.decisions.space import ResolvedSearch
+from service.estimation.requests import PrecisionRequest
+from service.estimation.resolution import resolve_precision
+
+#: What others are measured against: the accelerator that most published deployments run on, as
+#: many sequences as a lightly loaded replica has.
+REFERENCE_ACCELERATOR = "nvidia-h100-sxm-80gb"
+_REFERENCE_CONCURRENCY = 16
+
+#: World average of 2024. Source: Ember, Global Electricity Review 2025 (473 gCO2/kWh).
+_WORLD_G_PER_KWH = 473.0
+#: Average building. Source: Uptime Institute, Global Data Center Survey 2024 (PUE 1.56).
+_USUAL_PUE = 1.56
+#: Water evaporated in making electricity. Source: Shehabi et al., 2024 United States Data Center
+#: Energy Usage Report, LBNL-2001637, 2024 (4.52 L/kWh in 2023).
+_USUAL_EWIF = 4.52
+
+#: Utility is 1 at this share of the reference, and 0 at the reference itself.
+_BEST_RATIO = 0.1
+#: Latencies are as good as any at a third of the limit; without a limit, utility is 0 at twice the
+#: reference's.
+_BEST_LATENCY_RATIO = 1.0 / 3.0
+_WORST_LATENCY_RATIO = 2.0
+
+
+def anchors(
+    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Field
+) -> Mapping[Metric, Anchor]:
+    """Anchors of the metrics that can be compared, for a field that is not empty.
+
+    Returns
+    -------
+    mapping
+        Without cost where no price is known of any accelerator in the search.
+    """
+    target = search.kind.headroom_target_ratio
+    found: dict[Metric, Anchor] = {"headroom": Anchor(1.0 - target, 1.0)}
+    reference, row = _reference(search, snapshot, field)
+    worst = _worst_latency_s(search, float(latency_metric(reference, search)[row]))
+    found["latency"] = Anchor(worst * _BEST_LATENCY_RATIO, worst)
+    per_1k = 1000.0 / search.demand.output_tokens
+    kwh = float(reference.it_wh[row]) / 1000.0 * per_1k
+    hours = float(reference.accelerator_hours[row]) * per_1k
+    carbon = kwh * _USUAL_PUE * _WORLD_G_PER_KWH + hours * float(embodied_g_per_hour(search).max())
+    water = kwh * (_USUAL_PUE * _USUAL_EWIF + USUAL_WUE.value)
+    found["carbon"] = Anchor(carbon * _BEST_RATIO, carbon)
+    found["water"] = Anchor(water * _BEST_RATIO, water)
+    prices = hourly_usd(search)
+    if np.isfinite(prices).any():
+        # The dearest known hour, at the reference's pace.
+        cost = hours * float(np.nanmax(prices))
+        found["cost"] = Anchor(cost * _BEST_RATIO, cost)
+    return found
+
+
+def _worst_latency_s(search: ResolvedSearch, reference_s: float) -> float:
+    limits, demand = search.limits, search.demand
+    calls = demand.calls_per_task if search.kind.id == "agentic" else 1
+    given = [
+        limit
+        for limit in (
+            limits.task_s if search.kind.id == "agentic" else None,
+            None if limits.e2e_s is None else limits.e2e_s * calls,
+            None
+            if limits.ttft_s is None or limits.tpot_s is None
+            else calls * (limits.ttft_s + (demand.output_tokens - 1.0) * limits.tpot_s),
+        )
+        if limit is not None
+    ]
+    return min(given) if given else reference_s * _WORST_LATENCY_RATIO
+
+
+def _reference(
+    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Field
+) -> tuple[Candidates, int]:
+    """The first model as shipped, on as few of the reference accelerators as hold it."""
+    entry = snapshot.accelerators.get(REFERENCE_ACCELERATOR) or search.accelerators[0]
+    measured = calibration(snapshot, search.around.serving.engine, entry.value.family)
+    architecture = search.models[0].value
+    shipped = resolve_precision(PrecisionRequest(), architecture)
+    halves = NUMBER_FORMATS["bf16"]
+    weights = shipped.weights if shipped.weights.bits_per_element < 16.0 else halves
+    precision = type(shipped)(weights, halves, halves)
+    widest = search.spaces[0].layouts
+    space = Space(
+        (precision,),
+        widest,
+        (Offer(entry.value, measured.performance),),
+        max(layout.replica_accelerators for layout in widest),
+        native_only=False,
+    )
+    found, _ = candidates(architecture, space, search.demand, search.around)
+    if not len(found):
+        # Not even the widest layout holds the weights there: what holds them is what there is.
+        return next((rows, 0) for rows in field.of_model if len(rows))
+    ranks = np.array([layout.replica_accelerators for layout in widest])[found.layout]
+    fits = found.headroom_ratio >= 0.0
+    order = np.lexsort((np.abs(found.concurrency - _REFERENCE_CONCURRENCY), ranks, ~fits))
+    return found, int(order[0])

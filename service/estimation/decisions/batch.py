@@ -1,0 +1,60 @@
+"""Use case: many requests at once, each answered or refused by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.answers import frame
+from service.estimation.inference import inference_estimate
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import InferenceRequest
+
+#: How validation errors become errors of fields.
+Explain = Callable[[ValidationError], list[FieldError]]
+
+
+def batch_answer(
+    requests: list[Mapping[str, Any]], snapshot: CatalogSnapshot, explain: Explain
+) -> dict[str, Any]:
+    """Answers and refusals in the order of the requests.
+
+    Parameters
+    ----------
+    requests
+        Bodies of single requests.
+    snapshot
+        The catalog that all are answered from.
+    explain
+        Puts a validation error in the words of the door that the requests came through.
+
+    Returns
+    -------
+    dict
+        ``items`` with ``answer``, or with ``errors`` where the request was refused.
+    """
+    return frame(snapshot.revision) | {
+        "items": [_item(at, body, snapshot, explain) for at, body in enumerate(requests)]
+    }
+
+
+def _item(
+    at: int, body: Mapping[str, Any], snapshot: CatalogSnapshot, explain: Explain
+) -> dict[str, Any]:
+    try:
+        request = InferenceRequest.model_validate(body, strict=True)
+        answer = inference_estimate(request, snapshot)
+    except ValidationError as invalid:
+        errors = explain(invalid)
+    except Rejected as rejected:
+        errors = list(rejected.errors)
+    else:
+        return {"index": at, "answer": answer, "errors": []}
+    return {
+        "index": at,
+        "answer": None,
+        "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors],
+    }

@@ -1,0 +1,239 @@
+"""What callers may ask about choices."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from service.estimation.requests import (
+    AcceleratorReference,
+    FormatName,
+    ModelReference,
+    ParallelismRequest,
+    PeriodRequest,
+    PrecisionRequest,
+    Ratio,
+    Reference,
+    RegionReference,
+    Request,
+    ServingRequest,
+    WorkloadRequest,
+)
+
+_Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
+
+#: Rows that one comparison may have, and requests that one batch may hold at most.
+MOST_ROWS = 1000
+
+WorkloadKindId = Literal[
+    "llm-training",
+    "batch-inference",
+    "real-time-inference",
+    "agentic",
+    "sustainable",
+    "edge",
+]
+
+
+class DecisionWorkload(Request):
+    """The load to choose for."""
+
+    input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
+    output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
+    requests_per_s: float | None = Field(
+        None, ge=1e-6, le=1e6, description="Arrival rate over all replicas."
+    )
+    concurrency: int | None = Field(
+        None, ge=1, le=1_000_000, description="Requests always in flight, instead of a rate."
+    )
+    prefix_cached_ratio: Ratio = 0.0
+    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+
+    @model_validator(mode="after")
+    def _one_load(self) -> DecisionWorkload:
+        if self.requests_per_s is not None and self.concurrency is not None:
+            raise ValueError("give either requests_per_s or concurrency")
+        return self
+
+
+class LimitsRequest(Request):
+    """Hard limits; null does not limit, but for the workload kind's own TTFT and TPOT."""
+
+    ttft_s: _Limit = None
+    tpot_s: _Limit = None
+    e2e_s: _Limit = None
+    task_s: _Limit = None
+    usd_per_hour: _Limit = None
+    kgco2e_per_year: _Limit = None
+    l_per_year: _Limit = None
+    it_power_w: _Limit = None
+    weight_bits_at_least: float | None = Field(
+        None, gt=0.0, le=32.0, description="Coarsest weights that are acceptable."
+    )
+    headroom_ratio_at_least: Ratio = Field(
+        0.0, description="Share of an accelerator's memory that must stay free."
+    )
+
+
+class SearchRequest(Request):
+    """What is searched; null means everything in the catalog."""
+
+    accelerators: Annotated[list[Reference], Field(min_length=1, max_length=500)] | None = None
+    regions: Annotated[list[Reference], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="If null, all cloud regions."
+    )
+    precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = Field(
+        None, description="Formats of the weights; if null, the usual ones."
+    )
+    kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = Field(
+        None, description="Formats of the KV cache; if null, bf16 and fp8."
+    )
+    max_accelerators: int = Field(64, ge=1, le=4096)
+
+
+class WeightsRequest(Request):
+    """What matters how much; scaled so that they sum to one."""
+
+    headroom: float = Field(0.0, ge=0.0, le=1e6)
+    latency: float = Field(0.0, ge=0.0, le=1e6)
+    carbon: float = Field(0.0, ge=0.0, le=1e6)
+    water: float = Field(0.0, ge=0.0, le=1e6)
+    cost: float = Field(0.0, ge=0.0, le=1e6)
+
+    @model_validator(mode="after")
+    def _something_matters(self) -> WeightsRequest:
+        if not any((self.headroom, self.latency, self.carbon, self.water, self.cost)):
+            raise ValueError("at least one weight must be above zero")
+        return self
+
+
+class RecommendationRequest(Request):
+    """What to buy or rent, where, and configured how."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "meta-llama/Llama-3.1-70B",
+                    "workload_kind": "real-time-inference",
+                    "workload": {
+                        "input_tokens": 1024,
+                        "output_tokens": 256,
+                        "requests_per_s": 2.0,
+                    },
+                    "limits": {"ttft_s": 1.0, "tpot_s": 0.05, "weight_bits_at_least": 4},
+                    "search": {"max_accelerators": 64},
+                }
+            ]
+        }
+    )
+
+    model: ModelReference | None = Field(None, description="The model, or see models.")
+    models: Annotated[list[Reference], Field(min_length=1, max_length=8)] | None = Field(
+        None, description="Models to choose among."
+    )
+    workload_kind: WorkloadKindId = "real-time-inference"
+    workload: DecisionWorkload = DecisionWorkload()
+    limits: LimitsRequest = LimitsRequest()
+    search: SearchRequest = SearchRequest()
+    weights: WeightsRequest | None = Field(None, description="If null, those of the workload kind.")
+    usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
+        default_factory=dict, max_length=500, description="Own prices, by accelerator."
+    )
+    serving: ServingRequest = ServingRequest()
+    catalog_revision: int | None = Field(None, ge=0, le=2**53)
+
+    @model_validator(mode="after")
+    def _one_choice_of_models(self) -> RecommendationRequest:
+        if (self.model is None) == (self.models is None):
+            raise ValueError("give either model, or models to choose among")
+        return self
+
+
+class CompareRequest(Request):
+    """One workload over lists of models, accelerators, formats, layouts and regions."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "models": ["meta-llama/Llama-3.1-70B"],
+                    "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb"],
+                    "accelerator_count": 8,
+                    "precisions": [{"weights": "bf16"}, {"weights": "fp8"}],
+                    "regions": ["aws/eu-north-1", "aws/us-east-1"],
+                    "workload": {"input_tokens": 2048, "output_tokens": 256, "concurrency": 32},
+                }
+            ]
+        }
+    )
+
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=100)]
+    accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)]
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)]
+    precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
+        default_factory=lambda: [PrecisionRequest()]
+    )
+    parallelisms: Annotated[list[ParallelismRequest], Field(min_length=1, max_length=50)] | None = (
+        Field(None, description="If null, as accelerator_count implies.")
+    )
+    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    workload: WorkloadRequest = WorkloadRequest()
+    serving: ServingRequest = ServingRequest()
+    period: PeriodRequest = PeriodRequest()
+    catalog_revision: int | None = Field(None, ge=0, le=2**53)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> CompareRequest:
+        if self.row_count > MOST_ROWS:
+            raise ValueError(
+                f"{self.row_count} combinations; one comparison has at most {MOST_ROWS}, a "
+                "recommendation searches any number"
+            )
+        return self
+
+    @property
+    def row_count(self) -> int:
+        """Combinations of the lists."""
+        layouts = 1 if self.parallelisms is None else len(self.parallelisms)
+        return prod(
+            (
+                len(self.models),
+                len(self.accelerators),
+                len(self.regions),
+                len(self.precisions),
+                layouts,
+            )
+        )
+
+
+class BatchRequest(Request):
+    """Requests that are answered or refused each by itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "requests": [
+                        {
+                            "model": "meta-llama/Llama-3.1-8B",
+                            "accelerator": "nvidia-l40s-48gb",
+                            "region": "aws/eu-north-1",
+                        },
+                        {
+                            "model": "meta-llama/Llama-3.1-70B",
+                            "accelerator": "no-such-accelerator",
+                            "region": "aws/eu-north-1",
+                        },
+                    ]
+                }
+            ]
+        }
+    )
+
+    requests: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MOST_ROWS)] = (
+        Field(description="Bodies as of /v1/estimates/inference or, with training, of training.")
+    )
+    catalog_revision: int | None = Field(None, ge=0, le=2**53)

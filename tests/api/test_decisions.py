@@ -1,0 +1,139 @@
+"""Batches, comparisons and recommendations through HTTP."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from service.api import decision_responses as responses
+from service.estimation.decisions.requests import CompareRequest, RecommendationRequest
+from tests.api.conftest import MAIN
+
+RECOMMENDATION = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "workload": {"input_tokens": 512, "output_tokens": 128, "requests_per_s": 4.0},
+    "limits": {"ttft_s": 1.0, "tpot_s": 0.05},
+    "search": {
+        "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-l40s-48gb"],
+        "regions": ["aws/eu-north-1", "aws/us-east-1"],
+        "max_accelerators": 4,
+    },
+}
+COMPARISON = CompareRequest.model_json_schema()["examples"][0]
+
+
+async def test_every_item_of_a_batch_is_answered_or_refused_by_itself(client):
+    single = (await client.post("/v1/estimates/inference", json=MAIN)).json()
+    body = {
+        "requests": [
+            MAIN,
+            MAIN | {"accelerator": "nvidia-h100-sxm-80g"},
+            {"model": 7},
+            MAIN | {"region": "country/SE"},
+        ]
+    }
+    response = await client.post("/v1/estimates/batch", json=body)
+    assert response.status_code == 200, response.text
+    answer = responses.BatchAnswer.model_validate(response.json(), strict=True)
+    first, unknown, broken, last = answer.items
+    assert first.answer is not None
+    assert response.json()["items"][0]["answer"] == single
+    assert unknown.answer is None
+    assert unknown.errors[0].pointer == "/accelerator"
+    assert "nvidia-h100-sxm-80gb" in unknown.errors[0].detail
+    assert {error.pointer for error in broken.errors} >= {"/model", "/accelerator", "/region"}
+    assert last.answer is not None
+    assert [item.index for item in answer.items] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("body", [{}, {"requests": []}, {"requests": [MAIN] * 1001}])
+async def test_batches_are_bounded(client, body):
+    assert (await client.post("/v1/estimates/batch", json=body)).status_code == 422
+
+
+async def test_a_comparison_has_a_row_for_every_combination(client):
+    response = await client.post("/v1/compare", json=COMPARISON)
+    assert response.status_code == 200, response.text
+    answer = responses.ComparisonAnswer.model_validate(response.json(), strict=True)
+    assert len(answer.rows) == 2 * 2 * 2
+    by = {(row.accelerator, row.weights, row.region): row.results for row in answer.rows}
+    h100 = by[("nvidia-h100-sxm-80gb", "bf16", "aws/eu-north-1")]
+    h200 = by[("nvidia-h200-sxm-141gb", "bf16", "aws/eu-north-1")]
+    assert h200.tpot_s.value < h100.tpot_s.value
+    virginia = by[("nvidia-h100-sxm-80gb", "bf16", "aws/us-east-1")]
+    assert virginia.ttft_s == h100.ttft_s
+    assert (
+        virginia.operational_gco2e_per_1k_tokens.value > h100.operational_gco2e_per_1k_tokens.value
+    )
+
+
+async def test_a_comparison_is_a_table_for_those_who_ask(client):
+    body = COMPARISON | {"models": ["meta-llama/Llama-3.1-70B", "=no-such-model"]}
+    response = await client.post("/v1/compare", json=body, headers={"Accept": "text/csv"})
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert len(rows) == 16
+    assert float(rows[0]["ttft_s_low"]) < float(rows[0]["ttft_s"]) < float(rows[0]["ttft_s_high"])
+    # A spreadsheet must not run what a client sent.
+    assert rows[-1]["model"] == "'=no-such-model"
+    assert rows[-1]["ttft_s"] == ""
+    assert "unknown id" in rows[-1]["errors"]
+
+
+async def test_too_many_combinations_are_refused(client):
+    body = COMPARISON | {"regions": ["country/SE"] * 300}
+    response = await client.post("/v1/compare", json=body)
+    assert response.status_code == 422
+    assert "1200 combinations" in response.json()["detail"]
+
+
+async def test_recommendations_have_their_documented_shape(client):
+    response = await client.post("/v1/recommendations", json=RECOMMENDATION)
+    assert response.status_code == 200, response.text
+    answer = responses.RecommendationAnswer.model_validate(response.json(), strict=True)
+    assert answer.choices[0].priority == "balanced"
+    assert answer.choices[0].estimate.memory.fits
+    assert answer.front
+    assert {entry.collection for entry in answer.provenance} == {
+        "models",
+        "accelerators",
+        "regions",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"model": "no-such-model"}, "/model"),
+        ({"search": {"accelerators": ["h100-of-some-kind"]}}, "/search/accelerators/0"),
+        ({"search": {"regions": ["atlantis"]}}, "/search/regions/0"),
+        ({"search": {"precisions": ["int3"]}}, "/search/precisions/0"),
+        ({"usd_per_accelerator_hour": {"abacus": 1.0}}, "/usd_per_accelerator_hour/abacus"),
+        ({"weights": {"cost": 1.0}}, "/weights"),
+        ({"weights": {"latency": -1.0}}, "/weights/latency"),
+        ({"workload": {"requests_per_s": 1.0, "concurrency": 3}}, "/workload"),
+        ({"limits": {"ttft_s": 0.0}}, "/limits/ttft_s"),
+    ],
+)
+async def test_what_is_wrong_with_a_search_is_said(client, change, pointer):
+    response = await client.post("/v1/recommendations", json=RECOMMENDATION | change)
+    assert response.status_code == 422, response.text
+    assert pointer in {error["pointer"] for error in response.json()["errors"]}
+
+
+async def test_the_matrix_is_served(client):
+    response = await client.get("/v1/workloads")
+    page = responses.WorkloadPage.model_validate(response.json(), strict=True)
+    assert len(page.items) == 6
+    assert page.items[0].weights.headroom == 0.35
+    again = await client.get("/v1/workloads", headers={"If-None-Match": response.headers["etag"]})
+    assert again.status_code == 304
+    assert (await client.get("/v1/workloads?x=1")).status_code == 422
+
+
+def test_a_request_names_one_model_or_several():
+    with pytest.raises(ValueError, match="either model, or models"):
+        RecommendationRequest(model="a", models=["b"])

@@ -1,0 +1,230 @@
+"""Recommendations against single estimates and against brute force."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.core.deployment import (
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    Precision,
+    ServingSettings,
+)
+from service.core.memory.inference import inference_memory
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.inference import inference_latency
+from service.core.planning.inference_candidates import (
+    CONCURRENCY_GRID,
+    Around,
+    Demand,
+    Offer,
+    Space,
+    candidates,
+)
+from service.core.planning.places import places, unbeaten_places
+from service.core.planning.ranking import scores, utilities, weight_row
+from service.core.planning.workloads import METRICS
+from service.estimation.calibrations import calibration
+from service.estimation.decisions.anchors import anchors
+from service.estimation.decisions.field import (
+    USUAL_WUE,
+    embodied_g_per_hour,
+    field,
+    filled,
+    latency_metric,
+)
+from service.estimation.decisions.recommendations import recommendation_answer
+from service.estimation.decisions.requests import RecommendationRequest
+from service.estimation.decisions.space import resolve_search
+
+MODEL = "meta-llama/Llama-3.1-8B"
+SMALL = {
+    "model": MODEL,
+    "workload_kind": "real-time-inference",
+    "workload": {"input_tokens": 512, "output_tokens": 128, "requests_per_s": 4.0},
+    "limits": {"ttft_s": 1.0, "tpot_s": 0.05, "weight_bits_at_least": 8},
+    "search": {
+        "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-l40s-48gb", "amd-mi300x-192gb"],
+        "regions": ["aws/eu-north-1", "aws/us-east-1", "azure/norwayeast"],
+        "precisions": ["bf16", "fp8"],
+        "max_accelerators": 8,
+    },
+    "usd_per_accelerator_hour": {"nvidia-h100-sxm-80gb": 3.0, "nvidia-l40s-48gb": 1.2},
+}
+
+
+def asked(**changes):
+    return RecommendationRequest.model_validate(SMALL | changes)
+
+
+@pytest.mark.parametrize("format_id", ["bf16", "fp8", "int8", "awq-int4", "nvfp4"])
+@pytest.mark.parametrize("layout", [Parallelism(), Parallelism(tensor=8, pipeline=2)])
+def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout):
+    snapshot = packaged_snapshot
+    architecture = snapshot.find("models", "meta-llama/Llama-3.1-70B").value
+    entries = list(snapshot.accelerators.values())
+    measured = [calibration(snapshot, "vllm", entry.value.family) for entry in entries]
+    offers = [
+        Offer(entry.value, one.performance) for entry, one in zip(entries, measured, strict=True)
+    ]
+    formats = NUMBER_FORMATS
+    precision = Precision(formats[format_id], formats["bf16"], formats["bf16"])
+    serving = ServingSettings()
+    around = Around(serving, measured[0].runtime, measured[0].infrastructure)
+    demand = Demand(1024.0, 256.0, None, None)
+    found, small = candidates(
+        architecture,
+        Space((precision,), (layout,), offers, 64, native_only=False),
+        demand,
+        around,
+    )
+    assert len(found) + len(small) * len(CONCURRENCY_GRID) == len(offers) * len(CONCURRENCY_GRID)
+    for row in range(7, len(found), len(CONCURRENCY_GRID)):
+        offer = offers[found.offer[row]]
+        deployment = InferenceDeployment(architecture, precision, offer.accelerator, layout)
+        workload = InferenceWorkload(1024.0, 256.0, float(found.concurrency[row]))
+        memory = inference_memory(deployment, workload, serving, around.runtime)
+        fitting = max(float(memory.max_concurrency.value), found.concurrency[row])
+        latency = inference_latency(deployment, workload, serving, offer.calibration, fitting)
+        name = offer.accelerator.id
+        assert found.ttft_s[row] == pytest.approx(latency.ttft_s.value), name
+        assert found.tpot_s[row] == pytest.approx(latency.tpot_s.value), name
+        assert found.latency_spread[row] == pytest.approx(
+            latency.e2e_s.high / latency.e2e_s.value
+        ), name
+        assert found.requests_per_s[row] == pytest.approx(latency.requests_per_s.value), name
+        if memory.fits and memory.max_concurrency.value * 0.9 >= found.concurrency[row]:
+            headroom = memory.headroom.value / offer.accelerator.memory_bytes
+            assert found.headroom_ratio[row] == pytest.approx(headroom), name
+        else:
+            assert found.headroom_ratio[row] < 0.0, name
+
+
+def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
+    search = resolve_search(asked(), packaged_snapshot)
+    found = field(search)
+    anchored = anchors(search, packaged_snapshot, found)
+    weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
+    best = scores(utilities(found.metrics, anchored), weights).max()
+
+    rows, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
+    where = places([region.value for region in search.regions], USUAL_WUE)
+    prices = np.array([3.0, 1.2, np.nan])
+    brute = 0.0
+    for row in range(len(rows)):
+        if rows.headroom_ratio[row] < 0 or rows.ttft_s[row] > 1.0 or rows.tpot_s[row] > 0.05:
+            continue
+        hours, offer = rows.accelerator_hours[row], rows.offer[row]
+        for place in range(3):
+            kwh = rows.it_wh[row] / 1000.0
+            carbon = kwh * where.carbon_g_per_kwh[place]
+            carbon += hours * embodied_g_per_hour(search)[offer]
+            line = [
+                filled(rows, search)[row],
+                latency_metric(rows, search)[row],
+                carbon * 1000.0 / 128,
+                kwh * where.water_l_per_kwh[place] * 1000.0 / 128,
+                hours * prices[offer] * 1000.0 / 128,
+            ]
+            brute = max(brute, scores(utilities(np.array([line]), anchored), weights)[0])
+    # Near-ties within the tolerance may stand for one another.
+    assert best == pytest.approx(brute, rel=0.02)
+
+
+def test_choices_meet_the_limits_and_say_why(packaged_snapshot):
+    answer = recommendation_answer(asked(), packaged_snapshot)
+    assert answer["choices"][0]["priority"] == "balanced"
+    for choice in answer["choices"]:
+        latency = choice["estimate"]["latency"]
+        assert latency["ttft_s"]["value"] <= 1.0
+        assert latency["tpot_s"]["value"] <= 0.05
+        assert choice["estimate"]["memory"]["fits"]
+        total = sum(part["contribution_ratio"] for part in choice["contributions"])
+        assert total == pytest.approx(choice["candidate"]["score_ratio"])
+        assert {limit["verdict"] for limit in choice["limits"]} <= {"pass", "unknown"}
+        assert all(part["worse_ratio"] >= 0.0 for part in choice["given_up"])
+        assert choice["agreement"]["because"]
+    by = {choice["priority"]: choice["candidate"]["metrics"] for choice in answer["choices"]}
+    assert by["carbon"]["carbon"] <= by["latency"]["carbon"] * 1.02
+    assert by["latency"]["latency"] <= by["carbon"]["latency"] * 1.02
+    assert recommendation_answer(asked(), packaged_snapshot) == answer
+
+
+def test_tighter_limits_never_add_survivors(packaged_snapshot):
+    sizes = []
+    for tpot_s in (0.05, 0.02, 0.01, 0.005):
+        request = asked(limits={"ttft_s": 1.0, "tpot_s": tpot_s})
+        sizes.append(recommendation_answer(request, packaged_snapshot)["searched"]["candidates"])
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):
+    request = asked(limits={"ttft_s": 1e-4, "tpot_s": 0.05})
+    answer = recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"] == []
+    assert answer["warnings"][0]["code"] == "nothing_meets_the_limits"
+    nearest = answer["least_violating"][0]
+    assert nearest["must_change"][0]["limit"] == "ttft_s"
+    assert nearest["must_change"][0]["must_fall_by"] > 0.0
+    ttft = next(entry for entry in answer["excluded"] if entry["limit"] == "ttft_s")
+    assert ttft["nearest_value"] == pytest.approx(
+        min(miss["must_change"][0]["value"] for miss in answer["least_violating"]), rel=0.5
+    )
+
+
+def test_a_model_that_nothing_holds_lacks_memory(packaged_snapshot):
+    search = SMALL["search"] | {"accelerators": ["nvidia-l40s-48gb"], "max_accelerators": 1}
+    request = asked(model="meta-llama/Llama-3.1-405B", search=search)
+    answer = recommendation_answer(request, packaged_snapshot)
+    (nearest,) = answer["least_violating"]
+    (change,) = nearest["must_change"]
+    assert change["limit"] == "memory_bytes"
+    # 405 GB in 8 bit on an accelerator of 48 GB.
+    assert change["must_rise_by"] == pytest.approx(405.9e9 - 47.8e9, rel=0.03)
+
+
+def test_unknown_budgets_are_not_met(packaged_snapshot):
+    request = asked(
+        limits={"ttft_s": 1.0, "tpot_s": 0.05, "usd_per_hour": 100.0}, usd_per_accelerator_hour={}
+    )
+    answer = recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"] == []
+    priced = recommendation_answer(
+        asked(limits={"ttft_s": 1.0, "tpot_s": 0.05, "usd_per_hour": 100.0}), packaged_snapshot
+    )
+    chosen = {choice["candidate"]["accelerator"] for choice in priced["choices"]}
+    assert chosen
+    assert "amd-mi300x-192gb" not in chosen
+
+
+def test_places_that_others_beat_are_left_out(packaged_snapshot):
+    regions = [region.value for region in packaged_snapshot.regions.values()]
+    found = places(regions, USUAL_WUE)
+    kept = unbeaten_places(found)
+    assert 1 <= len(kept) < 40
+    for place in range(len(regions)):
+        if not np.isfinite([found.carbon_g_per_kwh[place], found.water_l_per_kwh[place]]).all():
+            continue
+        assert any(
+            found.carbon_g_per_kwh[k] <= found.carbon_g_per_kwh[place]
+            and found.water_l_per_kwh[k] <= found.water_l_per_kwh[place]
+            for k in kept
+        )
+
+
+def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snapshot):
+    search = resolve_search(
+        asked(search={"accelerators": ["nvidia-a100-sxm-80gb"], "max_accelerators": 2}),
+        packaged_snapshot,
+    )
+    space = search.spaces[0]
+    native, _ = candidates(search.models[0].value, space, search.demand, search.around)
+    named, _ = candidates(
+        search.models[0].value, replace(space, native_only=False), search.demand, search.around
+    )
+    tried = {space.precisions[at].weights.id for at in np.unique(native.precision)}
+    assert "fp8" not in tried
+    assert "fp8" in {space.precisions[at].weights.id for at in np.unique(named.precision)}
