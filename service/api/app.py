@@ -11,7 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import catalog, contract, decisions, estimates, operations
+from service.api import catalog, contract, decisions, estimates, operations, techniques
 from service.api.logs import set_up_logs
 from service.api.middleware import Surroundings
 from service.api.problems import Problem, problem_response, slug_of_status
@@ -54,7 +54,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         root_path=chosen.root_path,
         redirect_slashes=False,
     )
-    for router in (estimates.router, decisions.router, catalog.router, operations.router):
+    for router in (
+        estimates.router,
+        decisions.router,
+        techniques.router,
+        catalog.router,
+        operations.router,
+    ):
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)

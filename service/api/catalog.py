@@ -15,6 +15,7 @@ from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
 from service.api.entries import ENTRIES, PAGES
 from service.api.problems import Problem, invalid
+from service.api.queries import plain_query
 from service.api.state import shared
 from service.api.tables import as_csv, wants_csv
 from service.catalog.references import UnknownReference
@@ -25,7 +26,6 @@ router = APIRouter(prefix="/v1", tags=["catalog"])
 
 _MOST_ITEMS = 200
 _USUAL_ITEMS = 50
-_MOST_QUERY = 2_000
 
 #: What each collection can be filtered by: fields that must be equal, figures with a lower bound.
 _FILTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -72,7 +72,7 @@ def _add(collection: str) -> None:
     }
 
     async def list_(http: HttpRequest) -> Response:
-        given = _query(http, known)
+        given = plain_query(http.query_params, known)
         listing = _listing(given, equal, at_least)
         snapshot = shared(http).store.snapshot
         table = wants_csv(http.headers.get("accept", ""))
@@ -100,7 +100,7 @@ def _add(collection: str) -> None:
         return confirmed_or(http, tag, page, vary="Accept")
 
     async def item(http: HttpRequest) -> Response:
-        _query(http, {})
+        plain_query(http.query_params, {})
         snapshot = shared(http).store.snapshot
         try:
             entry = snapshot.find(collection, http.path_params["id"])
@@ -157,24 +157,6 @@ def _add(collection: str) -> None:
 
 for _collection in _FILTERS:
     _add(_collection)
-
-
-def _query(http: HttpRequest, known: Mapping[str, Any]) -> dict[str, str]:
-    """Query parameters, each known and given once."""
-    given: dict[str, str] = {}
-    errors = []
-    for name, text in http.query_params.multi_items():
-        if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            errors.append(FieldError(f"/{name[:100]}", f"unknown parameter (known: {listed})"))
-        elif name in given:
-            errors.append(FieldError(f"/{name}", "given more than once"))
-        elif len(text) > _MOST_QUERY:
-            errors.append(FieldError(f"/{name}", "is too long"))
-        given.setdefault(name, text)
-    if errors:
-        raise invalid(errors)
-    return given
 
 
 def _listing(given: Mapping[str, str], equal: Iterable[str], at_least: Iterable[str]) -> Listing:

@@ -16,6 +16,8 @@ from service.estimation.requests import Request
 
 Asked = TypeVar("Asked", bound=Request)
 
+_MOST_TEXT = 2_000
+
 
 @lru_cache(maxsize=64)
 def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
@@ -74,6 +76,40 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
     except ValidationError as error:
         names = {place: name for name, place in places.items()}
         raise validation_problem(error, names) from None
+
+
+def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Query parameters as they were given, each known, given once and one of its choices.
+
+    Parameters
+    ----------
+    query
+        What was given.
+    known
+        JSON schemas of the parameters by name, of which ``enum`` is held here.
+
+    Raises
+    ------
+    Problem
+        If a parameter is unknown, repeated, too long or none of its choices.
+    """
+    given: dict[str, str] = {}
+    errors = []
+    for name, text in query.multi_items():
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            errors.append(FieldError(f"/{name[:100]}", f"unknown parameter (known: {listed})"))
+        elif name in given:
+            errors.append(FieldError(f"/{name}", "given more than once"))
+        elif len(text) > _MOST_TEXT:
+            errors.append(FieldError(f"/{name}", "is too long"))
+        elif text not in known[name].get("enum", (text,)):
+            choices = ", ".join(known[name]["enum"])
+            errors.append(FieldError(f"/{name}", f"must be one of {choices}"))
+        given.setdefault(name, text)
+    if errors:
+        raise invalid(errors)
+    return given
 
 
 def _nested(annotation: Any) -> type[Request] | None:

@@ -9,6 +9,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+#: How far a change goes: the same result on the same accelerators, nearly the same, more
+#: accelerators, or another recipe, load or model.
+Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-recipe"]
+
 
 class Answer(BaseModel):
     """Base of everything the service answers."""
@@ -133,12 +137,37 @@ class PlacedDeployment(Deployment):
 
 
 class Remedy(Answer):
-    """A single change that saves memory."""
+    """A change that gains memory, and what becomes of the whole by it.
 
+    Time is counted for each token, and compared with what was asked for, if it had fitted.
+    """
+
+    technique: str = Field(description="Id among the techniques.")
     change: str
-    total_bytes: Interval
-    saved_bytes: float
+    reach: Reach
+    total_bytes: Interval = Field(description="Memory after the change.")
+    saved_bytes: float = Field(description="Memory before the change less that after it.")
+    gained_headroom_bytes: float = Field(
+        description="The same with what the change adds to the room there is."
+    )
+    host_bytes: float = Field(description="Host memory after the change, for each accelerator.")
     fits: bool
+    accelerator_count: int
+    time_ratio: float = Field(description="Time for each token, after it over as asked.")
+    accelerator_time_ratio: float = Field(
+        description="Time for each token × accelerators, after it over as asked."
+    )
+
+
+class RemedyPlan(Answer):
+    """Changes in the order in which they are made, each on top of those before it."""
+
+    reach: Reach = Field(description="How far its furthest change goes.")
+    fits: bool
+    accelerator_count: int
+    time_ratio: float
+    accelerator_time_ratio: float
+    steps: list[Remedy]
 
 
 class Memory(Answer):
@@ -169,7 +198,12 @@ class Memory(Answer):
     kv_cache_capacity_tokens: Interval
     max_concurrency: Interval | None = Field(description="Null where nothing bounds it.")
     max_context_tokens: Interval | None = Field(description="Null where nothing bounds it.")
-    would_help: list[Remedy] = Field(description="Single changes that save memory, if it is short.")
+    would_help: list[Remedy] = Field(
+        description="Single changes that gain memory, if it is short: the fitting ones first."
+    )
+    plans: list[RemedyPlan] = Field(
+        description="If memory is short, changes in order until everything fits, for each reach."
+    )
 
 
 class Phase(Answer):

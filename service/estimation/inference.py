@@ -28,7 +28,7 @@ from service.estimation.deployments import (
     resolve_deployment,
 )
 from service.estimation.impacts import DeploymentImpacts, deployment_impacts
-from service.estimation.remedies import remedies
+from service.estimation.inference_remedies import inference_remedies
 from service.estimation.requests import (
     DeploymentRequest,
     InferenceRequest,
@@ -158,13 +158,7 @@ def _memory(computed: ComputedDeployment) -> dict[str, Any]:
         "kv_cache_capacity_tokens": figure(memory.kv_cache_capacity_tokens),
         "max_concurrency": known_figure(memory.max_concurrency),
         "max_context_tokens": known_figure(memory.max_context_tokens),
-        "would_help": remedies(
-            memory,
-            resolved.deployment,
-            resolved.workload,
-            resolved.serving,
-            resolved.calibration.runtime,
-        ),
+        **inference_remedies(memory, resolved.calibration),
     }
 
 

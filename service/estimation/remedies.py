@@ -1,104 +1,89 @@
-"""What would make a deployment fit: single changes, each computed, not guessed."""
+"""What would make something fit, as it goes over the wire."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from service.core.architecture.model import StateMixer
-from service.core.deployment import (
-    InferenceDeployment,
-    InferenceWorkload,
-    Parallelism,
-    Precision,
-    ServingSettings,
+from service.core.techniques.plan import (
+    Judge,
+    Judgement,
+    Plan,
+    Propose,
+    Taken,
+    plans,
+    single_changes,
 )
-from service.core.memory.inference import InferenceMemory, inference_memory
-from service.core.memory.runtime import RuntimeOverheads
-from service.core.number_formats import NUMBER_FORMATS
+from service.core.techniques.technique import Setup
 from service.estimation.answers import figure
 
-#: Weight formats worth trying, from the least to the greatest saving.
-_WEIGHT_FORMATS = ("fp8", "int8", "awq-int4")
-_MOST_DOUBLINGS = 6
 
-
-def remedies(
-    memory: InferenceMemory,
-    deployment: InferenceDeployment,
-    workload: InferenceWorkload,
-    serving: ServingSettings,
-    overheads: RuntimeOverheads,
-) -> list[dict[str, Any]]:
-    """Single changes that would save memory, with the total after each and whether it fits.
+def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> dict[str, Any]:
+    """Single changes that gain memory, and ordered plans that make a setup fit.
 
     Parameters
     ----------
-    memory
-        The estimate that does not fit.
-    deployment, workload, serving, overheads
-        What it was computed from.
+    start
+        Setup that does not fit.
+    judge, propose
+        Say what becomes of a setup, and what may be changed of it.
 
     Returns
     -------
-    list of dict
-        ``{"change", "total_bytes", "saved_bytes", "fits"}``, fitting ones first, then by how
-        little they change; empty when the deployment fits already.
+    dict
+        ``{"would_help": [...], "plans": [...]}``; each change with the memory after it and the
+        time it costs.
     """
-    if memory.fits:
-        return []
-    found: list[dict[str, Any]] = []
-
-    def consider(
-        change: str,
-        changed: InferenceDeployment = deployment,
-        load: InferenceWorkload = workload,
-    ) -> bool:
-        result = inference_memory(changed, load, serving, overheads)
-        saved = float(memory.total.value - result.total.value)
-        if saved <= 0:
-            return False
-        found.append(
-            {
-                "change": change,
-                "total_bytes": figure(result.total),
-                "saved_bytes": saved,
-                "fits": bool(result.fits),
-            }
-        )
-        return bool(result.fits)
-
-    precision = deployment.precision
-    if memory.max_concurrency.value >= 1:
-        most = int(memory.max_concurrency.value)
-        consider(f"limit concurrency to {most}", load=replace(workload, concurrency=most))
-    if precision.kv_cache.bytes_per_element > 1:
-        consider("store the KV cache in fp8", _with(deployment, kv_cache="fp8"))
-    for name in _WEIGHT_FORMATS:
-        if NUMBER_FORMATS[name].bits_per_element < precision.weights.bits_per_element:
-            consider(f"store the weights in {name}", _with(deployment, weights=name))
-    parallelism = deployment.parallelism
-    for doubling in range(1, _MOST_DOUBLINGS + 1):
-        tensor = parallelism.tensor * 2**doubling
-        wider = replace(deployment, parallelism=replace(parallelism, tensor=tensor))
-        count = wider.parallelism.accelerator_count
-        if not _divides(deployment, wider.parallelism):
-            break
-        if consider(f"use {count} accelerators with tensor parallelism {tensor}", wider):
-            break
-    return sorted(found, key=lambda item: not item["fits"])
+    began = judge(start)
+    return {
+        "would_help": [_step(taken, began) for taken in single_changes(start, judge, propose)],
+        "plans": [_plan(plan, began) for plan in plans(start, judge, propose)],
+    }
 
 
-def _with(deployment: InferenceDeployment, **formats: str) -> InferenceDeployment:
-    chosen: dict[str, Any] = {part: NUMBER_FORMATS[name] for part, name in formats.items()}
-    precision: Precision = replace(deployment.precision, **chosen)
-    return replace(deployment, precision=precision)
+NOTHING_TO_CHANGE: dict[str, Any] = {"would_help": [], "plans": []}
 
 
-def _divides(deployment: InferenceDeployment, parallelism: Parallelism) -> bool:
-    return all(
-        group.mixer is None
-        or isinstance(group.mixer, StateMixer)
-        or group.mixer.query_heads % parallelism.tensor == 0
-        for group in deployment.architecture.groups
-    )
+def remembered(judge: Judge[Setup], key: Callable[[Setup], Hashable]) -> Judge[Setup]:
+    """The same judge, which judges no setup twice."""
+    known: dict[Hashable, Judgement[Setup]] = {}
+
+    def judge_once(setup: Setup) -> Judgement[Setup]:
+        name = key(setup)
+        if name not in known:
+            known[name] = judge(setup)
+        return known[name]
+
+    return judge_once
+
+
+def _plan(plan: Plan[Any], began: Judgement[Any]) -> dict[str, Any]:
+    return {
+        "reach": plan.reach,
+        "fits": plan.fits,
+        "accelerator_count": plan.steps[-1].after.accelerators,
+        "time_ratio": plan.steps[-1].after.token_s / began.token_s,
+        "accelerator_time_ratio": _accelerator_time(plan.steps[-1].after, began),
+        "steps": [_step(taken, began) for taken in plan.steps],
+    }
+
+
+def _step(taken: Taken[Any], began: Judgement[Any]) -> dict[str, Any]:
+    """A step; its ratios compare with the setup as it was asked for, if it had fitted."""
+    return {
+        "technique": taken.technique.id,
+        "change": taken.change.summary,
+        "reach": taken.reach,
+        "total_bytes": figure(taken.after.total),
+        "saved_bytes": taken.before.total.value - taken.after.total.value,
+        "gained_headroom_bytes": taken.gained_bytes,
+        "host_bytes": taken.after.host_bytes,
+        "fits": taken.after.fits,
+        "accelerator_count": taken.after.accelerators,
+        "time_ratio": taken.after.token_s / began.token_s,
+        "accelerator_time_ratio": _accelerator_time(taken.after, began),
+    }
+
+
+def _accelerator_time(after: Judgement[Any], began: Judgement[Any]) -> float:
+    return after.accelerator_token_s / began.accelerator_token_s

@@ -61,6 +61,8 @@ async def make() -> dict[str, Any]:
                 page = (await client.get(f"/v1/{collection}?limit=1&q={id_}")).json()
                 found[f"{name}Entry"] = page["items"][0]
                 found[f"{name}Page"] = page
+            found["TechniqueEntry"] = (await client.get("/v1/techniques/zero-3")).json()
+            found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
             found["Liveness"] = (await client.get("/livez")).json()
             found["Readiness"] = (await client.get("/readyz")).json()
             problem = await client.post(

@@ -15,6 +15,7 @@ from service.core.interval import Interval, exact, independent_sum, product, sca
 from service.core.memory import training_steps
 from service.core.memory.runtime import communicates
 from service.core.memory.training_activations import (
+    HALF_BYTES,
     gathered_bytes_per_token,
     layer_savings,
     micro_batches_in_flight,
@@ -168,7 +169,10 @@ def _on_stage(
     architecture, parallelism = deployment.architecture, deployment.parallelism
     framework = overheads.of(settings.framework)
     state = stage_state(architecture, deployment.precision, parallelism, settings, stage)
-    savings = layer_savings(architecture, parallelism, settings, framework.quantised_input_bytes)
+    element_bytes = _element_bytes(deployment)
+    savings = layer_savings(
+        architecture, parallelism, settings, framework.quantised_input_bytes, element_bytes
+    )
     share = state.layers / architecture.layer_count
     in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)
     context = parallelism.context
@@ -291,6 +295,11 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
     return _Places(weights, gradients, optimizer, away["cpu"], away["nvme"])
 
 
+def _element_bytes(deployment: InferenceDeployment) -> float:
+    """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
+    return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
+
+
 def _gathered_bytes(
     deployment: InferenceDeployment, settings: TrainingSettings, state: StageState
 ) -> tuple[float, float]:
@@ -346,7 +355,9 @@ def _logits_bytes(
     if stage != parallelism.pipeline - 1:
         return 0.0, 0.0
     vocabulary = deployment.architecture.vocab_size / parallelism.tensor
-    gathered = gathered_bytes_per_token(deployment.architecture, parallelism, settings)
+    gathered = gathered_bytes_per_token(
+        deployment.architecture, parallelism, settings, _element_bytes(deployment)
+    )
     part = vocabulary * settings.cross_entropy_chunk_tokens * framework.bytes_per_logit
     match settings.cross_entropy:
         case "plain":

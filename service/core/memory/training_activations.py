@@ -34,13 +34,13 @@ from service.core.elementwise import Number, maximum
 from service.core.memory.training_settings import TrainingSettings
 from service.core.memory.training_state import is_adapted
 
-_WIDTH = 2.0  # bytes of an activation: 16 bit, also where products run in 8
+HALF_BYTES = 2.0  # an activation in 16 bit, also where products run in 8
 _MASK = 1.0  # bytes of an element of a dropout mask
 _WIDE = 4.0  # bytes of an element kept in 32 bit by unfused norms and statistics
 
-#: Bytes per head and pair of tokens of stored scores: softmax and dropout results in 16 bit and
-#: the mask. Source: Korthikanti et al., 2022, section 4.1 (5·a·s²·b).
-SCORE_BYTES = 5.0
+#: Results of softmax and dropout that are stored per head and pair of tokens, beside a mask.
+#: Source: Korthikanti et al., 2022, section 4.1 (5·a·s²·b in 16 bit).
+_SCORE_RESULTS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ def layer_savings(
     parallelism: Parallelism,
     settings: TrainingSettings,
     quantised_input_bytes: float = 0.0,
+    element_bytes: float = HALF_BYTES,
 ) -> tuple[LayerSavings, ...]:
     """What each group of layers keeps on a rank.
 
@@ -79,6 +80,8 @@ def layer_savings(
     quantised_input_bytes
         Bytes per input element that products with 4-bit weights keep, where the base is
         quantised [B].
+    element_bytes
+        Size of an activation [B].
 
     Returns
     -------
@@ -86,7 +89,9 @@ def layer_savings(
         One for each group of the architecture.
     """
     return tuple(
-        _group_savings(group, architecture, parallelism, settings, quantised_input_bytes)
+        _group_savings(
+            group, architecture, parallelism, settings, quantised_input_bytes, element_bytes
+        )
         for group in architecture.groups
     )
 
@@ -97,20 +102,23 @@ def _group_savings(
     parallelism: Parallelism,
     settings: TrainingSettings,
     quantised_input_bytes: float,
+    width: float,
 ) -> LayerSavings:
     hidden = float(architecture.hidden_size)
     ranks = parallelism.tensor
     undivided = 1.0 / ranks if settings.sequence_parallel else 1.0
-    mixer, products = _mixer_bytes(group, hidden, undivided, parallelism, settings)
-    part, part_products = _feed_forward_bytes(group, hidden, undivided, parallelism, settings)
+    mixer, products = _mixer_bytes(group, hidden, undivided, parallelism, settings, width)
+    part, part_products = _feed_forward_bytes(
+        group, hidden, undivided, parallelism, settings, width
+    )
     everything = mixer + part
     if settings.method == "qlora":
         everything += quantised_input_bytes * _input_elements(group, hidden, parallelism)
-    gathered = gathered_bytes_per_token(architecture, parallelism, settings)
-    residual = _WIDTH * hidden * undivided
+    gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
+    residual = width * hidden * undivided
     scores = 0.0
     if settings.attention == "eager" and isinstance(group.mixer, Attention | LatentAttention):
-        scores = SCORE_BYTES * group.mixer.query_heads / ranks
+        scores = (_SCORE_RESULTS * width + _MASK) * group.mixer.query_heads / ranks
     match settings.activation_checkpointing:
         case "none":
             stored, again, kept_scores = everything, 0.0, scores
@@ -118,7 +126,9 @@ def _group_savings(
             stored, again, kept_scores = everything, 0.0, 0.0
         case "selective-operators":
             # Every other matrix product is kept, and attention; the rest is recomputed.
-            stored = residual + (products + part_products) / 2.0 + _attended_bytes(group, ranks)
+            stored = (
+                residual + (products + part_products) / 2.0 + _attended_bytes(group, ranks, width)
+            )
             again, kept_scores = everything, 0.0
         case "full":
             stored = residual / settings.checkpoint_every
@@ -134,7 +144,10 @@ def _group_savings(
 
 
 def gathered_bytes_per_token(
-    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    element_bytes: float = HALF_BYTES,
 ) -> float:
     """Whole input and its whole gradient, gathered around a product by sequence parallelism [B].
 
@@ -144,7 +157,7 @@ def gathered_bytes_per_token(
     """
     if parallelism.tensor == 1 or not settings.sequence_parallel:
         return 0.0
-    return 2.0 * _WIDTH * architecture.hidden_size
+    return 2.0 * element_bytes * architecture.hidden_size
 
 
 def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) -> float:
@@ -168,6 +181,7 @@ def _mixer_bytes(
     undivided: float,
     parallelism: Parallelism,
     settings: TrainingSettings,
+    width: float,
 ) -> tuple[float, float]:
     """Bytes per token that a mixer keeps, and those of its matrix products' results."""
     mixer = group.mixer
@@ -176,27 +190,27 @@ def _mixer_bytes(
     ranks = parallelism.tensor
     heads = kv_heads(group)
     inner = sum(rank_shape(tensor, parallelism, heads)[2] for tensor in _reading(mixer.tensors))
-    kept = _norm_bytes(hidden, settings) * undivided
-    kept += _input_bytes(_reading(mixer.tensors), hidden, settings) * undivided
-    kept += _WIDTH * inner
+    kept = _norm_bytes(hidden, settings, width) * undivided
+    kept += _input_bytes(_reading(mixer.tensors), hidden, settings, width) * undivided
+    kept += width * inner
     if isinstance(mixer, LatentAttention):
         # Latents are kept before and after their norms, and keys are joined with rotary parts.
-        kept += _WIDTH * (mixer.kv_lora_rank + (mixer.q_lora_rank or 0))
+        kept += width * (mixer.kv_lora_rank + (mixer.q_lora_rank or 0))
         key = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim
-        kept += _WIDTH * mixer.query_heads * key / ranks
-    kept += _attended_bytes(group, ranks)
+        kept += width * mixer.query_heads * key / ranks
+    kept += _attended_bytes(group, ranks, width)
     if settings.dropout:
         kept += _MASK * hidden * undivided
-    return kept, _WIDTH * (inner + hidden * undivided)
+    return kept, width * (inner + hidden * undivided)
 
 
-def _attended_bytes(group: LayerGroup, ranks: int) -> float:
+def _attended_bytes(group: LayerGroup, ranks: int, width: float) -> float:
     """Bytes per token of what attention puts out, with the statistics of its softmax."""
     match group.mixer:
         case Attention() as mixer:
-            return (_WIDTH * mixer.value_head_dim * mixer.query_heads) / ranks
+            return (width * mixer.value_head_dim * mixer.query_heads) / ranks
         case LatentAttention() as latent:
-            return (_WIDTH * latent.v_head_dim * latent.query_heads) / ranks
+            return (width * latent.v_head_dim * latent.query_heads) / ranks
         case _:
             return 0.0
 
@@ -207,40 +221,44 @@ def _feed_forward_bytes(
     undivided: float,
     parallelism: Parallelism,
     settings: TrainingSettings,
+    width: float,
 ) -> tuple[float, float]:
     """Bytes per token that a feed-forward part keeps, and those of its products' results."""
     part = group.feed_forward
     if part is None:
         return 0.0, 0.0
     ranks = parallelism.tensor
-    kept = _norm_bytes(hidden, settings) * undivided
-    kept += _input_bytes(_reading(part.tensors), hidden, settings) * undivided
+    kept = _norm_bytes(hidden, settings, width) * undivided
+    kept += _input_bytes(_reading(part.tensors), hidden, settings, width) * undivided
     wide = _wide_elements(part.gated, settings, _writing(part.tensors))
     if isinstance(part, DenseFeedForward):
-        kept += _WIDTH * wide * part.intermediate_size / ranks
+        kept += width * wide * part.intermediate_size / ranks
         products = (2.0 if part.gated else 1.0) * part.intermediate_size / ranks
     else:
         # Routed tokens are copied once for each of their experts, in and out; ranks share them.
         chosen = part.experts_per_token / ranks
-        kept += _WIDTH * chosen * (2.0 * hidden + wide * part.expert_intermediate_size)
-        kept += _WIDTH * wide * part.shared_intermediate_size / ranks
+        kept += width * chosen * (2.0 * hidden + wide * part.expert_intermediate_size)
+        kept += width * wide * part.shared_intermediate_size / ranks
         products = (2.0 if part.gated else 1.0) * (
             chosen * part.expert_intermediate_size + part.shared_intermediate_size / ranks
         )
     if settings.dropout:
         kept += _MASK * hidden * undivided
-    return kept, _WIDTH * (products + hidden * undivided)
+    return kept, width * (products + hidden * undivided)
 
 
-def _norm_bytes(hidden: float, settings: TrainingSettings) -> float:
+def _norm_bytes(hidden: float, settings: TrainingSettings, width: float) -> float:
     """Bytes per token that a norm keeps: its input, and 32-bit copies where it is not fused."""
-    return _WIDTH * hidden + (0.0 if settings.fused_kernels else _WIDE * hidden + _WIDTH * hidden)
+    copies = 0.0 if settings.fused_kernels else (_WIDE + width) * hidden
+    return width * hidden + copies
 
 
-def _input_bytes(tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings) -> float:
+def _input_bytes(
+    tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings, width: float
+) -> float:
     """Bytes per token of the input that matrix products share, if a weight gradient needs it."""
     if settings.method == "full" or any(is_adapted(tensor, settings) for tensor in tensors):
-        return _WIDTH * hidden
+        return width * hidden
     return 0.0
 
 

@@ -1,10 +1,10 @@
-"""What techniques change: a training run, whole."""
+"""What techniques change: a training run or an inference deployment, whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import InferenceDeployment, InferenceWorkload, ServingSettings
 from service.core.memory.training_settings import MicroBatch, TrainingSettings
 
 
@@ -15,3 +15,12 @@ class TrainingSetup:
     deployment: InferenceDeployment
     micro_batch: MicroBatch
     settings: TrainingSettings
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSetup:
+    """An inference deployment with its load and the engine's settings."""
+
+    deployment: InferenceDeployment
+    workload: InferenceWorkload
+    serving: ServingSettings

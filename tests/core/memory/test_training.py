@@ -181,6 +181,24 @@ def test_tensor_and_sequence_parallelism_divide_activations_as_in_the_paper():
     assert undivided == pytest.approx(whole * (10 + 24 / 8) / 34)
 
 
+def test_activations_in_32_bit_take_twice_the_bytes_but_for_masks():
+    settings = TrainingSettings(dropout=True, attention="eager")
+    [half] = layer_savings(GPT_13B, SINGLE, settings)
+    [full] = layer_savings(GPT_13B, SINGLE, settings, element_bytes=4.0)
+    # 16 elements of 2 bytes and 2 masks make the 34 of the paper, two scores and a mask the 5.
+    hidden, heads = 5120, 40
+    assert half.stored_bytes_per_token == (16 * 2 + 2) * hidden
+    assert full.stored_bytes_per_token == (16 * 4 + 2) * hidden
+    assert half.stored_bytes_per_pair == 5 * heads
+    assert full.stored_bytes_per_pair == 9 * heads
+    computed = Precision(FP32, BF16, FP32)
+    deployment = InferenceDeployment(GPT_13B, computed, accelerator(2e12), SINGLE)
+    memory = training_memory(deployment, MicroBatch(), settings, OVERHEADS)
+    assert memory.stored_activations_bytes == pytest.approx(
+        40 * 4096 * (66 * hidden + 9 * heads * 4096)
+    )
+
+
 def test_gates_and_frozen_weights_change_what_is_kept():
     def per_layer_token(**settings):
         [savings] = layer_savings(LLAMA_3_8B, SINGLE, TrainingSettings(**settings))

@@ -1,0 +1,84 @@
+"""Reading the techniques: the list, narrowed by what they apply to, and single ones."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.caching import confirmed_or, entity_tag
+from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS
+from service.api.problems import Problem
+from service.api.queries import plain_query
+from service.api.state import shared
+from service.api.technique_responses import TechniqueEntry, TechniquePage
+from service.estimation.techniques import (
+    FILTERS,
+    UnknownTechnique,
+    named_technique_answer,
+    techniques_answer,
+)
+
+router = APIRouter(prefix="/v1", tags=["techniques"])
+
+_KNOWN: dict[str, dict[str, Any]] = {
+    name: {"type": "string", "enum": list(values)} for name, values in FILTERS.items()
+}
+
+
+@router.get(
+    "/techniques",
+    operation_id="listTechniques",
+    summary="Techniques that save memory, with formula, saving, cost and when to use them",
+    responses={200: {"model": TechniquePage}, **GET_PROBLEMS},
+    openapi_extra={
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in _KNOWN.items()
+        ]
+    },
+)
+async def list_techniques(http: HttpRequest) -> Response:
+    """All techniques, or those of a kind."""
+    wanted = plain_query(http.query_params, _KNOWN)
+    return _answered(http, urlencode(wanted), techniques_answer(wanted))
+
+
+@router.get(
+    "/techniques/{id}",
+    operation_id="getTechnique",
+    summary="One technique",
+    responses={200: {"model": TechniqueEntry}, **ITEM_PROBLEMS},
+    openapi_extra={
+        "parameters": [
+            {
+                "name": "id",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+                "description": "Id or alias.",
+            }
+        ]
+    },
+)
+async def get_technique(http: HttpRequest) -> Response:
+    """One technique by id or alias."""
+    plain_query(http.query_params, {})
+    try:
+        answer = named_technique_answer(http.path_params["id"])
+    except UnknownTechnique as unknown:
+        near = ", ".join(unknown.suggestions)
+        hint = f"; did you mean {near}?" if near else ""
+        raise Problem("not-found", f"no such technique{hint}") from None
+    return _answered(http, answer["id"], answer)
+
+
+def _answered(http: HttpRequest, what: str, answer: dict[str, Any]) -> Response:
+    tag = entity_tag(shared(http).store.snapshot, "techniques", what)
+    return confirmed_or(
+        http, tag, lambda: Response(orjson.dumps(answer), media_type="application/json")
+    )

@@ -1,0 +1,242 @@
+"""What would make a setup fit: single changes, and ordered plans of them.
+
+A plan is greedy: of all changes that are allowed it takes the one that loses the least
+accelerator time per byte gained, until everything fits, and then drops what turned out not to be
+needed. One plan is made for each reach: the same result on the same accelerators first, then nearly
+the same result, more accelerators for the same result, and another recipe last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic
+
+from service.core.interval import Interval
+from service.core.techniques.technique import REACHES, Change, Reach, Setup, Technique
+
+#: Changes that gain less than this share of the capacity are left out.
+_LEAST_GAIN_RATIO = 1e-3
+_MOST_STEPS = 12
+
+#: What a plan of each reach may use: more accelerators are there to keep the result.
+_ALLOWED: Mapping[Reach, tuple[Reach, ...]] = MappingProxyType(
+    {
+        "same-result": ("same-result",),
+        "near-same-result": ("same-result", "near-same-result"),
+        "more-accelerators": ("same-result", "more-accelerators"),
+        "other-recipe": ("same-result", "near-same-result", "other-recipe"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement(Generic[Setup]):
+    """A setup with what a plan has to know of it.
+
+    ``total`` is its memory on the fullest accelerator, ``headroom_bytes`` what is left beside it
+    (negative if it does not fit), ``host_bytes`` what it keeps in host memory for each accelerator
+    [B]. ``token_s`` is its time for each token, all accelerators together at work [s].
+    """
+
+    setup: Setup
+    total: Interval
+    capacity_bytes: float
+    headroom_bytes: float
+    host_bytes: float
+    fits: bool
+    accelerators: int
+    token_s: float
+
+    @property
+    def accelerator_token_s(self) -> float:
+        """Accelerator time for each token [s]."""
+        return self.token_s * self.accelerators
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Generic[Setup]):
+    """A change that was made, and what became of the setup by it."""
+
+    technique: Technique
+    change: Change[Setup]
+    before: Judgement[Setup]
+    after: Judgement[Setup]
+
+    @property
+    def reach(self) -> Reach:
+        """How far this way of applying the technique goes."""
+        return self.change.reach or self.technique.reach
+
+    @property
+    def gained_bytes(self) -> float:
+        """Headroom gained [B]."""
+        return self.after.headroom_bytes - self.before.headroom_bytes
+
+    @property
+    def lost_s(self) -> float:
+        """Accelerator time lost for each token; negative if time is gained [s]."""
+        return self.after.accelerator_token_s - self.before.accelerator_token_s
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[Setup]):
+    """Changes in the order in which they are made, at least one of them of ``reach``."""
+
+    reach: Reach
+    steps: tuple[Taken[Setup], ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything fits after the last step."""
+        return self.steps[-1].after.fits
+
+
+Judge = Callable[[Setup], Judgement[Setup]]
+#: Changes that techniques propose to a setup, the least drastic of a technique first.
+Propose = Callable[[Setup], Iterable[tuple[Technique, Iterable[Change[Setup]]]]]
+
+
+def single_changes(
+    start: Setup, judge: Judge[Setup], propose: Propose[Setup]
+) -> tuple[Taken[Setup], ...]:
+    """Changes that gain memory by themselves, the fitting ones first, then by reach and time.
+
+    Parameters
+    ----------
+    start
+        Setup that does not fit.
+    judge, propose
+        Say what becomes of a setup, and what may be changed of it.
+
+    Returns
+    -------
+    tuple of Taken
+        Of each technique and reach the least drastic change that fits, or else the one that gains
+        most; more accelerators only where they make it fit.
+    """
+    best: dict[tuple[str, Reach], Taken[Setup]] = {}
+    for taken in _changes(judge(start), judge, propose, REACHES):
+        if taken.reach == "more-accelerators" and not taken.after.fits:
+            continue
+        name = taken.technique.id, taken.reach
+        if name not in best or taken.gained_bytes > best[name].gained_bytes:
+            best[name] = taken
+
+    def rank(taken: Taken[Setup]) -> tuple[bool, int, float]:
+        return not taken.after.fits, REACHES.index(taken.reach), taken.lost_s
+
+    return tuple(sorted(best.values(), key=rank))
+
+
+def plans(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> tuple[Plan[Setup], ...]:
+    """Ordered plans that make a setup fit, one for each reach that offers one of its own.
+
+    Parameters
+    ----------
+    start
+        Setup that does not fit.
+    judge, propose
+        Say what becomes of a setup, and what may be changed of it.
+
+    Returns
+    -------
+    tuple of Plan
+        Those that fit. If none does, one of all reaches together, which fits or comes as near as
+        it can; nothing if not even one change helps.
+    """
+    began = judge(start)
+    fitting: list[Plan[Setup]] = []
+    for reach, allowed in _ALLOWED.items():
+        steps = _greedy(began, judge, propose, allowed)
+        if not steps or not steps[-1].after.fits:
+            continue
+        steps = _pruned(began, judge, steps)
+        if any(taken.reach == reach for taken in steps):
+            fitting.append(Plan(reach, steps))
+    if fitting:
+        return tuple(fitting)
+    steps = _pruned(began, judge, _greedy(began, judge, propose, REACHES))
+    if not steps:
+        return ()
+    furthest = max((taken.reach for taken in steps), key=REACHES.index)
+    return (Plan(furthest, steps),)
+
+
+def _greedy(
+    began: Judgement[Setup],
+    judge: Judge[Setup],
+    propose: Propose[Setup],
+    allowed: Sequence[Reach],
+) -> tuple[Taken[Setup], ...]:
+    steps: list[Taken[Setup]] = []
+    now = began
+    while not now.fits and len(steps) < _MOST_STEPS:
+        found = _changes(now, judge, propose, allowed)
+        if not found:
+            break
+        best = min(found, key=_cost)
+        steps.append(best)
+        now = best.after
+    return tuple(steps)
+
+
+def _cost(taken: Taken[Setup]) -> tuple[float, float]:
+    """Time lost per byte that was needed; of changes that cost nothing, the larger gain."""
+    needed = min(taken.gained_bytes, -taken.before.headroom_bytes)
+    return max(taken.lost_s, 0.0) / needed, -taken.gained_bytes
+
+
+def _changes(
+    now: Judgement[Setup],
+    judge: Judge[Setup],
+    propose: Propose[Setup],
+    allowed: Sequence[Reach],
+) -> list[Taken[Setup]]:
+    """Changes that gain memory; of a technique no more drastic ones than the first that fits."""
+    least = _LEAST_GAIN_RATIO * now.capacity_bytes
+    found = []
+    for technique, changes in propose(now.setup):
+        for change in changes:
+            if (change.reach or technique.reach) not in allowed:
+                continue
+            taken = Taken(technique, change, now, judge(change.apply(now.setup)))
+            if taken.gained_bytes > least:
+                found.append(taken)
+            if taken.after.fits:
+                break
+    return found
+
+
+def _pruned(
+    began: Judgement[Setup], judge: Judge[Setup], steps: tuple[Taken[Setup], ...]
+) -> tuple[Taken[Setup], ...]:
+    """The steps without those that are not needed, the ones that lose most time tried first.
+
+    Steps that do not make it fit stay as they are.
+    """
+    if not steps or not steps[-1].after.fits:
+        return steps
+    for candidate in sorted(steps, key=lambda taken: -taken.lost_s):
+        rest = [taken for taken in steps if taken.change is not candidate.change]
+        again = _replayed(began, judge, rest)
+        if again and again[-1].after.fits and not _slower(again, steps):
+            steps = again
+    return steps
+
+
+def _slower(one: Sequence[Taken[Setup]], other: Sequence[Taken[Setup]]) -> bool:
+    return one[-1].after.accelerator_token_s > other[-1].after.accelerator_token_s
+
+
+def _replayed(
+    began: Judgement[Setup], judge: Judge[Setup], steps: Sequence[Taken[Setup]]
+) -> tuple[Taken[Setup], ...]:
+    made: list[Taken[Setup]] = []
+    now = began
+    for taken in steps:
+        after = judge(taken.change.apply(now.setup))
+        made.append(Taken(taken.technique, taken.change, now, after))
+        now = after
+    return tuple(made)

@@ -1,0 +1,167 @@
+"""Every technique is told whole, and does to a setup what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.core.deployment import (
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    Precision,
+    ServingSettings,
+)
+from service.core.memory.inference import inference_memory
+from service.core.memory.runtime import runtime_overheads
+from service.core.memory.training import training_memory
+from service.core.memory.training_runtime import training_overheads
+from service.core.memory.training_settings import MicroBatch, TrainingSettings
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.techniques.registry import TECHNIQUES, find_technique, near_techniques
+from service.core.techniques.setup import InferenceSetup, TrainingSetup
+from tests.core.deployments import H100, architecture
+
+CALIBRATION = Path(__file__).parents[3] / "hardware_catalog" / "calibration"
+TRAINING = training_overheads(yaml.safe_load((CALIBRATION / "memory_training.yaml").read_text()))
+RUNTIME = runtime_overheads(yaml.safe_load((CALIBRATION / "memory_runtime.yaml").read_text()))
+FORMATS = NUMBER_FORMATS
+FP32 = Precision(FORMATS["fp32"], FORMATS["bf16"], FORMATS["fp32"])
+BF16 = Precision(FORMATS["bf16"], FORMATS["bf16"], FORMATS["bf16"])
+
+#: A wasteful run to which every technique of training can do something.
+WASTEFUL = TrainingSettings(
+    attention="eager",
+    fused_kernels=False,
+    gradient_bytes=4.0,
+    gradient_accumulation_steps=4,
+    sequence_parallel=False,
+)
+
+#: Parts that a technique makes larger while it saves others: whole gradients of the layer in use,
+#: adapters beside the weights, a master copy among the states, inputs gathered around the last
+#: product.
+COSTS = {
+    "zero-3": "activations",
+    "parameter-offload": "activations",
+    "lora": "weights",
+    "mixed-precision": "optimizer",
+    "sequence-parallelism": "logits",
+}
+
+
+def training_setup(technique: str) -> TrainingSetup:
+    parallelism = Parallelism(tensor=2, data=4)
+    settings = WASTEFUL
+    if technique == "paged-optimizer":
+        # States spill only where they do not fit.
+        settings = replace(settings, zero_stage=1)
+    model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
+    precision = FP32 if technique == "mixed-precision" else BF16
+    deployment = InferenceDeployment(architecture(model), precision, H100, parallelism)
+    return TrainingSetup(deployment, MicroBatch(8.0, 4096.0), settings)
+
+
+def inference_setup(technique: str) -> InferenceSetup:
+    model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
+    parallelism = Parallelism(tensor=2, data=4)
+    deployment = InferenceDeployment(architecture(model), BF16, H100, parallelism)
+    # A single prompt that is too long, or many requests of which a few fit.
+    load = InferenceWorkload(8192.0, 256.0, 8.0 if technique == "chunked-prefill" else 256.0)
+    if technique in ("concurrency-limit", "context-limit"):
+        deployment = replace(deployment, parallelism=Parallelism(tensor=4))
+    return InferenceSetup(
+        deployment, load, ServingSettings(max_running_sequences=int(load.concurrency))
+    )
+
+
+def trained(setup: TrainingSetup):
+    return training_memory(setup.deployment, setup.micro_batch, setup.settings, TRAINING)
+
+
+def served(setup: InferenceSetup):
+    return inference_memory(setup.deployment, setup.workload, setup.serving, RUNTIME)
+
+
+def test_names_are_unique_and_found():
+    names = [name for one in TECHNIQUES for name in (one.id, *one.aliases)]
+    assert len(names) == len(set(names))
+    for technique in TECHNIQUES:
+        for name in (technique.id, technique.id.upper(), *technique.aliases):
+            assert find_technique(name) is technique
+    assert find_technique("zero-4") is None
+    assert "zero-3" in near_techniques("zero-4")
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.id)
+def test_techniques_are_told_whole(technique):
+    told = (
+        technique.name,
+        technique.formula,
+        technique.saving,
+        technique.time_cost,
+        technique.quality,
+        technique.use_when,
+        technique.avoid_when,
+    )
+    assert all(told)
+    assert technique.references
+    for reference in technique.references:
+        assert reference.url.startswith("https://")
+        assert 1990 < reference.year < 2027
+    planned = (technique.training, technique.inference)
+    for kind, proposals in zip(("training", "inference"), planned, strict=True):
+        assert proposals is None or kind in technique.applies_to
+    assert technique.set_by or planned == (None, None)
+
+
+@pytest.mark.parametrize(
+    "technique",
+    [one for one in TECHNIQUES if one.training is not None],
+    ids=lambda technique: technique.id,
+)
+def test_training_techniques_shrink_what_they_say(technique):
+    before = trained(training_setup(technique.id))
+    changes = list(technique.training(before))
+    assert changes
+    assert len({change.summary for change in changes}) == len(changes)
+    sizes = parts(before)
+    shrunk = set()
+    for change in changes:
+        changed = change.apply(training_setup(technique.id))
+        assert changed != training_setup(technique.id)
+        after = parts(trained(changed))
+        shrunk |= {part for part, size in sizes.items() if after[part] < size}
+        grown = {part for part, size in sizes.items() if after[part] > size * 1.000001}
+        assert grown <= {COSTS.get(technique.id)}
+    assert {*technique.saves} - {"kv_cache"} <= shrunk
+
+
+def parts(memory) -> dict[str, float]:
+    """Sizes of the parts, where activations count the room that they share with logits."""
+    return {
+        "weights": memory.weights.value,
+        "gradients": memory.gradients.value,
+        "optimizer": memory.optimizer.value,
+        "activations": memory.activations.value + memory.logits.value,
+        "logits": memory.logits.value,
+    }
+
+
+@pytest.mark.parametrize(
+    "technique",
+    [one for one in TECHNIQUES if one.inference is not None],
+    ids=lambda technique: technique.id,
+)
+def test_inference_techniques_gain_room(technique):
+    start = inference_setup(technique.id)
+    before = served(start)
+    changes = list(technique.inference(before))
+    assert changes
+    gained = [
+        served(change.apply(start)).headroom.value - before.headroom.value for change in changes
+    ]
+    assert max(gained) > 0
