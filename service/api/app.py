@@ -11,7 +11,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import catalog, contract, decisions, estimates, operations, techniques
+from service.api import (
+    catalog,
+    contract,
+    decisions,
+    estimates,
+    measurements,
+    operations,
+    techniques,
+)
 from service.api.logs import set_up_logs
 from service.api.middleware import Surroundings
 from service.api.problems import Problem, problem_response, slug_of_status
@@ -58,6 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         estimates.router,
         decisions.router,
         techniques.router,
+        measurements.router,
         catalog.router,
         operations.router,
     ):

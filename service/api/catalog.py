@@ -15,7 +15,7 @@ from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
 from service.api.entries import ENTRIES, PAGES
 from service.api.problems import Problem, invalid
-from service.api.queries import plain_query
+from service.api.queries import plain_query, whole_number
 from service.api.state import shared
 from service.api.tables import as_csv, wants_csv
 from service.catalog.references import UnknownReference
@@ -161,12 +161,7 @@ for _collection in _FILTERS:
 
 def _listing(given: Mapping[str, str], equal: Iterable[str], at_least: Iterable[str]) -> Listing:
     errors: list[FieldError] = []
-    limit = _USUAL_ITEMS
-    if "limit" in given:
-        text = given["limit"]
-        limit = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
-        if not 1 <= limit <= _MOST_ITEMS:
-            errors.append(FieldError("/limit", f"must be a whole number from 1 to {_MOST_ITEMS}"))
+    limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     sort = given.get("sort", "id")
     if not sort.removeprefix("-").replace("_", "a").isalnum() or not sort.isascii():
         errors.append(FieldError("/sort", "must be the name of a field or figure"))

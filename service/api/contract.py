@@ -44,6 +44,8 @@ POST_PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 LISTING_POST_PROBLEMS = POST_PROBLEMS | {406: _problem(406)}
 
+KEPT_POST_PROBLEMS = POST_PROBLEMS | {409: _problem(409)}
+
 #: Request models whose schemas the document must hold, noted as operations are declared.
 _request_models: dict[type[Request], None] = {}
 

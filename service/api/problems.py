@@ -72,6 +72,13 @@ PROBLEM_TYPES = {
             "nearest ones.",
         ),
         ProblemType(
+            "conflict",
+            409,
+            "Conflicts with what is there",
+            "What was sent cannot stand beside what the service holds already; the detail says "
+            "what that is.",
+        ),
+        ProblemType(
             "method-not-allowed",
             405,
             "Method not allowed",

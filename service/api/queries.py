@@ -118,3 +118,20 @@ def _nested(annotation: Any) -> type[Request] | None:
     if len(options) == 1 and isinstance(options[0], type) and issubclass(options[0], Request):
         return options[0]
     return None
+
+
+def whole_number(given: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    """A parameter as a whole number within bounds, or None where it is not given.
+
+    Raises
+    ------
+    Problem
+        If it is none (422).
+    """
+    text = given.get(name)
+    if text is None:
+        return None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else least - 1
+    if not least <= number <= most:
+        raise invalid([FieldError(f"/{name}", f"must be a whole number from {least} to {most}")])
+    return number

@@ -1,12 +1,18 @@
-"""The catalog's tables: revisions and what each changed. Rows are added and never changed."""
+"""The tables: the catalog's revisions with what each changed, and users' measurements.
+
+Rows are added and never changed.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -62,3 +68,46 @@ catalog_entry = Table(
 
 #: Channel on which Postgres announces the number of each new revision.
 REVISION_CHANNEL = "catalog_revision"
+
+#: What a user measured on a deployment. ``request`` is the deployment as it was asked about;
+#: ``idempotency_key`` lets a report in once, however often it is sent, and ``request_hash`` says
+#: whether a second one under the same key is the same.
+measurement = Table(
+    "measurement",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("author", Text, nullable=True),
+    Column("kind", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("accelerator", Text, nullable=False),
+    Column("family", Text, nullable=False),
+    Column("catalog_revision", BigInteger, nullable=False),
+    Column("engine_version", Text, nullable=False),
+    Column("measured_on", Date, nullable=True),
+    Column("tool", Text, nullable=True),
+    Column("notes", Text, nullable=True),
+    Column("request", JSONB(none_as_null=True), nullable=False),
+    Column("deployment", JSONB(none_as_null=True), nullable=False),
+    Column("idempotency_key", Text, nullable=True, unique=True),
+    Column("request_hash", Text, nullable=False),
+    CheckConstraint("kind IN ('inference', 'training')", name="kind"),
+    Index(None, "model", "accelerator"),
+)
+
+#: One measured figure beside the estimate of the time it was reported.
+measured_figure = Table(
+    "measured_figure",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("measurement_id", BigInteger, ForeignKey("measurement.id"), nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("measured", Double, nullable=False),
+    Column("estimate", Double, nullable=False),
+    Column("low", Double, nullable=False),
+    Column("high", Double, nullable=False),
+    Column("error_ratio", Double, nullable=False),
+    Column("inside", Boolean, nullable=False),
+    UniqueConstraint("measurement_id", "metric"),
+    CheckConstraint("measured > 0", name="measured"),
+)

@@ -70,6 +70,14 @@ def shift(figure: Interval, offset: Number) -> Interval:
     return Interval(figure.value + offset, figure.low + offset, figure.high + offset)
 
 
+def without(whole: Interval, part: Interval) -> Interval:
+    """A sum less one of its independent parts, whose spread leaves with it."""
+    value = whole.value - part.value
+    below = (whole.value - whole.low) ** 2 - (part.value - part.low) ** 2
+    above = (whole.high - whole.value) ** 2 - (part.high - part.value) ** 2
+    return Interval(value, value - sqrt(maximum(below, 0.0)), value + sqrt(maximum(above, 0.0)))
+
+
 def difference(minuend: Interval, subtrahend: Interval) -> Interval:
     """Difference of two independent figures of one unit; may be negative."""
     below = sqrt((minuend.value - minuend.low) ** 2 + (subtrahend.high - subtrahend.value) ** 2)

@@ -11,7 +11,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceDeployment, Precision
-from service.core.interval import Interval
+from service.core.interval import Interval, without
 from service.core.memory.training import TrainingMemory, training_memory
 from service.core.memory.training_runtime import TrainingOverheads, training_overheads
 from service.core.memory.training_settings import ALL_LINEAR, MicroBatch, TrainingSettings
@@ -197,21 +197,9 @@ def _counted(found: TrainingMemory, counted: str) -> Interval:
     if counted == "process":
         return found.total
     if counted == "allocated":
-        return _less(found.total, found.unallocated)
+        return without(found.total, found.unallocated)
     held, total = found.libraries.value, found.total
     return Interval(total.value - held, total.low - held, total.high - held)
-
-
-def _less(whole: Interval, part: Interval) -> Interval:
-    """The whole without an independent part of it."""
-    rest = whole.value - part.value
-
-    def spread(end: str) -> float:
-        mine = getattr(whole, end) - whole.value
-        theirs = getattr(part, end) - part.value
-        return float(max(mine**2 - theirs**2, 0.0) ** 0.5)
-
-    return Interval(rest, rest - spread("low"), rest + spread("high"))
 
 
 def _convention(row: Row) -> Convention:

@@ -14,14 +14,18 @@ import httpx
 from asgi_lifespan import LifespanManager
 
 import service.api
+from service import ENGINE_VERSION
 from service.api import decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
+from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.requests import (
     BatchRequest,
     CompareRequest,
     RecommendationRequest,
 )
+from service.estimation.measurement_requests import MeasurementRequest
+from service.estimation.measurements import compared_measurement
 from service.settings import Settings
 
 FILE = Path(service.api.__file__).parent / "static" / "examples.json"
@@ -41,6 +45,23 @@ DECISIONS = (
 )
 
 
+def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """A report as it would be kept first, without a database to keep it in."""
+    compared = compared_measurement(asked, snapshot)
+    assert asked.inference is not None
+    return compared | {
+        "id": 1,
+        "created_at": "2026-11-02T09:30:00+00:00",
+        "author": None,
+        "catalog_revision": snapshot.revision,
+        "engine_version": ENGINE_VERSION,
+        "measured_on": str(asked.measured_on),
+        "tool": asked.tool,
+        "notes": None,
+        "request": asked.inference.deployment.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
 async def make() -> dict[str, Any]:
     """Examples by the name of the schema that they show."""
     found: dict[str, Any] = {}
@@ -56,6 +77,25 @@ async def make() -> dict[str, Any]:
                 question = request.model_json_schema()["examples"][0]
                 response = await client.post(f"/v1{path}", json=question)
                 found[answer.__name__] = response.raise_for_status().json()
+            snapshot = app.state.shared.store.snapshot
+            asked = MeasurementRequest.model_validate(
+                MeasurementRequest.model_json_schema()["examples"][0], strict=False
+            )
+            found["Measurement"] = measurement_example(asked, snapshot)
+            found["MeasurementPage"] = {"items": [found["Measurement"]], "next_cursor": None}
+            found["MeasurementSummary"] = {
+                "items": [
+                    {
+                        **{name: found["Measurement"][name] for name in ("model", "accelerator")},
+                        "family": found["Measurement"]["family"],
+                        "metric": "tpot_s",
+                        "count": 12,
+                        "mean_error_ratio": 0.021,
+                        "median_error_ratio": 0.017,
+                        "coverage_ratio": 0.92,
+                    }
+                ]
+            }
             found["WorkloadPage"] = (await client.get("/v1/workloads")).json()
             for name, (collection, id_) in CATALOG.items():
                 page = (await client.get(f"/v1/{collection}?limit=1&q={id_}")).json()

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from service.catalog.database import create_engine, migrate, postgres_dsn
+from service.catalog.database import alembic_config, create_engine, migrate, postgres_dsn
 from service.catalog.tables import metadata
 
 
@@ -18,6 +19,10 @@ async def engine(postgres_url: str) -> AsyncIterator[AsyncEngine]:
     engine = create_engine(postgres_url)
     yield engine
     await engine.dispose()
+
+
+def known_migrations() -> list[Script]:
+    return list(ScriptDirectory.from_config(alembic_config()).walk_revisions())
 
 
 async def tables(engine: AsyncEngine) -> set[str]:
@@ -35,14 +40,17 @@ async def functions(engine: AsyncEngine) -> set[str]:
 
 async def test_up_down_up(engine: AsyncEngine) -> None:
     await migrate(engine)
-    assert {"catalog_revision", "catalog_entry"} <= await tables(engine)
+    every = {"catalog_revision", "catalog_entry", "measurement", "measured_figure"}
+    assert every <= await tables(engine)
 
+    await migrate(engine, "0001")
+    assert await tables(engine) == {"alembic_version", "catalog_revision", "catalog_entry"}
     await migrate(engine, "base")
     assert await tables(engine) == {"alembic_version"}
     assert await functions(engine) == set()
 
     await migrate(engine)
-    assert {"catalog_revision", "catalog_entry"} <= await tables(engine)
+    assert every <= await tables(engine)
     await migrate(engine)
 
 
@@ -67,6 +75,10 @@ async def test_migrations_make_what_the_tables_say(engine: AsyncEngine) -> None:
         "UPDATE catalog_entry SET document = '{}'",
         "DELETE FROM catalog_entry",
         "TRUNCATE catalog_entry",
+        "UPDATE measurement SET notes = 'other'",
+        "DELETE FROM measurement",
+        "UPDATE measured_figure SET measured = 1",
+        "DELETE FROM measured_figure",
     ],
 )
 async def test_nothing_is_ever_overwritten(engine: AsyncEngine, statement: str) -> None:
@@ -84,7 +96,10 @@ async def test_a_database_of_a_newer_release_is_left_alone(engine: AsyncEngine) 
     async with engine.begin() as connection:
         version = await connection.scalar(text("SELECT version_num FROM alembic_version"))
         assert version == "9999"
-        await connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+        newest = max(revision.revision for revision in known_migrations())
+        await connection.execute(
+            text("UPDATE alembic_version SET version_num = :newest"), {"newest": newest}
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""Shapes of answers about measurements."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from service.api.responses import Answer, Remark
+
+
+class MeasuredFigure(Answer):
+    """A measured figure beside the estimate of the time it was reported."""
+
+    metric: str
+    measured: float
+    estimate: float
+    low: float
+    high: float
+    error_ratio: float = Field(description="(estimate - measured) / measured.")
+    inside: bool = Field(description="Whether the measured figure lies in the interval.")
+
+
+class Measurement(Answer):
+    """A report with its comparison."""
+
+    id: int
+    created_at: str
+    author: str | None
+    kind: Literal["inference", "training"]
+    model: str
+    accelerator: str
+    family: str
+    catalog_revision: int
+    engine_version: str
+    measured_on: str | None
+    tool: str | None
+    notes: str | None
+    request: dict[str, JsonValue] = Field(description="The deployment as it was reported.")
+    deployment: dict[str, JsonValue] = Field(description="The same as it was understood.")
+    figures: list[MeasuredFigure]
+    warnings: list[Remark] = Field(
+        default_factory=list, description="Of the estimate; present when a report is made."
+    )
+
+
+class MeasurementPage(Answer):
+    """Some reports, newest first."""
+
+    items: list[Measurement]
+    next_cursor: str | None
+
+
+class MeasurementGroup(Answer):
+    """Errors of one metric of one model on one accelerator."""
+
+    model: str
+    accelerator: str
+    family: str
+    metric: str
+    count: int
+    mean_error_ratio: float
+    median_error_ratio: float
+    coverage_ratio: float
+
+
+class MeasurementSummary(Answer):
+    """Errors over all reports."""
+
+    items: list[MeasurementGroup]

@@ -1,0 +1,1 @@
+"""Users' measurements as they are kept: added, listed and summed up, never changed."""

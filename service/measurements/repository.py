@@ -1,0 +1,209 @@
+"""Reads and writes measurements in Postgres, on a connection that the caller hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from sqlalchemy import Select, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from service.catalog.tables import measured_figure, measurement
+
+
+class KeyReused(ValueError):  # noqa: N818 - the name says what happened to the caller
+    """An idempotency key that already stands for another report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A measurement to be kept, with the comparison that was made of it."""
+
+    kind: str
+    model: str
+    accelerator: str
+    family: str
+    catalog_revision: int
+    engine_version: str
+    measured_on: date | None
+    tool: str | None
+    notes: str | None
+    request: Mapping[str, Any]
+    deployment: Mapping[str, Any]
+    figures: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which measurements; ``before`` is the id that a page starts below."""
+
+    model: str | None = None
+    accelerator: str | None = None
+    kind: str | None = None
+    metric: str | None = None
+    before: int | None = None
+
+
+async def add(
+    connection: AsyncConnection, report: Report, idempotency_key: str | None
+) -> tuple[int, bool]:
+    """Keep a report.
+
+    Returns
+    -------
+    int, bool
+        Its id, and whether it is new: a report under a key that it was kept under before is not.
+
+    Raises
+    ------
+    KeyReused
+        If the key stands for another report.
+    """
+    digest = _digest(report)
+    row = {
+        "kind": report.kind,
+        "model": report.model,
+        "accelerator": report.accelerator,
+        "family": report.family,
+        "catalog_revision": report.catalog_revision,
+        "engine_version": report.engine_version,
+        "measured_on": report.measured_on,
+        "tool": report.tool,
+        "notes": report.notes,
+        "request": dict(report.request),
+        "deployment": dict(report.deployment),
+        "idempotency_key": idempotency_key,
+        "request_hash": digest,
+    }
+    # Waits for a concurrent report of the same key to commit or fail, and then yields to it.
+    added = await connection.scalar(
+        insert(measurement)
+        .values(row)
+        .on_conflict_do_nothing(index_elements=["idempotency_key"])
+        .returning(measurement.c.id)
+    )
+    if added is None:
+        kept = (
+            await connection.execute(
+                select(measurement.c.id, measurement.c.request_hash).where(
+                    measurement.c.idempotency_key == idempotency_key
+                )
+            )
+        ).one()
+        if kept.request_hash != digest:
+            raise KeyReused(idempotency_key)
+        return int(kept.id), False
+    await connection.execute(
+        insert(measured_figure),
+        [{"measurement_id": added, **figure} for figure in report.figures],
+    )
+    return int(added), True
+
+
+async def one(connection: AsyncConnection, id_: int) -> dict[str, Any] | None:
+    """A measurement with its figures, or None if there is none of that id."""
+    found = await _with_figures(connection, select(measurement).where(measurement.c.id == id_))
+    return found[0] if found else None
+
+
+async def page(connection: AsyncConnection, wanted: Filter, limit: int) -> list[dict[str, Any]]:
+    """Measurements that match, newest first, at most ``limit`` of them."""
+    statement = select(measurement).order_by(measurement.c.id.desc()).limit(limit)
+    for column in ("model", "accelerator", "kind"):
+        value = getattr(wanted, column)
+        if value is not None:
+            statement = statement.where(measurement.c[column] == value)
+    if wanted.before is not None:
+        statement = statement.where(measurement.c.id < wanted.before)
+    if wanted.metric is not None:
+        statement = statement.where(
+            select(measured_figure.c.id)
+            .where(
+                measured_figure.c.measurement_id == measurement.c.id,
+                measured_figure.c.metric == wanted.metric,
+            )
+            .exists()
+        )
+    return await _with_figures(connection, statement)
+
+
+async def summary(connection: AsyncConnection) -> list[dict[str, Any]]:
+    """Errors by model, accelerator and metric.
+
+    Returns
+    -------
+    list of dict
+        ``model``, ``accelerator``, ``family``, ``metric``, ``count``, the mean and the median of
+        (estimate − measured) / measured, and the share of measurements inside the interval.
+    """
+    error = measured_figure.c.error_ratio
+    by = (
+        measurement.c.model,
+        measurement.c.accelerator,
+        measurement.c.family,
+        measured_figure.c.metric,
+    )
+    statement = (
+        select(
+            *by,
+            func.count().label("count"),
+            func.avg(error).label("mean_error_ratio"),
+            func.percentile_cont(0.5).within_group(error).label("median_error_ratio"),
+            func.count().filter(measured_figure.c.inside).label("inside"),
+        )
+        .join(measurement, measurement.c.id == measured_figure.c.measurement_id)
+        .group_by(*by)
+        .order_by(*by)
+        .limit(_MOST_GROUPS)
+    )
+    rows = (await connection.execute(statement)).mappings()
+    return [
+        {
+            **{name: row[name] for name in ("model", "accelerator", "family", "metric", "count")},
+            "mean_error_ratio": float(row["mean_error_ratio"]),
+            "median_error_ratio": float(row["median_error_ratio"]),
+            "coverage_ratio": row["inside"] / row["count"],
+        }
+        for row in rows
+    ]
+
+
+#: Groups that a summary lists; a filtered list shows the rest.
+_MOST_GROUPS = 10_000
+
+_FIGURE_COLUMNS = ("metric", "measured", "estimate", "low", "high", "error_ratio", "inside")
+
+
+async def _with_figures(
+    connection: AsyncConnection, statement: Select[Any]
+) -> list[dict[str, Any]]:
+    rows = (await connection.execute(statement)).mappings()
+    found = [{str(name): value for name, value in row.items()} for row in rows]
+    by_id: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in found}
+    if not found:
+        return []
+    figures = await connection.execute(
+        select(measured_figure)
+        .where(measured_figure.c.measurement_id.in_(by_id))
+        .order_by(measured_figure.c.id)
+    )
+    for figure in figures.mappings():
+        by_id[figure["measurement_id"]].append({name: figure[name] for name in _FIGURE_COLUMNS})
+    return [row | {"figures": by_id[row["id"]]} for row in found]
+
+
+def _digest(report: Report) -> str:
+    """Hash of what the user reported, without what was computed from it."""
+    told = {
+        "request": report.request,
+        "measured": {figure["metric"]: figure["measured"] for figure in report.figures},
+        "measured_on": report.measured_on,
+        "tool": report.tool,
+        "notes": report.notes,
+    }
+    return sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
