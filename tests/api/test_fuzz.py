@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
+from hypothesis import settings as fuzz_settings
+from pydantic import SecretStr
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -29,20 +31,22 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-APP = create_app(Settings(embedded_database=False, log_level="error"))
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with served(APP) as url:
+def address(postgres_url: str) -> Iterator[str]:
+    settings = Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error")
+    with served(create_app(settings)) as url:
         yield url
 
 
-schema = schemathesis.openapi.from_dict(APP.openapi())
+schema = schemathesis.openapi.from_dict(
+    create_app(Settings(embedded_database=False, log_level="error")).openapi()
+)
 
 
 @schema.parametrize()
-@settings(
+@fuzz_settings(
     max_examples=CASES,
     deadline=None,
     derandomize=True,
