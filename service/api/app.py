@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from service.api import (
     catalog,
+    claims,
     contract,
     decisions,
     estimates,
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         decisions.router,
         techniques.router,
         measurements.router,
+        claims.router,
         catalog.router,
         operations.router,
     ):

@@ -96,6 +96,8 @@ async def make() -> dict[str, Any]:
                     }
                 ]
             }
+            found["ClaimEntry"] = (await client.get("/v1/claims/kv-cache-13b-batch-32")).json()
+            found["ClaimPage"] = (await client.get("/v1/claims?verdict=unit")).json()
             found["WorkloadPage"] = (await client.get("/v1/workloads")).json()
             for name, (collection, id_) in CATALOG.items():
                 page = (await client.get(f"/v1/{collection}?limit=1&q={id_}")).json()

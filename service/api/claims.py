@@ -1,0 +1,79 @@
+"""Reading the claims: circulating figures beside what they come to when computed."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.caching import confirmed_or, entity_tag
+from service.api.claim_responses import ClaimEntry, ClaimPage
+from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS
+from service.api.problems import Problem
+from service.api.queries import plain_query
+from service.api.state import shared
+from service.estimation.claims import FILTERS, UnknownClaim, claim_answer, claims_answer
+
+router = APIRouter(prefix="/v1", tags=["claims"])
+
+_KNOWN: dict[str, dict[str, Any]] = {
+    name: {"type": "string", "enum": list(values)} for name, values in FILTERS.items()
+}
+
+
+@router.get(
+    "/claims",
+    operation_id="listClaims",
+    summary="Circulating figures, recomputed, with a verdict",
+    responses={200: {"model": ClaimPage}, **GET_PROBLEMS},
+    openapi_extra={
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in _KNOWN.items()
+        ]
+    },
+)
+async def list_claims(http: HttpRequest) -> Response:
+    """All claims, or those with a verdict or of a document."""
+    wanted = plain_query(http.query_params, _KNOWN)
+    snapshot = shared(http).store.snapshot
+    tag = entity_tag(snapshot, http.url.path, urlencode(wanted))
+    return confirmed_or(http, tag, lambda: _json(claims_answer(snapshot, wanted)))
+
+
+@router.get(
+    "/claims/{id}",
+    operation_id="getClaim",
+    summary="One claim",
+    responses={200: {"model": ClaimEntry}, **ITEM_PROBLEMS},
+    openapi_extra={
+        "parameters": [
+            {
+                "name": "id",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+            }
+        ]
+    },
+)
+async def get_claim(http: HttpRequest) -> Response:
+    """One claim by id."""
+    plain_query(http.query_params, {})
+    snapshot = shared(http).store.snapshot
+    try:
+        answer = claim_answer(snapshot, http.path_params["id"])
+    except UnknownClaim as unknown:
+        near = ", ".join(unknown.suggestions)
+        hint = f"; did you mean {near}?" if near else ""
+        raise Problem("not-found", f"no such claim{hint}") from None
+    tag = entity_tag(snapshot, http.url.path)
+    return confirmed_or(http, tag, lambda: _json(answer))
+
+
+def _json(answer: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(answer), media_type="application/json")
