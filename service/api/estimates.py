@@ -15,10 +15,12 @@ from service.api import responses, training_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
+from service.api.impact_responses import ImpactsAnswer
 from service.api.problems import invalid
 from service.api.queries import query_request
 from service.api.state import shared, snapshot_for
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.impacts import impacts_answer
 from service.estimation.inference import (
     inference_estimate,
@@ -28,7 +30,6 @@ from service.estimation.inference import (
 from service.estimation.projections import projection_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
-    ImpactsRequest,
     InferenceRequest,
     LatencyInferenceRequest,
     MemoryInferenceRequest,
@@ -83,7 +84,7 @@ OPERATIONS = (
         "Impacts",
         "Energy, carbon and water of a deployment, of energy, or of accelerator time",
         ImpactsRequest,
-        responses.ImpactsAnswer,
+        ImpactsAnswer,
         impacts_answer,
     ),
     Operation(

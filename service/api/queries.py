@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
@@ -24,17 +24,21 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
     """Places in the request by the name of the query parameter that fills them.
 
     The fields of nested objects are parameters of their own name, those of objects within these
-    are prefixed with the object's (``offload_optimizer``); objects that can only be given inline
-    have none.
+    are prefixed with the object's (``offload_optimizer``); objects that can only be given inline,
+    and lists of objects, have none.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
+        if _lists_objects(field.annotation):
+            continue
         nested = _nested(field.annotation)
         if nested is None:
             found[name] = (name,)
             continue
         for inner, inner_field in nested.model_fields.items():
             innermost = _nested(inner_field.annotation)
+            if _lists_objects(inner_field.annotation):
+                continue
             if innermost is None:
                 found[inner] = (name, inner)
             else:
@@ -110,6 +114,10 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
     if errors:
         raise invalid(errors)
     return given
+
+
+def _lists_objects(annotation: Any) -> bool:
+    return get_origin(annotation) is list and _nested(annotation) is not None
 
 
 def _nested(annotation: Any) -> type[Request] | None:

@@ -272,12 +272,6 @@ class DeploymentEnergy(Answer):
     accelerator_energy_per_output_token_j: Interval
 
 
-class PlainEnergy(Answer):
-    """Energy that was given, or follows from accelerator time."""
-
-    it_energy_kwh: Interval
-
-
 class Carbon(Answer):
     """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
 
@@ -285,6 +279,9 @@ class Carbon(Answer):
     operational_market_gco2e: Interval | None
     embodied_gco2e: Interval | None
     total_gco2e: Interval | None = Field(description="Location-based operation and embodied.")
+    marginal_signal_gco2e: Interval | None = Field(
+        description="What using this electricity makes the grid emit; for decisions, in no total."
+    )
 
 
 class Water(Answer):
@@ -305,6 +302,10 @@ class Impact(Answer):
     carbon: Carbon
     water: Water
     e_waste_kg: Interval | None
+    primary_energy_mj: Interval | None
+    primary_energy_electricity_mj: Interval | None
+    abiotic_depletion_kgsbeq: Interval | None
+    abiotic_depletion_hardware_kgsbeq: Interval | None
 
 
 class DeploymentImpacts(Answer):
@@ -314,12 +315,6 @@ class DeploymentImpacts(Answer):
     per_1k_tokens: Impact
     per_task: Impact
     per_year: Impact
-    period: Impact
-
-
-class PlainImpacts(Answer):
-    """Footprint of the energy or accelerator time that was given."""
-
     period: Impact
 
 
@@ -373,15 +368,6 @@ class InferenceParts(Answer):
 
 class InferenceAnswer(Repeatable, InferenceParts):
     """Everything about one inference deployment."""
-
-
-class ImpactsAnswer(Repeatable):
-    """Energy, carbon and water."""
-
-    deployment: PlacedDeployment | None
-    region: str
-    energy: DeploymentEnergy | PlainEnergy | None
-    impacts: DeploymentImpacts | PlainImpacts | None
 
 
 class OpenEndedInterval(Answer):

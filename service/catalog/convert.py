@@ -145,6 +145,8 @@ def accelerator_from_document(
         thermal_design_power_w=chosen.known_number("thermal_design_power_w"),
         idle_power=chosen.known_interval("idle_power_w"),
         embodied_kgco2e=chosen.known_interval("embodied_kgco2e"),
+        embodied_adpe_kgsbeq=chosen.known_interval("embodied_adpe_kgsbeq"),
+        embodied_primary_energy_mj=chosen.known_interval("embodied_primary_energy_mj"),
         mass_kg=chosen.known_interval("mass_kg"),
         sram_bytes=chosen.known_number("sram_bytes"),
         unified_memory=_flag(fields, "unified_memory"),
@@ -167,7 +169,8 @@ def region_from_document(
     snapshot
         Where the parents and the documented defaults are.
     as_of
-        Use figures of this year or earlier; None for the newest.
+        Use figures of this year or earlier where there are any, else the earliest later ones; None
+        for the newest.
 
     Raises
     ------
@@ -221,6 +224,11 @@ def convert_region(
         wue_l_per_kwh=chosen.known_interval("wue_l_per_kwh"),
         ewif_l_per_kwh=chosen.known_interval("ewif_l_per_kwh"),
         stress_weight_ratio=chosen.known_interval("water_stress_ratio"),
+        residual_gco2e_per_kwh=chosen.known_interval("residual_gco2e_per_kwh"),
+        marginal_gco2e_per_kwh=chosen.known_interval("marginal_gco2e_per_kwh"),
+        carbon_free_energy_ratio=chosen.known_interval("carbon_free_energy_ratio"),
+        primary_energy_mj_per_kwh=chosen.known_interval("primary_energy_mj_per_kwh"),
+        adpe_kgsbeq_per_kwh=chosen.known_interval("adpe_kgsbeq_per_kwh"),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 
@@ -253,6 +261,7 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
         scan_s=chosen.known_interval("scan_s"),
         scan_j=chosen.known_interval("scan_j"),
         density_bits_per_mm2=chosen.known_number("density_bits_per_mm2"),
+        embodied_kgco2e_per_gb=chosen.known_interval("embodied_kgco2e_per_gb"),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 

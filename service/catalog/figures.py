@@ -66,6 +66,8 @@ ACCELERATOR_BOUNDS: Mapping[str, Bounds] = {
     "thermal_design_power_w": Bounds(1e-3, 1e6),
     "idle_power_w": Bounds(1e-6, 1e6),
     "embodied_kgco2e": Bounds(1e-6, 1e8),
+    "embodied_adpe_kgsbeq": Bounds(1e-12, 1e4),
+    "embodied_primary_energy_mj": Bounds(1e-6, 1e10),
     "mass_kg": Bounds(1e-6, 1e6),
     "sram_bytes": Bounds(1.0, 1e14),
     "price_usd": Bounds(0.0, 1e9),
@@ -74,11 +76,15 @@ ACCELERATOR_BOUNDS: Mapping[str, Bounds] = {
 REGION_BOUNDS: Mapping[str, Bounds] = {
     "grid_gco2e_per_kwh": Bounds(0.0, 5e3),
     "market_gco2e_per_kwh": Bounds(0.0, 5e3),
+    "residual_gco2e_per_kwh": Bounds(0.0, 5e3),
+    "marginal_gco2e_per_kwh": Bounds(0.0, 5e3),
     "pue_ratio": Bounds(1.0, 10.0),
     "wue_l_per_kwh": Bounds(0.0, 1e3),
     "ewif_l_per_kwh": Bounds(0.0, 1e3),
     "water_stress_ratio": Bounds(0.0, 1e4),
     "carbon_free_energy_ratio": Bounds(0.0, 1.0),
+    "primary_energy_mj_per_kwh": Bounds(0.0, 1e3),
+    "adpe_kgsbeq_per_kwh": Bounds(0.0, 1.0),
 }
 
 _SPEEDUP = Bounds(1.0, 1e6)
@@ -158,7 +164,8 @@ def read_dated_figures(
 ) -> dict[str, Figure]:
     """All figures of an object, each the newest of a list of dated ones.
 
-    Those of years after ``as_of`` are ignored, and names without an earlier one left out.
+    With ``as_of`` the newest of that year or before; where all are of later years, the earliest,
+    whose year tells.
     """
     chosen = {}
     for name, given in _known(raw, pointer, bounds):
@@ -169,19 +176,21 @@ def read_dated_figures(
             read_figure(item, _item_pointer(given, f"{pointer}/{name}", position), bounds[name])
             for position, item in enumerate(listed)
         ]
-        newest = _newest(figures, as_of)
-        if newest is not None:
-            chosen[name] = newest
+        if figures:
+            chosen[name] = _nearest(figures, as_of)
     return chosen
 
 
-def _newest(figures: list[Figure], as_of: int | None) -> Figure | None:
+def _nearest(figures: list[Figure], as_of: int | None) -> Figure:
     """The figure of the latest year, the last listed among equals; undated ones are current."""
-    newest: Figure | None = None
+    if as_of is not None:
+        earlier = [item for item in figures if item.year is None or item.year <= as_of]
+        if not earlier:
+            return min(figures, key=_recency)
+        figures = earlier
+    newest = figures[0]
     for figure in figures:
-        if as_of is not None and figure.year is not None and figure.year > as_of:
-            continue
-        if newest is None or _recency(figure) >= _recency(newest):
+        if _recency(figure) >= _recency(newest):
             newest = figure
     return newest
 

@@ -83,6 +83,8 @@ class Accelerator:
     idle_power: Interval | None
     embodied_kgco2e: Interval | None
     mass_kg: Interval | None = None
+    embodied_adpe_kgsbeq: Interval | None = None
+    embodied_primary_energy_mj: Interval | None = None
     sram_bytes: Number | None = None
     unified_memory: bool = False
 
@@ -94,6 +96,8 @@ class Region:
     ``grid`` is the location-based annual average intensity in gCO2e/kWh, ``market`` the same by
     contract; ``wue`` litres on site per kWh of IT energy, ``ewif`` litres evaporated off site
     per kWh drawn from the grid, ``stress_weight`` the basin's withdrawal-to-supply ratio.
+    ``residual`` is the grid without contracted electricity, ``marginal`` what one more kWh makes it
+    emit, ``carbon_free_energy`` the share that the operator states, ``adpe`` depletion of elements.
     """
 
     id: str
@@ -105,6 +109,11 @@ class Region:
     wue_l_per_kwh: Interval | None
     ewif_l_per_kwh: Interval | None
     stress_weight_ratio: Interval | None
+    residual_gco2e_per_kwh: Interval | None = None
+    marginal_gco2e_per_kwh: Interval | None = None
+    carbon_free_energy_ratio: Interval | None = None
+    primary_energy_mj_per_kwh: Interval | None = None
+    adpe_kgsbeq_per_kwh: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from service.core.explanation import Caution
 from service.core.memory.inference import InferenceMemory, inference_memory
 from service.core.performance.inference import InferenceLatency, inference_latency
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.requests import DeploymentRequest, ImpactsRequest
+from service.estimation.impact_requests import ImpactsRequest
+from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,45 +17,51 @@ from service.core.impact.energy import (
     energy_steps,
     request_energy,
 )
-from service.core.impact.footprint import HOURS_PER_YEAR, Footprint, footprint
-from service.core.impact.infrastructure import Infrastructure
-from service.core.interval import Interval, exact, quotient, scale
+from service.core.impact.footprint import Footprint, footprint
+from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure
+from service.core.interval import exact, quotient, scale
 from service.core.performance.inference import Usage
-from service.estimation.answers import (
-    explanation,
-    figure,
-    frame,
-    provenance,
-    scaled_figure,
-    warnings,
-)
-from service.estimation.calibrations import calibration
+from service.estimation.answers import explanation, figure, frame, provenance, warnings
+from service.estimation.bases import Basis, basis
+from service.estimation.calibrations import Calibration, calibration
 from service.estimation.deployments import (
     ComputedDeployment,
     compute_deployment,
     echo,
     resolve_deployment,
 )
-from service.estimation.requests import ImpactsRequest, PeriodRequest
+from service.estimation.impact_requests import ImpactsRequest
+from service.estimation.places import kept, place_cautions
+from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import Problems, resolve_accelerator, resolve_region
+from service.estimation.surroundings import Surroundings, surroundings
 
-_SECONDS_PER_YEAR = HOURS_PER_YEAR * 3600.0
 _HOURS_PER_DAY = 24.0
+_DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
 _TOKENS_PER_BASIS = 1000.0
 _JOULES_PER_WH = 3600.0
 
 #: Power of an accelerator that is only known to have been in use: half-way up its useful range.
 _USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0)
 
+#: Makes what writes a footprint out of it.
+Writer = Callable[[Footprint], Basis]
+
 
 @dataclass(frozen=True, slots=True)
 class DeploymentImpacts:
-    """Energy and impacts of a deployment, shaped for the answer, with how they came about."""
+    """Energy and impacts of a deployment, shaped for the answer, with how they came about.
+
+    ``unit`` is the footprint that the period is ``unit_count`` times of; None where the power of
+    the hardware is unknown.
+    """
 
     energy: dict[str, Any] | None
     impacts: dict[str, Any] | None
     steps: tuple[Step, ...]
     cautions: tuple[Caution, ...]
+    unit: Footprint | None = None
+    unit_count: float = 0.0
 
 
 def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -65,51 +72,83 @@ def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> dict[s
     Rejected
         If the request refers to unknown things or asks for the impossible.
     """
-    problems = Problems()
-    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
-    answer = frame(snapshot.revision)
-    entries: list[tuple[str, Entry[Any]]] = []
-    if request.model is not None:
-        resolved = resolve_deployment(request, snapshot, problems)
-        computed = compute_deployment(resolved)
-        if region is None:
-            raise AssertionError("unreachable: an unknown region is a noted problem")
-        result = deployment_impacts(computed, region, request.period)
-        answer["deployment"] = echo(resolved) | {"region": region.id}
-        entries = resolved.entries(snapshot)
-        cautions = computed.cautions + result.cautions
-    else:
-        accelerator = _given_accelerator(request, snapshot, problems)
-        problems.stop_if_any()
-        if region is None:
-            raise AssertionError("unreachable: an unknown region is a noted problem")
-        result = _plain_impacts(request, region, accelerator, snapshot)
-        answer["deployment"] = None
-        if accelerator is not None:
-            entries.append(("accelerators", accelerator))
-        cautions = result.cautions
-    entries.append(("regions", region))
-    answer |= {"region": region.id, "energy": result.energy, "impacts": result.impacts}
-    answer["warnings"] = warnings(cautions)
-    answer["provenance"] = provenance(snapshot, entries)
-    if request.explain:
-        answer["explanation"] = explanation(result.steps)
+    answer, _ = impacts_with_result(request, snapshot)
     return answer
 
 
+def impacts_with_result(
+    request: ImpactsRequest, snapshot: CatalogSnapshot
+) -> tuple[dict[str, Any], DeploymentImpacts]:
+    """The answer of `impacts_answer`, with the computed footprint for whoever reports on it."""
+    problems = Problems()
+    region = problems.attempt(
+        "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
+    )
+    answer = frame(snapshot.revision)
+    entries: list[tuple[str, Entry[Any]]] = []
+    cautions: tuple[Caution, ...] = ()
+    computed: ComputedDeployment | None = None
+    accelerator: Entry[Accelerator] | None = None
+    if request.model is not None:
+        resolved = resolve_deployment(request, snapshot, problems)
+        computed = compute_deployment(resolved)
+        chosen = resolved.calibration
+        accelerator = resolved.accelerator
+        entries = resolved.entries(snapshot)
+        cautions = computed.cautions
+    else:
+        accelerator = _given_accelerator(request, snapshot, problems)
+        family = accelerator.value.family if accelerator is not None else "default"
+        chosen = calibration(snapshot, request.serving.engine, family)
+        if accelerator is not None:
+            entries.append(("accelerators", accelerator))
+    around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
+    problems.stop_if_any()
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    place = surroundings(request, region, accelerator, around, snapshot)
+    if computed is not None:
+        answer["deployment"] = echo(computed.resolved) | {"region": region.id}
+        result = deployment_impacts(computed, place.region, request.period, around, place.writer)
+    else:
+        answer["deployment"] = None
+        result = _plain_impacts(request, place, accelerator, chosen, around)
+    entries.append(("regions", region))
+    answer |= {"region": region.id, "energy": result.energy, "impacts": result.impacts}
+    answer |= place.described(result.unit, result.unit_count, request.period.days)
+    answer["warnings"] = warnings((*cautions, *place.cautions, *result.cautions))
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation((*result.steps, *place.steps()))
+    return answer, result
+
+
 def deployment_impacts(
-    computed: ComputedDeployment, region: Entry[Region], period: PeriodRequest
+    computed: ComputedDeployment,
+    region: Entry[Region],
+    period: PeriodRequest,
+    infrastructure: Infrastructure | None = None,
+    writer: Writer = basis,
 ) -> DeploymentImpacts:
     """Energy and impacts of a computed deployment in a region.
 
     Idle time and idle accelerators are part of a request's share: a request carries the power of
     the whole deployment over the time between two requests.
+
+    Parameters
+    ----------
+    computed, region, period
+        What runs where, for how long.
+    infrastructure
+        What stands around the accelerators; the calibration's if None.
+    writer
+        Shapes a footprint; the short form unless more is asked for.
     """
     resolved = computed.resolved
     latency = computed.latency
     accelerator = resolved.deployment.accelerator
     count = resolved.deployment.parallelism.accelerator_count
-    around = resolved.calibration.infrastructure
+    around = infrastructure or resolved.calibration.infrastructure
     if accelerator.thermal_design_power_w is None:
         return DeploymentImpacts(
             None,
@@ -129,25 +168,25 @@ def deployment_impacts(
     energy = request_energy(power, latency.requests_per_s)
     hours = scale(quotient(exact(1.0), latency.requests_per_s), count / 3600.0)
     per_request = footprint(scale(energy.it_wh, 1e-3), hours, accelerator, region.value, around)
-    rate = float(latency.requests_per_s.value)
-    per_token = 1.0 / float(resolved.workload.output_tokens)
-    requests = period.requests or rate * period.days * _HOURS_PER_DAY * 3600.0
-    bases = {
-        "per_request": 1.0,
-        "per_1k_tokens": _TOKENS_PER_BASIS * per_token,
-        "per_task": float(resolved.workload.calls_per_task),
-        "per_year": rate * _SECONDS_PER_YEAR,
-        "period": requests,
-    }
     # Over a span of time the deployment's power counts, whatever the rate turns out to be.
-    over_time = _over_time(power, count, accelerator, region.value, around)
-    impacts: dict[str, Any] = {name: _bases(per_request, factor) for name, factor in bases.items()}
-    impacts["per_year"] = _bases(over_time, HOURS_PER_YEAR)
-    if period.requests is None:
-        impacts["period"] = _bases(over_time, period.days * _HOURS_PER_DAY)
+    per_hour = footprint(
+        scale(power.it_w, 1e-3), exact(float(count)), accelerator, region.value, around
+    )
+    per_token = 1.0 / float(resolved.workload.output_tokens)
+    of_request, of_hour = writer(per_request), writer(per_hour)
+    period_hours = period.days * _HOURS_PER_DAY
+    unit, unit_count, of_unit = per_hour, period_hours, of_hour
+    if period.requests is not None:
+        unit, unit_count, of_unit = per_request, period.requests, of_request
     return DeploymentImpacts(
         energy=_energy(power, energy, per_token),
-        impacts=impacts,
+        impacts={
+            "per_request": of_request(1.0),
+            "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
+            "per_task": of_request(float(resolved.workload.calls_per_task)),
+            "per_year": of_hour(HOURS_PER_YEAR),
+            "period": of_unit(unit_count),
+        },
         steps=(
             *energy_steps(
                 power,
@@ -157,19 +196,10 @@ def deployment_impacts(
             ),
             *per_request.steps(),
         ),
-        cautions=_cautions(per_request, region),
+        cautions=place_cautions(per_request, region, period.year),
+        unit=unit,
+        unit_count=unit_count,
     )
-
-
-def _over_time(
-    power: DeploymentPower,
-    count: int,
-    accelerator: Accelerator,
-    region: Region,
-    around: Infrastructure,
-) -> Footprint:
-    """Footprint of one hour of the whole deployment."""
-    return footprint(scale(power.it_w, 1e-3), exact(float(count)), accelerator, region, around)
 
 
 def _given_accelerator(
@@ -183,21 +213,18 @@ def _given_accelerator(
 
 def _plain_impacts(
     request: ImpactsRequest,
-    region: Entry[Region],
+    place: Surroundings,
     accelerator: Entry[Accelerator] | None,
-    snapshot: CatalogSnapshot,
+    chosen: Calibration,
+    around: Infrastructure,
 ) -> DeploymentImpacts:
     device = accelerator.value if accelerator is not None else None
-    family = device.family if device is not None else "default"
-    chosen = calibration(snapshot, request.serving.engine, family)
     hours = None if request.accelerator_hours is None else exact(request.accelerator_hours)
     cautions: list[Caution] = []
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
     elif device is not None and device.thermal_design_power_w is not None:
-        power = deployment_power(
-            device, 1, _USUAL_USE, chosen.performance.power, chosen.infrastructure
-        )
+        power = deployment_power(device, 1, _USUAL_USE, chosen.performance.power, around)
         energy_kwh = scale(power.it_w, (request.accelerator_hours or 0.0) * 1e-3)
         cautions.append(
             Caution(
@@ -213,13 +240,26 @@ def _plain_impacts(
             (),
             (Caution("power_unknown", "the accelerator has no thermal design power"),),
         )
-    total = footprint(energy_kwh, hours, device, region.value, chosen.infrastructure)
+    total = footprint(energy_kwh, hours, device, place.region.value, around)
     return DeploymentImpacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
-        impacts={"period": _bases(total, 1.0)},
+        impacts=_plain_bases(place.writer(total), request.period),
         steps=total.steps(),
-        cautions=(*cautions, *_cautions(total, region)),
+        cautions=(*cautions, *place_cautions(total, place.region, request.period.year)),
+        unit=total,
+        unit_count=1.0,
     )
+
+
+def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:
+    """The total, and what follows from it for a request or a year where the period says how."""
+    requests = period.requests
+    dated = "days" in period.model_fields_set
+    return {
+        "period": of_total(1.0),
+        "per_request": None if requests is None else of_total(1.0 / requests),
+        "per_year": of_total(_DAYS_PER_YEAR / period.days) if dated else None,
+    }
 
 
 def _energy(power: DeploymentPower, energy: RequestEnergy, per_token: float) -> dict[str, Any]:
@@ -239,63 +279,3 @@ def _energy(power: DeploymentPower, energy: RequestEnergy, per_token: float) -> 
             scale(energy.accelerators_wh, _JOULES_PER_WH * per_token)
         ),
     }
-
-
-def _bases(result: Footprint, factor: float) -> dict[str, Any]:
-    def times(interval: Interval | None) -> dict[str, float] | None:
-        return scaled_figure(interval, factor)
-
-    return {
-        "it_energy_kwh": times(result.it_energy_kwh),
-        "facility_energy_kwh": times(result.facility_energy_kwh),
-        "accelerator_hours": times(result.accelerator_hours),
-        "carbon": {
-            "operational_location_gco2e": times(result.operational_location_gco2e),
-            "operational_market_gco2e": times(result.operational_market_gco2e),
-            "embodied_gco2e": times(result.embodied_gco2e),
-            "total_gco2e": times(result.total_location_gco2e),
-        },
-        "water": {
-            "on_site_l": times(result.water_on_site_l),
-            "off_site_l": times(result.water_off_site_l),
-            "total_l": times(result.water_total_l),
-            "stress_weighted_l": times(result.water_stress_weighted_l),
-        },
-        "e_waste_kg": times(result.e_waste_kg),
-    }
-
-
-_UNKNOWN = (
-    ("operational_location_gco2e", "grid_gco2e_per_kwh"),
-    ("operational_market_gco2e", "market_gco2e_per_kwh"),
-    ("water_on_site_l", "wue_l_per_kwh"),
-    ("water_off_site_l", "ewif_l_per_kwh"),
-    ("water_stress_weighted_l", "water_stress_ratio"),
-)
-
-
-def _cautions(result: Footprint, region: Entry[Region]) -> tuple[Caution, ...]:
-    found = [
-        Caution(
-            "unknown_factor",
-            f"{region.id} has no published {factor}: {name} is null, not zero",
-        )
-        for name, factor in _UNKNOWN
-        if getattr(result, name) is None
-    ]
-    if result.unit_embodied_kgco2e is None:
-        found.append(
-            Caution(
-                "unknown_factor",
-                "no published figure for the making of this hardware: embodied carbon and the "
-                "total are null, not zero",
-            )
-        )
-    found += [
-        Caution(
-            "assumed_figure",
-            f"{region.id} has no published {name}; the catalog's documented default is used",
-        )
-        for name in region.stood_in
-    ]
-    return tuple(found)

@@ -81,7 +81,8 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         If the request refers to unknown things or asks for the impossible.
     """
     problems = Problems()
-    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
+    year = request.period.year
+    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     computed = compute_deployment(resolve_deployment(request, snapshot, problems))
     if region is None:
         raise AssertionError("unreachable: an unknown region is a noted problem")

@@ -17,7 +17,6 @@ from pydantic import (
     Field,
     JsonValue,
     Tag,
-    model_validator,
 )
 
 from service.core.number_formats import NUMBER_FORMATS
@@ -241,6 +240,13 @@ class PeriodRequest(Request):
         None, ge=1e-9, le=1e18, description="Requests in the period; null: what the rate gives."
     )
     days: float = Field(365.0, ge=1e-6, le=36_525, description="Length of the period.")
+    year: int | None = Field(
+        None,
+        ge=1990,
+        le=2100,
+        description="Year of the period: factors of that year or before are used, where the "
+        "catalog has any; null: the newest.",
+    )
 
 
 class DeploymentRequest(Request):
@@ -301,58 +307,6 @@ class InferenceRequest(DeploymentRequest):
         examples=["aws/eu-north-1"],
     )
     period: PeriodRequest = PeriodRequest()
-
-
-class ImpactsRequest(Request):
-    """Energy, carbon and water, from a deployment or from plain energy or accelerator time."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                EXAMPLE_DEPLOYMENT | {"region": "aws/eu-north-1", "workload": EXAMPLE_WORKLOAD},
-                {"energy_kwh": 1000.0, "region": "country/SE"},
-                {
-                    "accelerator_hours": 8766.0,
-                    "accelerator": "nvidia-h100-sxm-80gb",
-                    "region": "aws/eu-north-1",
-                },
-            ]
-        }
-    )
-
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["aws/eu-north-1"],
-    )
-    energy_kwh: float | None = Field(
-        None, ge=0, le=1e15, description="IT energy, before the building's share (PUE)."
-    )
-    accelerator_hours: float | None = Field(
-        None, ge=0, le=1e15, description="Accelerator time, all accelerators together."
-    )
-    model: ModelReference | None = None
-    precision: PrecisionRequest = PrecisionRequest()
-    accelerator: AcceleratorReference | None = None
-    accelerator_count: int | None = Field(None, ge=1, le=100_000)
-    parallelism: ParallelismRequest | None = None
-    workload: WorkloadRequest = WorkloadRequest()
-    serving: ServingRequest = ServingRequest()
-    period: PeriodRequest = PeriodRequest()
-    explain: bool = False
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
-
-    @model_validator(mode="after")
-    def _one_basis(self) -> ImpactsRequest:
-        plain = self.energy_kwh is not None or self.accelerator_hours is not None
-        if plain == (self.model is not None):
-            raise ValueError(
-                "give either a model and an accelerator, or energy_kwh or accelerator_hours"
-            )
-        if self.model is not None and self.accelerator is None:
-            raise ValueError("a deployment needs an accelerator")
-        if self.accelerator_hours is not None and self.accelerator is None:
-            raise ValueError("accelerator_hours need an accelerator")
-        return self
 
 
 class ProjectionRequest(Request):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from service.catalog.convert import accelerator_from_document, region_from_document
@@ -98,17 +99,28 @@ def resolve_accelerator(
     return accelerator_from_document(_document(accelerator), snapshot.defaults)
 
 
-def resolve_region(region: str | InlineRegion, snapshot: CatalogSnapshot) -> Entry[Region]:
-    """A catalog region, or one given in the request."""
+def resolve_region(
+    region: str | InlineRegion, snapshot: CatalogSnapshot, as_of: int | None = None
+) -> Entry[Region]:
+    """A catalog region, or one given in the request.
+
+    With ``as_of`` its figures are those of that year or before, where there are any.
+    """
     if isinstance(region, str):
-        return snapshot.find("regions", region)
+        entry = snapshot.find("regions", region)
+        return entry if as_of is None else _dated_region(entry, snapshot, as_of)
     document = _document(region)
     tower = document.pop("cooling", None)
     if tower is not None and "wue_l_per_kwh" not in document["figures"]:
         wue = evaporative_wue(**tower)
         stated = {"value": wue.value, "low": wue.low, "high": wue.high}
         document["figures"] = document["figures"] | {"wue_l_per_kwh": stated}
-    return region_from_document(document, snapshot)
+    return region_from_document(document, snapshot, as_of)
+
+
+@lru_cache(maxsize=1024)
+def _dated_region(entry: Entry[Region], snapshot: CatalogSnapshot, as_of: int) -> Entry[Region]:
+    return region_from_document(entry.document, snapshot, as_of)
 
 
 def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitecture) -> Precision:

@@ -88,7 +88,9 @@ def test_a_region_as_of_an_earlier_year() -> None:
     grid = region_from_document(document, SNAPSHOT, as_of=2023).value.grid_gco2e_per_kwh
     assert grid is not None
     assert grid.value == 50
-    assert region_from_document(document, SNAPSHOT, as_of=2021).value.grid_gco2e_per_kwh is None
+    before_all = region_from_document(document, SNAPSHOT, as_of=2015)
+    assert before_all.value.grid_gco2e_per_kwh == grid
+    assert before_all.origins["grid_gco2e_per_kwh"].year == 2022
 
 
 def test_an_unknown_pue_is_the_documented_average() -> None:

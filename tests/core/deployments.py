@@ -65,6 +65,8 @@ H100 = Accelerator(
     idle_power=Interval(70.0, 60.0, 80.0),
     embodied_kgco2e=Interval(273.0, 164.0, 575.0),
     mass_kg=exact(1.69),
+    embodied_adpe_kgsbeq=Interval(0.0072, 0.0058, 0.009),
+    embodied_primary_energy_mj=Interval(5426.0, 3721.0, 7912.0),
 )
 
 STOCKHOLM = Region(
@@ -84,6 +86,13 @@ INFRASTRUCTURE = Infrastructure(
     server_embodied_kgco2e=Interval(520.0, 380.0, 712.0),
     hardware_life_years=Interval(5.0, 4.0, 6.0),
     idle_ratio=Interval(0.12, 0.07, 0.2),
+    server_adpe_kgsbeq=Interval(0.038, 0.031, 0.046),
+    server_primary_energy_mj=Interval(6475.0, 4791.0, 8750.0),
+    server_mass_kg=Interval(14.6, 13.3, 15.2),
+    primary_energy_mj_per_kwh=Interval(6.84, 3.6, 12.0),
+    e_waste_collected_ratio=exact(0.223),
+    e_waste_boards_ratio=Interval(0.3, 0.2, 0.4),
+    e_waste_batteries_ratio=Interval(0.1, 0.05, 0.15),
 )
 
 CALIBRATION = PerformanceCalibration(

@@ -1,17 +1,19 @@
-"""Water that an evaporative cooling tower uses, from the weather."""
+"""Water that cooling uses on site, by its kind and the weather."""
 
 from __future__ import annotations
 
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, maximum, minimum
 from service.core.interval import Interval
 
 #: Least water use of a site with a tower: blow-down and humidification go on in dry cold.
 #: Source: water-aware scheduling data sets on arXiv:2405.17469, 2024.
 LEAST_WUE_L_PER_KWH = 0.05
 
-#: What a second published fit, in degrees Celsius, gives as a share of the first at 21 °C
-#: (1.68 of 4.66 L/kWh). Source: as above; the two are given as the ends of the interval.
-LOW_SHARE = 1.68 / 4.66
+#: Two points of a second published fit: 1.52 L/kWh at 10 °C wet bulb and 1.68 at 21 °C. What lies
+#: between and beyond is taken on the line through them. Source: as above.
+_SECOND_FIT_CELSIUS = 10.0
+_SECOND_FIT_L_PER_KWH = 1.52
+_SECOND_FIT_SLOPE = (1.68 - 1.52) / (21.0 - 10.0)
 
 
 def evaporative_wue(
@@ -35,7 +37,8 @@ def evaporative_wue(
     Returns
     -------
     Interval
-        [L/kWh]; the value is the all-evaporative upper fit, the lower end a second fit.
+        [L/kWh]; the value is the all-evaporative upper fit, the lower end a second fit of the same
+        tower, which is much lower: they disagree by a factor of two to three.
 
     References
     ----------
@@ -46,4 +49,17 @@ def evaporative_wue(
     blow_down = cycles_of_concentration / (cycles_of_concentration - 1.0)
     polynomial = 6e-5 * fahrenheit**3 - 0.01 * fahrenheit**2 + 0.61 * fahrenheit - 10.4
     upper = maximum(blow_down * polynomial, LEAST_WUE_L_PER_KWH) * evaporative_ratio
-    return Interval(upper, upper * LOW_SHARE, upper)
+    second = _SECOND_FIT_L_PER_KWH + _SECOND_FIT_SLOPE * (wet_bulb_celsius - _SECOND_FIT_CELSIUS)
+    lower = maximum(second, LEAST_WUE_L_PER_KWH) * evaporative_ratio
+    return Interval(upper, minimum(lower, upper), upper)
+
+
+def dry_wue() -> Interval:
+    """On-site water of closed loops and dry coolers, which reject heat without evaporating any.
+
+    Returns
+    -------
+    Interval
+        [L/kWh]; zero, at most what a site with a tower uses at the least, for filling and cleaning.
+    """
+    return Interval(0.0, 0.0, LEAST_WUE_L_PER_KWH)

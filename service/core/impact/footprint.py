@@ -14,10 +14,6 @@ from service.core.explanation import Formula, Step
 from service.core.impact.infrastructure import Infrastructure
 from service.core.interval import Interval, independent_sum, product, quotient, scale
 
-#: Mean length of a year with leap days: SCI's 4 years are 35,064 hours.
-#: Source: Green Software Foundation, Software Carbon Intensity (ISO/IEC 21031:2024).
-HOURS_PER_YEAR = 8766.0
-
 FACILITY_ENERGY = Formula(
     "facility_energy_kwh", "it_energy · PUE", "kWh", "ISO/IEC 30134-2:2016 (PUE)"
 )
@@ -35,9 +31,15 @@ OPERATIONAL_MARKET = Formula(
 )
 EMBODIED = Formula(
     "embodied_gco2e",
-    "accelerator_hours / (hardware_life · 8766 h) · (accelerator + server share)",
+    "accelerator_hours / service_hours · (accelerator + server share + added memory)",
     "gCO2e",
     "Software Carbon Intensity, ISO/IEC 21031:2024 (M = TE · TS · RS, calendar time)",
+)
+MARGINAL = Formula(
+    "marginal_signal_gco2e",
+    "it_energy · PUE · marginal_intensity",
+    "gCO2e",
+    "GHG Protocol for Project Accounting, 2005 (consequential; never added to an inventory)",
 )
 TOTAL_CARBON = Formula(
     "total_location_gco2e",
@@ -63,9 +65,21 @@ WATER_STRESS_WEIGHTED = Formula(
 )
 E_WASTE = Formula(
     "e_waste_kg",
-    "accelerator_hours / (hardware_life · 8766 h) · accelerator mass",
+    "accelerator_hours / service_hours · (accelerator + server share) mass · (1 − reused)",
     "kg",
     "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (mass over service life)",
+)
+PRIMARY_ENERGY = Formula(
+    "primary_energy_mj",
+    "it_energy · PUE · primary_energy_factor + worn share · making",
+    "MJ",
+    "EN 15978:2011, PENRT + PERT: use and production stages",
+)
+ABIOTIC_DEPLETION = Formula(
+    "abiotic_depletion_kgsbeq",
+    "it_energy · PUE · depletion_factor + worn share · making",
+    "kg Sb-eq",
+    "CML-IA, abiotic depletion of elements, ultimate reserves; EN 15804:2012",
 )
 
 
@@ -78,6 +92,7 @@ class Footprint:
     facility_energy_kwh: Interval
     operational_location_gco2e: Interval | None
     operational_market_gco2e: Interval | None
+    marginal_signal_gco2e: Interval | None
     embodied_gco2e: Interval | None
     total_location_gco2e: Interval | None
     water_on_site_l: Interval | None
@@ -85,8 +100,13 @@ class Footprint:
     water_total_l: Interval | None
     water_stress_weighted_l: Interval | None
     e_waste_kg: Interval | None
+    primary_energy_mj: Interval | None
+    primary_energy_electricity_mj: Interval | None
+    abiotic_depletion_kgsbeq: Interval | None
+    abiotic_depletion_hardware_kgsbeq: Interval | None
     region: Region
     infrastructure: Infrastructure
+    worn_ratio: Interval | None
     unit_embodied_kgco2e: Interval | None
     unit_mass_kg: Interval | None
 
@@ -115,10 +135,19 @@ class Footprint:
             market_gco2e_per_kwh=region.market_gco2e_per_kwh,
         )
         add(
+            MARGINAL,
+            self.marginal_signal_gco2e,
+            **drawn,
+            marginal_gco2e_per_kwh=region.marginal_gco2e_per_kwh,
+        )
+        worn = {
+            "accelerator_hours": self.accelerator_hours,
+            "service_hours": self.infrastructure.service_hours(),
+        }
+        add(
             EMBODIED,
             self.embodied_gco2e,
-            accelerator_hours=self.accelerator_hours,
-            hardware_life_years=self.infrastructure.hardware_life_years,
+            **worn,
             embodied_kgco2e_per_accelerator=self.unit_embodied_kgco2e,
         )
         add(
@@ -149,9 +178,22 @@ class Footprint:
         add(
             E_WASTE,
             self.e_waste_kg,
-            accelerator_hours=self.accelerator_hours,
-            hardware_life_years=self.infrastructure.hardware_life_years,
+            **worn,
             mass_kg=self.unit_mass_kg,
+        )
+        add(
+            PRIMARY_ENERGY,
+            self.primary_energy_mj,
+            **drawn,
+            primary_energy_mj_per_kwh=_primary_energy_factor(region, self.infrastructure),
+            worn_ratio=self.worn_ratio,
+        )
+        add(
+            ABIOTIC_DEPLETION,
+            self.abiotic_depletion_kgsbeq,
+            **drawn,
+            adpe_kgsbeq_per_kwh=region.adpe_kgsbeq_per_kwh,
+            worn_ratio=self.worn_ratio,
         )
         return tuple(steps)
 
@@ -185,29 +227,45 @@ def footprint(
     """
     facility = product(it_energy_kwh, region.pue_ratio)
     location = _times(facility, region.grid_gco2e_per_kwh)
-    market = _times(facility, region.market_gco2e_per_kwh)
-    unit = infrastructure.embodied_kgco2e(accelerator) if accelerator is not None else None
-    mass = accelerator.mass_kg if accelerator is not None else None
     worn = _worn_ratio(accelerator_hours, infrastructure)
-    embodied = None if unit is None else _times(worn, scale(unit, 1000.0))
+    unit = mass = adpe = primary = None
+    if accelerator is not None:
+        unit = infrastructure.embodied_kgco2e(accelerator)
+        mass = _sum(accelerator.mass_kg, infrastructure.server_mass_kg)
+        adpe = _sum(accelerator.embodied_adpe_kgsbeq, infrastructure.server_adpe_kgsbeq)
+        primary = _sum(
+            accelerator.embodied_primary_energy_mj, infrastructure.server_primary_energy_mj
+        )
+    embodied = _times(worn, None if unit is None else scale(unit, 1000.0))
     on_site = _times(it_energy_kwh, region.wue_l_per_kwh)
     off_site = _times(facility, region.ewif_l_per_kwh)
     water = _sum(on_site, off_site)
+    e_waste = _times(worn, mass)
+    depleted = _times(worn, adpe)
+    # Without a factor for the grid, depletion is that of the hardware and something unknown.
+    depleted_by_grid = _times(facility, region.adpe_kgsbeq_per_kwh)
+    drawn_mj = _times(facility, _primary_energy_factor(region, infrastructure))
     return Footprint(
         it_energy_kwh=it_energy_kwh,
         accelerator_hours=accelerator_hours,
         facility_energy_kwh=facility,
         operational_location_gco2e=location,
-        operational_market_gco2e=market,
+        operational_market_gco2e=_times(facility, region.market_gco2e_per_kwh),
+        marginal_signal_gco2e=_times(facility, region.marginal_gco2e_per_kwh),
         embodied_gco2e=embodied,
         total_location_gco2e=_sum(location, embodied),
         water_on_site_l=on_site,
         water_off_site_l=off_site,
         water_total_l=water,
         water_stress_weighted_l=_times(water, region.stress_weight_ratio),
-        e_waste_kg=_times(worn, mass),
+        e_waste_kg=None if e_waste is None else scale(e_waste, 1.0 - infrastructure.reused_ratio),
+        primary_energy_mj=_sum(drawn_mj, _times(worn, primary)),
+        primary_energy_electricity_mj=drawn_mj,
+        abiotic_depletion_kgsbeq=_sum(depleted_by_grid, depleted),
+        abiotic_depletion_hardware_kgsbeq=depleted,
         region=region,
         infrastructure=infrastructure,
+        worn_ratio=worn,
         unit_embodied_kgco2e=unit,
         unit_mass_kg=mass,
     )
@@ -215,9 +273,11 @@ def footprint(
 
 def _worn_ratio(hours: Interval | None, infrastructure: Infrastructure) -> Interval | None:
     """Share of one accelerator's service life that the given hours use up."""
-    if hours is None:
-        return None
-    return quotient(hours, scale(infrastructure.hardware_life_years, HOURS_PER_YEAR))
+    return None if hours is None else quotient(hours, infrastructure.service_hours())
+
+
+def _primary_energy_factor(region: Region, infrastructure: Infrastructure) -> Interval | None:
+    return region.primary_energy_mj_per_kwh or infrastructure.primary_energy_mj_per_kwh
 
 
 def _times(figure: Interval | None, factor: Interval | None) -> Interval | None:

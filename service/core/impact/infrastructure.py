@@ -1,4 +1,4 @@
-"""What stands around the accelerators: hosts, their power, their making and their life."""
+"""What stands around the accelerators: hosts, their power, their making, their life and waste."""
 
 from __future__ import annotations
 
@@ -7,22 +7,45 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.core.deployment import Accelerator
+from service.core.elementwise import Number
 from service.core.interval import Interval, independent_sum, scale
+
+#: Mean length of a year with leap days: SCI's 4 years are 35,064 hours.
+#: Source: Green Software Foundation, Software Carbon Intensity (ISO/IEC 21031:2024).
+HOURS_PER_YEAR = 8766.0
 
 
 @dataclass(frozen=True, slots=True)
 class Infrastructure:
     """Share of the server that one accelerator carries, and how long hardware is kept.
 
-    ``host_power_w`` covers processors, memory, network and fans per accelerator;
-    ``server_embodied_kgco2e`` the making of all but the accelerators, per accelerator;
-    ``idle_ratio`` the idle share of thermal design power where a device's own is unknown.
+    ``host_power_w`` covers processors, memory, network and fans per accelerator; the ``server_``
+    figures the making and mass of all but the accelerators, per accelerator; ``idle_ratio`` the
+    idle share of thermal design power where a device's own is unknown; ``primary_energy`` stands
+    in for grids whose own is unknown.
+
+    The making is shared out over ``hardware_life_years`` and the ``second_life_years`` that
+    another owner adds. By default over calendar time; ``in_use_ratio`` below 1 shares it out over
+    the hours in use alone, so that idle hardware is carried by whoever does use it.
+    ``reused_ratio`` is the share of the mass that goes on in other machines in the end.
+    ``memory_kgco2e`` is the making of memory that was added to the server, per accelerator.
     """
 
     host_power_w: Interval
     server_embodied_kgco2e: Interval
     hardware_life_years: Interval
     idle_ratio: Interval
+    server_adpe_kgsbeq: Interval | None = None
+    server_primary_energy_mj: Interval | None = None
+    server_mass_kg: Interval | None = None
+    primary_energy_mj_per_kwh: Interval | None = None
+    e_waste_collected_ratio: Interval | None = None
+    e_waste_boards_ratio: Interval | None = None
+    e_waste_batteries_ratio: Interval | None = None
+    memory_kgco2e: Interval | None = None
+    second_life_years: Number = 0.0
+    in_use_ratio: Number = 1.0
+    reused_ratio: Number = 0.0
 
     def idle_power_w(self, accelerator: Accelerator) -> Interval:
         """Idle power of an accelerator: its own figure, else the usual share of its TDP [W]."""
@@ -34,19 +57,47 @@ class Infrastructure:
         """Making of one accelerator with its share of the server [kgCO2e]; None if unknown."""
         if accelerator.embodied_kgco2e is None:
             return None
-        return independent_sum((accelerator.embodied_kgco2e, self.server_embodied_kgco2e))
+        parts = [accelerator.embodied_kgco2e, self.server_embodied_kgco2e]
+        if self.memory_kgco2e is not None:
+            parts.append(self.memory_kgco2e)
+        return independent_sum(parts)
+
+    def service_hours(self) -> Interval:
+        """Hours that the making of hardware is shared out over, second life included [h]."""
+        first = self.hardware_life_years
+        if self.second_life_years:
+            more = self.second_life_years
+            first = Interval(first.value + more, first.low + more, first.high + more)
+        return scale(first, HOURS_PER_YEAR * self.in_use_ratio)
 
 
 def infrastructure(figures: Mapping[str, Any]) -> Infrastructure:
-    """Read the infrastructure around accelerators from plain figures with ranges."""
+    """Read the infrastructure around accelerators from plain figures with ranges.
+
+    Parameters
+    ----------
+    figures
+        ``{name: {"value", "low", "high"}}``; the first four fields are needed, others may lack.
+    """
 
     def interval(name: str) -> Interval:
         figure = figures[name]
-        return Interval(figure["value"], figure["low"], figure["high"])
+        value = figure["value"]
+        return Interval(value, figure.get("low", value), figure.get("high", value))
+
+    def known(name: str) -> Interval | None:
+        return interval(name) if name in figures else None
 
     return Infrastructure(
         host_power_w=interval("host_power_w"),
         server_embodied_kgco2e=interval("server_embodied_kgco2e"),
         hardware_life_years=interval("hardware_life_years"),
         idle_ratio=interval("idle_ratio"),
+        server_adpe_kgsbeq=known("server_adpe_kgsbeq"),
+        server_primary_energy_mj=known("server_primary_energy_mj"),
+        server_mass_kg=known("server_mass_kg"),
+        primary_energy_mj_per_kwh=known("primary_energy_mj_per_kwh"),
+        e_waste_collected_ratio=known("e_waste_collected_ratio"),
+        e_waste_boards_ratio=known("e_waste_boards_ratio"),
+        e_waste_batteries_ratio=known("e_waste_batteries_ratio"),
     )

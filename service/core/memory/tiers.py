@@ -44,6 +44,7 @@ class MemoryTier:
     scan_s: Interval | None = None
     scan_j: Interval | None = None
     density_bits_per_mm2: Number | None = None
+    embodied_kgco2e_per_gb: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
-from service.core.impact.footprint import HOURS_PER_YEAR
+from service.core.impact.infrastructure import HOURS_PER_YEAR
 from service.core.interval import Interval
 from service.core.planning.dominance import front
 from service.core.planning.inference_candidates import Candidates, TooSmall, candidates

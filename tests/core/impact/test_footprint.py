@@ -98,11 +98,19 @@ def test_footprints_are_linear_in_energy(kwh, factor, grid, pue):
 
 
 def test_every_figure_of_the_footprint_appears_in_a_step():
-    result = footprint(Interval(10.0, 8.0, 13.0), exact(20.0), H100, STOCKHOLM, INFRASTRUCTURE)
+    known = replace(
+        STOCKHOLM,
+        market_gco2e_per_kwh=exact(5.0),
+        marginal_gco2e_per_kwh=exact(600.0),
+        adpe_kgsbeq_per_kwh=exact(5e-8),
+    )
+    result = footprint(Interval(10.0, 8.0, 13.0), exact(20.0), H100, known, INFRASTRUCTURE)
     values = {step.formula.name: step.value for step in result.steps()}
     assert values == {
         "facility_energy_kwh": result.facility_energy_kwh.value,
         "operational_location_gco2e": result.operational_location_gco2e.value,
+        "operational_market_gco2e": result.operational_market_gco2e.value,
+        "marginal_signal_gco2e": result.marginal_signal_gco2e.value,
         "embodied_gco2e": result.embodied_gco2e.value,
         "total_location_gco2e": result.total_location_gco2e.value,
         "on_site_l": result.water_on_site_l.value,
@@ -110,6 +118,8 @@ def test_every_figure_of_the_footprint_appears_in_a_step():
         "total_l": result.water_total_l.value,
         "stress_weighted_l": result.water_stress_weighted_l.value,
         "e_waste_kg": result.e_waste_kg.value,
+        "primary_energy_mj": result.primary_energy_mj.value,
+        "abiotic_depletion_kgsbeq": result.abiotic_depletion_kgsbeq.value,
     }
 
 
@@ -139,3 +149,52 @@ def test_request_energy_is_power_over_rate():
         power.it_w.value,
         energy.it_wh.value,
     ]
+
+
+@given(pue=st.floats(1.0, 3.0), wue=st.floats(0.0, 5.0), ewif=st.floats(0.0, 20.0))
+def test_pue_enters_once_however_it_comes_in(pue, wue, ewif):
+    # The same meter reading, once as IT energy with a PUE and once as facility energy without.
+    outside = of_energy(100.0, place(400.0, pue, wue, ewif))
+    inside = of_energy(100.0 * pue, place(400.0, 1.0, wue / pue, ewif))
+    for name in ("operational_location_gco2e", "water_total_l", "primary_energy_electricity_mj"):
+        assert getattr(outside, name).value == pytest.approx(getattr(inside, name).value)
+    assert outside.water_on_site_l is not None
+    assert outside.water_on_site_l.value == pytest.approx(100.0 * wue)
+    assert outside.water_off_site_l is not None
+    assert outside.water_off_site_l.value == pytest.approx(100.0 * pue * ewif)
+
+
+def test_a_marginal_signal_is_in_no_total():
+    quiet = footprint(exact(1.0), exact(1.0), H100, STOCKHOLM, INFRASTRUCTURE)
+    loud = footprint(
+        exact(1.0),
+        exact(1.0),
+        H100,
+        replace(STOCKHOLM, marginal_gco2e_per_kwh=exact(900.0)),
+        INFRASTRUCTURE,
+    )
+    assert loud.marginal_signal_gco2e is not None
+    assert loud.marginal_signal_gco2e.value == pytest.approx(900.0 * 1.12)
+    assert loud.total_location_gco2e == quiet.total_location_gco2e
+
+
+def test_depletion_of_the_hardware_is_known_where_that_of_the_grid_is_not():
+    result = footprint(exact(1.0), exact(8766.0), H100, STOCKHOLM, INFRASTRUCTURE)
+    assert result.abiotic_depletion_kgsbeq is None
+    assert result.abiotic_depletion_hardware_kgsbeq is not None
+    assert result.abiotic_depletion_hardware_kgsbeq.value == pytest.approx((0.0072 + 0.038) / 5.0)
+
+
+def test_a_second_life_and_busy_hours_share_out_the_making_as_named():
+    one_year = exact(8766.0)
+
+    def embodied(**changes):
+        around = replace(BARE, **changes)
+        result = footprint(exact(0.0), one_year, H100, STOCKHOLM, around).embodied_gco2e
+        assert result is not None
+        return result.value
+
+    assert embodied() == pytest.approx(273_000 / 4)
+    assert embodied(second_life_years=2.0) == pytest.approx(273_000 / 6)
+    assert embodied(in_use_ratio=0.5) == pytest.approx(273_000 / 2)
+    assert embodied(memory_kgco2e=exact(100.0)) == pytest.approx(373_000 / 4)

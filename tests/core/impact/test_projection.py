@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.core.impact.cooling import LEAST_WUE_L_PER_KWH, evaporative_wue
+from service.core.impact.cooling import LEAST_WUE_L_PER_KWH, dry_wue, evaporative_wue
 from service.core.impact.projection import projection
 from service.core.interval import Interval, exact, from_log_sigma
 
@@ -61,3 +61,19 @@ def test_water_of_a_cooling_tower(fahrenheit, litres):
 
 def test_cold_weather_ends_at_the_floor():
     assert evaporative_wue(-10.0, 6.0, 1.0).value == LEAST_WUE_L_PER_KWH
+
+
+@pytest.mark.parametrize(("celsius", "litres"), [(10.0, 1.52), (21.0, 1.68)])
+def test_the_second_fit_of_a_tower_is_the_lower_end(celsius, litres):
+    assert evaporative_wue(celsius, 6.0, 1.0).low == pytest.approx(litres, rel=0.005)
+
+
+def test_fewer_hours_of_evaporation_use_less_water():
+    whole, half = evaporative_wue(20.0, 6.0, 1.0), evaporative_wue(20.0, 6.0, 0.5)
+    assert half.value == pytest.approx(whole.value / 2)
+    assert half.low == pytest.approx(whole.low / 2)
+
+
+def test_dry_cooling_evaporates_nothing():
+    assert dry_wue().value == 0.0
+    assert dry_wue().high == LEAST_WUE_L_PER_KWH

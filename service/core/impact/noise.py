@@ -1,0 +1,201 @@
+"""Sound of machines at a neighbour's place.
+
+Levels are A-weighted decibels throughout: sound power ``Lw`` re 1 pW of a source, sound pressure
+``Lp`` re 20 µPa at a place. A level without its distance or its kind says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log10 as _log10
+from math import pi
+
+from service.core.elementwise import Number, log
+from service.core.explanation import Formula, Step
+from service.core.interval import Interval
+
+#: What outdoor predictions by spreading alone are commonly granted.
+#: Source: ISO 9613-2:1996, table 5 (accuracy of 3 dB to 1 km for favourable propagation), widened
+#: to 5 dB because ground, weather and directivity are not modelled.
+SPREADING_UNCERTAINTY_DB = 5.0
+
+#: Sound power over fan speed: 50·log10, the exponent of the fan laws for sound.
+FAN_SOUND_EXPONENT = 5.0
+FAN_POWER_EXPONENT = 3.0
+
+#: Way of spreading: decibels per decade of distance, and the loss at one metre. A point in free
+#: space spreads over 4πr², on hard ground over 2πr²; a long line on hard ground over πr a metre.
+PROPAGATION: dict[str, tuple[float, float]] = {
+    "free-field": (20.0, 10.0 * _log10(4.0 * pi)),
+    "half-space": (20.0, 10.0 * _log10(2.0 * pi)),
+    "line": (10.0, 10.0 * _log10(pi)),
+}
+
+LEVEL_SUM = Formula(
+    "sound_power_db",
+    "10 · log10(Σ count · 10^((Lw + 50 · log10(fan_speed) − building_loss) / 10))",
+    "dB(A) re 1 pW",
+    "Sum of incoherent sources; fan laws; ISO 9296 declared levels",
+)
+RECEIVED = Formula(
+    "sound_pressure_db",
+    "Lw − decay · log10(distance) − spreading − air_absorption − barrier + directivity",
+    "dB(A) re 20 µPa",
+    "Outdoor propagation of sound after ISO 9613-2:1996, divergence term",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SoundSource:
+    """Like machines: how many, the sound power of one [dB], and what changes it.
+
+    ``fan_speed_ratio`` is the speed over that of the declared level [-]; ``building_loss_db`` the
+    sound reduction of walls around the machines, 0 outdoors [dB].
+    """
+
+    count: Number
+    sound_power_db: Number
+    fan_speed_ratio: Number = 1.0
+    building_loss_db: Number = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way from the sources to the receptor. Losses [dB], distance [m]."""
+
+    distance_m: Number
+    propagation: str = "half-space"
+    air_absorption_db: Number = 0.0
+    barrier_db: Number = 0.0
+    directivity_db: Number = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Sound of a site at a receptor. Levels [dB(A)]; margins and distances are None without limit.
+
+    ``margin_db`` is positive where the level stays below the limit.
+    """
+
+    sound_power_db: Number
+    sound_pressure_db: Interval
+    limit_db: Number | None
+    margin_db: Interval | None
+    required_distance_m: Interval | None
+    path: Path
+
+    def steps(self) -> tuple[Step, ...]:
+        """The formulas applied, in order, with the figures that went in and came out."""
+        path = self.path
+        return (
+            Step(LEVEL_SUM, {}, self.sound_power_db),
+            Step(
+                RECEIVED,
+                {
+                    "sound_power_db": self.sound_power_db,
+                    "distance_m": path.distance_m,
+                    "propagation": path.propagation,
+                    "air_absorption_db": path.air_absorption_db,
+                    "barrier_db": path.barrier_db,
+                    "directivity_db": path.directivity_db,
+                },
+                self.sound_pressure_db.value,
+            ),
+        )
+
+
+def level_sum_db(levels_db: Iterable[Number]) -> Number:
+    """Level of several incoherent sources together [dB]."""
+    total: Number = 0.0
+    for level in levels_db:
+        total = total + 10.0 ** (level / 10.0)
+    return 10.0 * _decades(total)
+
+
+def fan_level_change_db(speed_ratio: Number) -> Number:
+    """Change of a fan's sound power with its speed: 50·log10(n₂/n₁) [dB]."""
+    return 10.0 * FAN_SOUND_EXPONENT * _decades(speed_ratio)
+
+
+def fan_power_ratio(speed_ratio: Number) -> Number:
+    """Change of a fan's electrical power with its speed: (n₂/n₁)³ [-]."""
+    return speed_ratio**FAN_POWER_EXPONENT
+
+
+def fan_speed_ratio(level_change_db: Number) -> Number:
+    """Speed ratio that changes a fan's sound power by so much [-]."""
+    return 10.0 ** (level_change_db / (10.0 * FAN_SOUND_EXPONENT))
+
+
+def sound_power_db(sources: Iterable[SoundSource]) -> Number:
+    """Sound power of all sources together, outside of the building [dB]."""
+    return level_sum_db(
+        source.sound_power_db
+        + 10.0 * _decades(source.count)
+        + fan_level_change_db(source.fan_speed_ratio)
+        - source.building_loss_db
+        for source in sources
+    )
+
+
+def received_db(power_db: Number, path: Path) -> Number:
+    """Sound pressure at the end of a path [dB].
+
+    Parameters
+    ----------
+    power_db
+        Sound power of the sources; for a line, of each metre [dB].
+    path
+        Distance, way of spreading, and losses.
+
+    References
+    ----------
+    ISO 9613-2:1996, Attenuation of sound during propagation outdoors, section 7.1 (divergence).
+    """
+    decay_db, near_db = PROPAGATION[path.propagation]
+    losses = path.air_absorption_db + path.barrier_db - path.directivity_db
+    return power_db - decay_db * _decades(path.distance_m) - near_db - losses
+
+
+def required_distance_m(power_db: Number, path: Path, limit_db: Number) -> Number:
+    """Distance at which the same path brings the level down to a limit [m]."""
+    decay_db, near_db = PROPAGATION[path.propagation]
+    losses = path.air_absorption_db + path.barrier_db - path.directivity_db
+    return 10.0 ** ((power_db - near_db - losses - limit_db) / decay_db)
+
+
+def noise(sources: Iterable[SoundSource], path: Path, limit_db: Number | None = None) -> Noise:
+    """Sound of a site at a receptor, with the margin to a limit.
+
+    Parameters
+    ----------
+    sources
+        Machines with their declared sound power [dB].
+    path
+        Way to the receptor.
+    limit_db
+        Level that must not be passed there [dB]; None for none.
+
+    Returns
+    -------
+    Noise
+        The interval grants spreading outdoors the usual uncertainty.
+    """
+    power = sound_power_db(sources)
+    level = received_db(power, path)
+    spread = SPREADING_UNCERTAINTY_DB
+    pressure = Interval(level, level - spread, level + spread)
+    margin = distance = None
+    if limit_db is not None:
+        margin = Interval(limit_db - level, limit_db - pressure.high, limit_db - pressure.low)
+        distance = Interval(
+            required_distance_m(power, path, limit_db),
+            required_distance_m(power - spread, path, limit_db),
+            required_distance_m(power + spread, path, limit_db),
+        )
+    return Noise(power, pressure, limit_db, margin, distance, path)
+
+
+def _decades(ratio: Number) -> Number:
+    return log(ratio) / log(10.0)

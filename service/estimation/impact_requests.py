@@ -1,0 +1,216 @@
+"""What callers may ask about energy, carbon, water, waste and a site's neighbours."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    EXAMPLE_WORKLOAD,
+    AcceleratorReference,
+    ModelReference,
+    ParallelismRequest,
+    PeriodRequest,
+    PrecisionRequest,
+    Ratio,
+    Reference,
+    RegionReference,
+    Request,
+    ServingRequest,
+    WorkloadRequest,
+)
+
+Intensity = Annotated[float, Field(ge=0.0, le=5000.0)]
+Decibels = Annotated[float, Field(ge=-50.0, le=200.0)]
+Loss = Annotated[float, Field(ge=0.0, le=100.0)]
+SpeedRatio = Annotated[float, Field(ge=0.1, le=10.0)]
+
+
+class ElectricityRequest(Request):
+    """How electricity is bought, and what the grid does at the margin."""
+
+    contracted_ratio: Ratio | None = Field(
+        None,
+        description="Share of the electricity that is contracted (certificates, power purchase "
+        "agreements, supplier tariffs); with it the market-based method is computed.",
+    )
+    contracted_gco2e_per_kwh: Intensity = Field(
+        0.0, description="Emissions of what is contracted; 0 for carbon-free energy."
+    )
+    residual_gco2e_per_kwh: Intensity | None = Field(
+        None, description="Residual mix, for the rest; the place's own or its average if null."
+    )
+    marginal_gco2e_per_kwh: Intensity | None = Field(
+        None, description="Marginal intensity, a signal for decisions; never part of a total."
+    )
+    matching: Literal["annual", "hourly"] = Field(
+        "annual", description="Over which time contracted electricity matches what is used."
+    )
+
+
+class HardwareRequest(Request):
+    """How the making of hardware is shared out, and what becomes of it."""
+
+    amortisation: Literal["calendar", "busy-hours"] = Field(
+        "calendar",
+        description="calendar: over all hours of the service life, as in ISO/IEC 21031; "
+        "busy-hours: over those in use, given by in_use_ratio.",
+    )
+    life_years: float | None = Field(
+        None, ge=0.1, le=50.0, description="First service life; the catalog's default if null."
+    )
+    second_life_years: float = Field(
+        0.0, ge=0.0, le=50.0, description="Years that the hardware serves on, here or elsewhere."
+    )
+    in_use_ratio: float | None = Field(
+        None, ge=0.001, le=1.0, description="Share of its life in which hardware is in use."
+    )
+    reused_ratio: Ratio = Field(
+        0.0, description="Share of the mass that goes on in other machines in the end."
+    )
+    collected_ratio: Ratio | None = Field(
+        None, description="Share of electronic waste that is collected; the world's if null."
+    )
+    added_memory_gb: float = Field(
+        0.0, ge=0.0, le=1e6, description="Memory added to the server, per accelerator [GB]."
+    )
+    added_memory: Reference = Field(
+        "ddr5-8ch", description="Kind of the added memory: the id of a memory tier."
+    )
+
+    @model_validator(mode="after")
+    def _busy_hours_are_counted(self) -> HardwareRequest:
+        if (self.amortisation == "busy-hours") != (self.in_use_ratio is not None):
+            raise ValueError("busy-hours amortisation and in_use_ratio come together")
+        return self
+
+
+class SoundSourceRequest(Request):
+    """Like machines that make noise."""
+
+    count: float = Field(1.0, gt=0.0, le=1e9)
+    sound_power_db: Decibels = Field(
+        description="Declared A-weighted sound power of one, re 1 pW (10 dB are 1 bel)."
+    )
+    fan_speed_ratio: SpeedRatio = Field(1.0, description="Over the speed of the declared level.")
+    building_loss_db: Loss = Field(0.0, description="Sound reduction of walls; 0 outdoors.")
+
+
+class SiteRequest(Request):
+    """What is known of a site; each part of the answer needs only its own fields."""
+
+    cooling: Literal["as-reported", "evaporative-tower", "dry"] = Field(
+        "as-reported",
+        description="Where on-site water comes from: the place's reported WUE, a tower in the "
+        "climate given by wet_bulb_celsius, or a closed loop that evaporates none.",
+    )
+    wet_bulb_celsius: float | None = Field(
+        None, ge=-40.0, le=40.0, description="Mean wet-bulb temperature, for a tower."
+    )
+    cycles_of_concentration: float = Field(
+        6.0, gt=1.0, le=20.0, description="Uses of a tower's water before it is blown down."
+    )
+    evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
+    municipal_supply_l_per_day: float | None = Field(
+        None, gt=0.0, le=1e13, description="What the town supplies, to compare with."
+    )
+    sound_sources: list[SoundSourceRequest] = Field(
+        default_factory=list, max_length=100, description="Machines heard by the neighbours."
+    )
+    receptor_distance_m: float | None = Field(
+        None, ge=1.0, le=1e5, description="From the machines to the place where they are heard."
+    )
+    propagation: Literal["half-space", "free-field", "line"] = Field(
+        "half-space",
+        description="half-space: a point on hard ground; line: a long row, sound power per metre.",
+    )
+    air_absorption_db: Loss = 0.0
+    barrier_db: Loss = Field(0.0, description="Loss by walls and earth; 5 to 15 dB are usual.")
+    directivity_db: float = Field(0.0, ge=-30.0, le=30.0)
+    noise_limit_db: Decibels | None = Field(None, description="Level allowed at the receptor.")
+    rack_kw: float | None = Field(None, gt=0.0, le=1e4, description="Power of a rack.")
+    accelerators_per_rack: int | None = Field(
+        None, ge=1, le=10_000, description="Instead of rack_kw: from the accelerators' power."
+    )
+    liquid_cooled_ratio: Ratio = Field(0.0, description="Share of the heat that liquid carries.")
+    air_temperature_rise_k: float = Field(
+        12.0, ge=1.0, le=60.0, description="Warming of the air across a rack."
+    )
+    hard_disk_ratio: Ratio = Field(0.0, description="Share of the bytes that lie on hard disks.")
+    rack_fan_speed_ratio: SpeedRatio = Field(1.0, description="Fan speed over the usual one.")
+    mounting: Literal["none", "grommets", "isolated"] = Field(
+        "none", description="What keeps vibration away from the machines."
+    )
+    area_m2: float | None = Field(None, gt=0.0, le=1e10, description="Land of the site.")
+    mean_it_kw: float | None = Field(
+        None, gt=0.0, le=1e8, description="Mean IT power of the whole site, to share its land."
+    )
+
+    @model_validator(mode="after")
+    def _tower_has_a_climate(self) -> SiteRequest:
+        if self.cooling == "evaporative-tower" and self.wet_bulb_celsius is None:
+            raise ValueError("an evaporative tower needs wet_bulb_celsius")
+        if self.sound_sources and self.receptor_distance_m is None:
+            raise ValueError("sound_sources need receptor_distance_m: no level without a distance")
+        if (self.area_m2 is None) != (self.mean_it_kw is None):
+            raise ValueError("area_m2 and mean_it_kw come together")
+        return self
+
+
+class ImpactsRequest(Request):
+    """Energy, carbon and water, from a deployment or from plain energy or accelerator time."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                EXAMPLE_DEPLOYMENT | {"region": "aws/eu-north-1", "workload": EXAMPLE_WORKLOAD},
+                {"energy_kwh": 1000.0, "region": "country/SE"},
+                {
+                    "accelerator_hours": 8766.0,
+                    "accelerator": "nvidia-h100-sxm-80gb",
+                    "region": "aws/eu-north-1",
+                },
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["aws/eu-north-1"],
+    )
+    energy_kwh: float | None = Field(
+        None, ge=0, le=1e15, description="IT energy, before the building's share (PUE)."
+    )
+    accelerator_hours: float | None = Field(
+        None, ge=0, le=1e15, description="Accelerator time, all accelerators together."
+    )
+    model: ModelReference | None = None
+    precision: PrecisionRequest = PrecisionRequest()
+    accelerator: AcceleratorReference | None = None
+    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    parallelism: ParallelismRequest | None = None
+    workload: WorkloadRequest = WorkloadRequest()
+    serving: ServingRequest = ServingRequest()
+    period: PeriodRequest = PeriodRequest()
+    electricity: ElectricityRequest = ElectricityRequest()
+    hardware: HardwareRequest = HardwareRequest()
+    site: SiteRequest | None = Field(
+        None, description="What is known of the site; its figures are null without."
+    )
+    explain: bool = False
+    catalog_revision: int | None = Field(None, ge=0, le=2**53)
+
+    @model_validator(mode="after")
+    def _one_basis(self) -> ImpactsRequest:
+        plain = self.energy_kwh is not None or self.accelerator_hours is not None
+        if plain == (self.model is not None):
+            raise ValueError(
+                "give either a model and an accelerator, or energy_kwh or accelerator_hours"
+            )
+        if self.model is not None and self.accelerator is None:
+            raise ValueError("a deployment needs an accelerator")
+        if self.accelerator_hours is not None and self.accelerator is None:
+            raise ValueError("accelerator_hours need an accelerator")
+        return self
