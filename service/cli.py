@@ -192,6 +192,26 @@ def validate(
         raise typer.Exit(1) from None
 
 
+@app.command()
+def calibrate(
+    write: Annotated[
+        bool, typer.Option("--write/--check", help="Write the fitted constants, or only compare.")
+    ] = False,
+) -> None:
+    """Refit efficiencies to the packaged measurements; fails if the catalog says otherwise."""
+    from service.calibration.command import CalibrationRefused, calibration
+
+    try:
+        differing = calibration(Settings().catalog_directory, write=write, note=notices.print)
+    except CalibrationRefused as refused:
+        print(refused, file=sys.stderr)
+        raise typer.Exit(1) from None
+    for line in differing:
+        print(line)
+    if differing and not write:
+        raise typer.Exit(1)
+
+
 # ---------------------------------------------------------------------------------------------
 # In a checkout of the project: checks, benchmarks, locks
 

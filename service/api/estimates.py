@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import responses, training_responses
+from service.api import responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
@@ -36,8 +36,8 @@ from service.estimation.requests import (
     ProjectionRequest,
     Request,
 )
-from service.estimation.training import training_memory_answer
-from service.estimation.training_requests import MemoryTrainingRequest
+from service.estimation.training import training_latency_answer, training_memory_answer
+from service.estimation.training_requests import LatencyTrainingRequest, MemoryTrainingRequest
 
 router = APIRouter(prefix="/v1", tags=["estimates"])
 
@@ -78,6 +78,14 @@ OPERATIONS = (
         LatencyInferenceRequest,
         responses.LatencyInferenceAnswer,
         inference_latency_answer,
+    ),
+    Operation(
+        "/latency/training",
+        "TrainingLatency",
+        "Time of a training step, throughput, utilisation, and the length of the whole run",
+        LatencyTrainingRequest,
+        training_speed_responses.LatencyTrainingAnswer,
+        training_latency_answer,
     ),
     Operation(
         "/impacts",

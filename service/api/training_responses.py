@@ -24,6 +24,15 @@ class TrainingOffload(Answer):
     activations: str
 
 
+class TrainingFailures(Answer):
+    """How often accelerators stop the run, and what that costs; null is the catalog's figure."""
+
+    per_accelerator_day: float | None
+    checkpoint_interval_s: float | None
+    checkpoint_write_s: float | None
+    restart_s: float | None
+
+
 class Training(Answer):
     """The settings of training as they were understood."""
 
@@ -51,6 +60,7 @@ class Training(Answer):
     offload: TrainingOffload
     framework: str
     tokens: float | None
+    failures: TrainingFailures
 
 
 class TrainingDeployment(Answer):

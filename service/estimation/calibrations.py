@@ -11,6 +11,7 @@ from service.core.impact.infrastructure import Infrastructure, infrastructure
 from service.core.memory.runtime import RuntimeOverheads, engine_fallbacks, runtime_overheads
 from service.core.performance.calibration import (
     PerformanceCalibration,
+    PowerModel,
     engine_overhead,
     hardware_efficiency,
     power_model,
@@ -66,17 +67,9 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
                 "hardware are used, with a wider interval",
             )
         )
-    power_id = f"power/{family}"
-    if power_id not in known:
-        power_id = f"power/{_FALLBACK}"
-        cautions.append(
-            Caution(
-                "power_not_measured",
-                f"no power measurements of {family}: the share of thermal design power of other "
-                "hardware is used, with a wider interval",
-            )
-        )
-    infrastructure_id = "infrastructure/default"
+    power_id, power, power_cautions = power_of(snapshot, family)
+    cautions += power_cautions
+    infrastructure_id, around = infrastructure_of(snapshot)
     runtime_documents = [entry.document for id_, entry in known.items() if id_.startswith(_RUNTIME)]
     runtime = runtime_overheads(runtime_documents)
     figures = known[performance_id].document["figures"]
@@ -84,11 +77,11 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
             engine=engine_overhead(figures),
-            power=power_model(known[power_id].document["figures"]),
+            power=power,
             source=performance_id,
             measured=not cautions,
         ),
-        infrastructure=infrastructure(known[infrastructure_id].document["figures"]),
+        infrastructure=around,
         runtime=runtime,
         power_source=power_id,
         entries=(
@@ -99,3 +92,25 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         ),
         cautions=tuple(cautions),
     )
+
+
+def power_of(snapshot: CatalogSnapshot, family: str) -> tuple[str, PowerModel, tuple[Caution, ...]]:
+    """Power model of a hardware family, with its id, and a caution where it is another's."""
+    id_ = f"power/{family}"
+    cautions: tuple[Caution, ...] = ()
+    if id_ not in snapshot.calibrations:
+        id_ = f"power/{_FALLBACK}"
+        cautions = (
+            Caution(
+                "power_not_measured",
+                f"no power measurements of {family}: the share of thermal design power of other "
+                "hardware is used, with a wider interval",
+            ),
+        )
+    return id_, power_model(snapshot.calibrations[id_].document["figures"]), cautions
+
+
+def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:
+    """What stands around accelerators, with the id of its figures."""
+    id_ = "infrastructure/default"
+    return id_, infrastructure(snapshot.calibrations[id_].document["figures"])

@@ -1,10 +1,11 @@
-"""Use cases about training: memory per accelerator, and what fits."""
+"""Use cases about training: memory per accelerator, speed, and everything in one answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import Caution
 from service.core.interval import Interval, exact
@@ -12,8 +13,14 @@ from service.core.memory.training import TrainingMemory, training_memory, traini
 from service.core.memory.training_state import trained_parameters
 from service.estimation.answers import explanation, figure, frame, provenance, warnings
 from service.estimation.resolution import Problems
-from service.estimation.training_requests import MemoryTrainingRequest
+from service.estimation.training_requests import LatencyTrainingRequest, MemoryTrainingRequest
 from service.estimation.training_setup import ResolvedTraining, echo_training, resolve_training
+from service.estimation.training_speed import (
+    TrainingSpeed,
+    run_cautions,
+    speed_figures,
+    training_speed,
+)
 
 #: Stages that are listed one by one; of longer pipelines only the fullest is.
 _MOST_STAGES = 128
@@ -30,10 +37,7 @@ def training_memory_answer(
         If the request refers to unknown things or asks for the impossible.
     """
     resolved = resolve_training(request, snapshot, Problems())
-    setup = resolved.setup
-    memory = training_memory(
-        setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
-    )
+    memory = _memory(resolved)
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo_training(resolved)}
     answer |= memory_figures(resolved, memory)
@@ -42,6 +46,38 @@ def training_memory_answer(
     if request.explain:
         answer["explanation"] = explanation(memory.steps())
     return answer
+
+
+def training_latency_answer(
+    request: LatencyTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Step time, throughput and bottleneck of a training run, and the length of the whole run.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    resolved = resolve_training(request, snapshot, Problems())
+    memory = _memory(resolved)
+    speed = training_speed(resolved.setup, snapshot, request)
+    answer = frame(snapshot.revision)
+    answer |= {"deployment": echo_training(resolved), "fits": bool(memory.fits)}
+    answer |= speed_figures(speed)
+    answer["warnings"] = warnings((*resolved.cautions, *fit_cautions(memory), *run_cautions(speed)))
+    entries = [*resolved.entries(snapshot), *speed_entries(speed, snapshot)]
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation(speed.steps())
+    return answer
+
+
+def speed_entries(speed: TrainingSpeed, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+    """Calibrations that speed and the run's length were computed with."""
+    used = speed.figures.entries
+    if speed.run is not None:
+        used = (*used, speed.figures.failure_entry)
+    return [("calibrations", snapshot.calibrations[id_]) for id_ in used]
 
 
 def memory_figures(resolved: ResolvedTraining, memory: TrainingMemory) -> dict[str, Any]:
@@ -81,6 +117,11 @@ def fit_cautions(memory: TrainingMemory) -> Iterable[Caution]:
         )
     elif memory.fits_certainty != "yes":
         yield Caution("fits_narrowly", "the memory interval reaches past the accelerator's memory")
+
+
+def _memory(resolved: ResolvedTraining) -> TrainingMemory:
+    setup = resolved.setup
+    return training_memory(setup.deployment, setup.micro_batch, setup.settings, resolved.overheads)
 
 
 def _stages(resolved: ResolvedTraining, memory: TrainingMemory) -> tuple[TrainingMemory, ...]:

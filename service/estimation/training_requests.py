@@ -41,6 +41,20 @@ EXAMPLE_TOO_LARGE: dict[str, Any] = {
     "parallelism": {"tensor": 8},
     "training": {"micro_batch_size": 2, "sequence_length": 4096},
 }
+#: A run of published length.
+EXAMPLE_RUN: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-405B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8192,
+    "parallelism": {"tensor": 8, "pipeline": 16, "data": 64},
+    "training": {
+        "framework": "megatron-lm",
+        "sequence_length": 8192,
+        "gradient_accumulation_steps": 32,
+        "zero_stage": 2,
+        "tokens": 15.6e12,
+    },
+}
 
 
 def _names(given: object) -> object:
@@ -71,6 +85,30 @@ class OffloadRequest(Request):
     parameters: Literal["none", "cpu", "nvme"] = Field("none", description="Weights.")
     activations: Literal["none", "cpu"] = Field(
         "none", description="What the forward pass keeps for the backward pass."
+    )
+
+
+class FailuresRequest(Request):
+    """How often accelerators stop a run, and what that costs."""
+
+    per_accelerator_day: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e3,
+        description="Failures that stop the run, per accelerator and day; what a published run on "
+        "16,384 accelerators saw, if null.",
+    )
+    checkpoint_interval_s: float | None = Field(
+        None,
+        ge=1.0,
+        le=1e9,
+        description="Useful time between two checkpoints; the best one, if null.",
+    )
+    checkpoint_write_s: float | None = Field(
+        None, ge=0.0, le=1e6, description="How long training halts to write a checkpoint."
+    )
+    restart_s: float | None = Field(
+        None, ge=0.0, le=1e6, description="From a failure to the next step."
     )
 
 
@@ -147,6 +185,7 @@ class TrainingSettingsRequest(Request):
     tokens: float | None = Field(
         None, ge=1.0, le=1e18, description="Tokens of the whole run; memory does not depend on it."
     )
+    failures: FailuresRequest = FailuresRequest()
 
 
 class TrainingRequest(Request):
@@ -182,3 +221,9 @@ class MemoryTrainingRequest(TrainingRequest):
     model_config = ConfigDict(
         json_schema_extra={"examples": [EXAMPLE_TRAINING, EXAMPLE_ADAPTERS, EXAMPLE_TOO_LARGE]}
     )
+
+
+class LatencyTrainingRequest(TrainingRequest):
+    """Time of a training run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RUN, EXAMPLE_TRAINING]})

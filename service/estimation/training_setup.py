@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from service.core.memory.training_settings import (
     Offload,
     TrainingSettings,
 )
+from service.core.performance.training_work import product_format
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.deployments import stand_in_cautions
 from service.estimation.requests import ParallelismRequest
@@ -36,6 +37,8 @@ _MEMORY = "memory-training/"
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
 _TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
+#: Formats that products can run in besides, with results and gradients in 16 bit.
+_COMPUTED = (*_TRAINABLE, "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
 
@@ -90,9 +93,10 @@ def resolve_training(
     problems.stop_if_any()
     if model is None or accelerator is None or parallelism is None:
         raise AssertionError("unreachable: each of them notes a problem when it is missing")
-    check_precision_runs(precision, accelerator.value, problems)
-    problems.stop_if_any()
     settings = training_settings(request.training)
+    for computed in {product_format(precision, settings), precision.activations}:
+        check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
+    problems.stop_if_any()
     setup = TrainingSetup(
         InferenceDeployment(model.value, precision, accelerator.value, parallelism),
         MicroBatch(
@@ -159,9 +163,9 @@ def _precision(
 ) -> Precision:
     """Number formats; what is trained must be of a format that an optimizer can update."""
     asked, method = request.precision, request.training.method
-    if asked.activations is not None and asked.activations not in _TRAINABLE:
+    if asked.activations is not None and asked.activations not in _COMPUTED:
         problems.add(
-            "/precision/activations", f"training computes in one of {', '.join(_TRAINABLE)}"
+            "/precision/activations", f"training computes in one of {', '.join(_COMPUTED)}"
         )
     if asked.weights is None:
         weights = _usual_weights(architecture, method)

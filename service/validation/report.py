@@ -20,6 +20,7 @@ from service.validation.remarks import Remark, remark_on
 from service.validation.statistics import Compared, accuracy
 from service.validation.tables import Refused, Row, Tables
 from service.validation.training import training_fits, training_memory_row
+from service.validation.training_speed import training_speed_row
 from service.validation.vocabulary import Vocabulary
 
 Feed = Callable[[Row, Vocabulary, CatalogSnapshot], Compared]
@@ -187,15 +188,6 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-_NOT_YET = {
-    "training_speed": "training speed is not estimated yet",
-}
-
-
-def _not_yet(row: Row, _vocabulary: Vocabulary, _snapshot: CatalogSnapshot) -> Compared:
-    raise Refused(_NOT_YET[row.table])
-
-
 _FITS: Mapping[str, Callable[[Row, Vocabulary, CatalogSnapshot], bool]] = {
     "memory_inference": fits,
     "memory_training": training_fits,
@@ -205,6 +197,6 @@ _FEEDS: Mapping[str, Feed] = {
     "memory_training": training_memory_row,
     "latency_inference": latency_row,
     "energy_inference": energy_row,
-    "training_speed": _not_yet,
+    "training_speed": training_speed_row,
     "training_emissions": emissions_row,
 }

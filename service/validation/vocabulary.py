@@ -19,7 +19,7 @@ from service.validation.tables import Refused, Row
 
 _GIB = 2.0**30
 #: Size in SI units of what a unit column may name: bytes, tokens, seconds, watts, joules, grams,
-#: litres and tokens per second.
+#: litres, tokens per second, steps and shares.
 UNITS: Mapping[str, float] = {
     "B": 1.0,
     "MB": 1e6,
@@ -38,6 +38,19 @@ UNITS: Mapping[str, float] = {
     "MWh": 3.6e9,
     "gCO2e": 1.0,
     "tCO2eq": 1e6,
+    "tok/s/GPU": 1.0,
+    "samples/s": 1.0,
+    "ratio": 1.0,
+    "%": 0.01,
+    "s/it": 1.0,
+}
+#: What is said about models that columns describe, where it says how to build them.
+_NOTES = {
+    "tied embeddings",
+    "tied",
+    "learned positions",
+    "learned pos-emb so params grow with T",
+    "llm-foundry pretrain yaml",
 }
 _GIB_BY_VALUE = "GiB by value"
 #: vLLM before 0.6 computed its schedule between steps, with the accelerator idle.
@@ -65,6 +78,7 @@ class Vocabulary:
     assumed_regions: Mapping[str, str]
     assumed_pue_ratio: Mapping[str, float]
     energy_is_tdp_times_hours: frozenset[str]
+    assumed_zero_stage: Mapping[str, int]
     sources: Mapping[str, str]
 
 
@@ -194,9 +208,8 @@ def _from_columns(row: Row, vocabulary: Vocabulary) -> ModelConfig:
     given = {column: row.count(column) for column in columns}
     if None in given.values():
         raise Refused(f"model {model!r} is not in the catalog, nor do columns describe it")
-    note = row.text("arch_note")
-    tied = note == "tied embeddings"
-    if note and not tied:
+    notes = [note for part in row.text("arch_note").split(";") if (note := part.strip())]
+    if not set(notes) <= _NOTES:
         raise Refused(f"model {model!r} is not in the catalog, and its note is not understood")
     config: dict[str, Any] = {
         "model_type": vocabulary.model_types.get(row.text("model"), "llama"),
@@ -207,8 +220,11 @@ def _from_columns(row: Row, vocabulary: Vocabulary) -> ModelConfig:
         "head_dim": given["head_dim"],
         "vocab_size": given["vocab"],
         "intermediate_size": given["ffn"],
-        "tie_word_embeddings": tied,
+        "tie_word_embeddings": any(note.startswith("tied") for note in notes),
     }
+    if any(note.startswith("learned pos") for note in notes):
+        # One learned position for every token of the longest sequence, which is the row's.
+        config["max_position_embeddings"] = row.count("seq_len")
     experts = row.count("experts")
     if experts is not None:
         config |= {

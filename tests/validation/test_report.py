@@ -170,7 +170,7 @@ def test_rows_that_ran_out_of_memory_are_fit_tests(bench: Bench, written: Writte
 def test_training_rows_say_what_is_missing(bench: Bench, written: Written) -> None:
     folder = written("training_speed", [GOOD | {"metric": "mfu", "unit": "%", "value": "40"}])
     outcomes = assess(read_directory(folder), bench.vocabulary, bench.snapshot)
-    assert outcomes["training_speed"].refusals == {"training speed is not estimated yet": 1}
+    assert outcomes["training_speed"].refusals == {"what 'vLLM' keeps and counts is not known": 1}
 
 
 def test_every_estimate_is_a_number(outcomes: Outcomes) -> None:

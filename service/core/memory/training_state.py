@@ -107,7 +107,8 @@ def stage_state(
                 weights += elements * bits / 8.0 / (ranks if settings.zero_stage >= 3 else 1)
         elif in_layer and is_adapted(tensor, settings):
             rank = settings.lora_rank
-            width = precision.activations.bits_per_element
+            # Adapters stay in 16 bit where products run in fewer.
+            width = max(precision.activations.bits_per_element, 16.0)
             down, up = (times * copies * rank * side for side in (rows, columns))
             parts = [(down, rows, rank, width), (up, rank, columns, width)]
             added = (down + up) * width / 8.0

@@ -1,0 +1,86 @@
+"""What ``headroom calibrate`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.calibration.documents import CalibrationEntry, differences, document_text
+from service.calibration.training import COMMENT as TRAINING_COMMENT
+from service.calibration.training import training_entries
+from service.catalog.documents import CatalogInvalid
+from service.catalog.snapshot import CatalogSnapshot
+from service.validation.packaged import Bench, read_bench, read_measurements
+from service.validation.tables import Row, TableInvalid
+from service.validation.vocabulary import Vocabulary
+
+_FOLDER = "calibration"
+#: Figures that agree within this were fitted to the same rows, on another machine perhaps.
+TOLERANCE_RATIO = 0.02
+
+Entries = Callable[[Sequence[Row], Vocabulary, CatalogSnapshot], list[CalibrationEntry]]
+
+
+class CalibrationRefused(ValueError):  # noqa: N818 - the name says what happened to the caller
+    """Measurements or catalog cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationFile:
+    """A file of the catalog that is fitted: from which rows, by what, under which comment."""
+
+    name: str
+    table: str
+    comment: Iterable[str]
+    entries: Entries
+
+
+FILES = (
+    CalibrationFile("training_speed.yaml", "training_speed", TRAINING_COMMENT, training_entries),
+)
+
+
+def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) -> list[str]:
+    """Refit the catalog's efficiencies from the packaged measurements.
+
+    Parameters
+    ----------
+    catalog
+        Directory of the catalog's files.
+    write
+        Write what was fitted in place of what is there.
+    note
+        Takes a line about every entry.
+
+    Returns
+    -------
+    list of str
+        What the files say otherwise than the measurements do; empty if they agree.
+
+    Raises
+    ------
+    CalibrationRefused
+        If something cannot be read.
+    """
+    try:
+        bench = read_bench(catalog)
+        tables = read_measurements(catalog, None)
+    except (TableInvalid, CatalogInvalid) as invalid:
+        raise CalibrationRefused(str(invalid)) from None
+    found: list[str] = []
+    for file in FILES:
+        entries = refitted(file, tables.rows.get(file.table, ()), bench)
+        for entry in entries:
+            note(f"{entry.id}: {entry.note}")
+        path = catalog / _FOLDER / file.name
+        there = path.read_text(encoding="utf-8") if path.exists() else ""
+        found += [f"{file.name}: {line}" for line in differences(entries, there, TOLERANCE_RATIO)]
+        if write:
+            path.write_text(document_text(file.comment, entries), encoding="utf-8")
+    return found
+
+
+def refitted(file: CalibrationFile, rows: Sequence[Row], bench: Bench) -> list[CalibrationEntry]:
+    """The entries that a file's rows give."""
+    return file.entries(rows, bench.vocabulary, bench.snapshot)

@@ -1,0 +1,122 @@
+"""Calibration entries as the catalog's files hold them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, isclose
+
+import yaml
+
+from service.calibration.least_squares import Fit
+from service.catalog.snapshot import CatalogSnapshot
+from service.validation.tables import Row
+from service.validation.vocabulary import Vocabulary
+
+#: Source of constants that nothing was fitted to.
+ASSUMPTION = "headroom-assumption"
+_FITTED = "fitted; see the note of the entry"
+_ASSUMED = "assumed; see the note of the entry"
+_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationEntry:
+    """An entry with the figures of one group of rows; ``source`` is where most rows stand.
+
+    ``fitted`` figures come from measurements of the group itself.
+    """
+
+    id: str
+    applies_to: Mapping[str, str]
+    note: str
+    figures: Mapping[str, float]
+    source: str
+    year: int
+    fitted: bool = True
+
+
+def main_source(
+    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
+) -> tuple[str, int]:
+    """Catalog id and year of the source that most rows come from."""
+    counts = Counter(row.source for row in rows)
+    most = min(counts, key=lambda name: (-counts[name], name))
+    id_ = vocabulary.sources.get(most, most)
+    return id_, int(snapshot.sources[id_].document["year"])
+
+
+def fit_note(found: Fit, rows: Sequence[Row]) -> str:
+    """Rows used and residual spread, in words."""
+    counts = Counter(row.source for row in rows)
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+    spread = exp(found.log_sigma * 1.645)
+    return (
+        f"Robust least squares in log time with a weak prior at usual values, on {found.rows} rows "
+        f"({named}); nine in ten residuals lie within a factor {spread:.2f}."
+    )
+
+
+def rounded(value: float) -> float:
+    """A figure with the digits that a fit can tell apart."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def document_text(comment: Iterable[str], entries: Iterable[CalibrationEntry]) -> str:
+    """The file that holds the entries, one figure a line."""
+    lines = [f"# {line}" for line in comment]
+    for entry in entries:
+        applies = ", ".join(f"{name}: {value}" for name, value in entry.applies_to.items())
+        lines += [
+            f"- id: {entry.id}",
+            f"  applies_to: {{{applies}}}",
+            "  note: >-",
+            f"    {entry.note}",
+            "  figures:",
+        ]
+        kind, note = ("derived", _FITTED) if entry.fitted else ("assumed", _ASSUMED)
+        lines += [
+            f"    {name}: {{value: {_number(value)}, year: {entry.year}, source: {entry.source}, "
+            f"kind: {kind}, note: {note}}}"
+            for name, value in entry.figures.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def differences(
+    entries: Iterable[CalibrationEntry], committed: str, tolerance_ratio: float
+) -> list[str]:
+    """What a file says otherwise than the entries, beyond a relative tolerance.
+
+    Parameters
+    ----------
+    entries
+        What a fit gives.
+    committed
+        The file's content.
+    tolerance_ratio
+        Largest relative difference of a figure that counts as none [-].
+    """
+    there = {document["id"]: document["figures"] for document in yaml.safe_load(committed) or ()}
+    found: list[str] = []
+    for entry in entries:
+        figures = there.pop(entry.id, None)
+        if figures is None:
+            found.append(f"{entry.id}: not in the file")
+            continue
+        for name, value in entry.figures.items():
+            stated = figures[name]["value"] if name in figures else None
+            if stated is None:
+                found.append(f"{entry.id}: {name} is not in the file")
+            elif not isclose(value, stated, rel_tol=tolerance_ratio, abs_tol=1e-12):
+                found.append(f"{entry.id}: {name} is {stated}, the rows give {value}")
+    found += [f"{id_}: no rows give it" for id_ in there]
+    return found
+
+
+def _number(value: float) -> str:
+    """A float that YAML reads as one: a mantissa with a point, exponents with a sign."""
+    text = repr(rounded(value))
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}.0{mark}{exponent}" if mark and "." not in mantissa else text

@@ -1,0 +1,265 @@
+"""A whole training run: its steps, the work that failures undo, and the time it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.elementwise import Number, exp, maximum, minimum, sqrt, where
+from service.core.explanation import Formula, Step
+from service.core.interval import Interval, product, quotient, scale
+
+SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 86_400.0
+#: Beyond this many mean times between failures in one interval between checkpoints, a run ends
+#: some other way than by reaching its last step.
+_MOST_FAILURES_PER_INTERVAL = 100.0
+#: Accelerators that fail less often than this are taken not to fail at all [1/s].
+_NEVER_PER_S = 1e-30
+
+_YOUNG = "Young, 1974, https://doi.org/10.1145/361147.361115"
+_DALY = "Daly, 2006, https://doi.org/10.1016/j.future.2004.11.016"
+
+STEPS = Formula("steps", "tokens / tokens_per_step", "step", "definition")
+USEFUL = Formula("useful_s", "steps · step_s", "s", "definition")
+TIME_BETWEEN = Formula(
+    "mean_time_between_failures_s",
+    "86400 / (failures_per_accelerator_day · accelerators)",
+    "s",
+    "Any failure stops a synchronous run; " + _DALY,
+)
+INTERVAL = Formula(
+    "checkpoint_interval_s",
+    "√(2 · write · M) · (1 + √(write / 2M) / 3 + write / 18M) − write; M if write ≥ 2M",
+    "s",
+    f"{_DALY}, equation 37; {_YOUNG}",
+)
+GOODPUT = Formula(
+    "goodput_ratio",
+    "interval / (M · exp(restart / M) · (exp((interval + write) / M) − 1))",
+    "1",
+    f"{_DALY}, equation 20",
+)
+WALL = Formula("wall_s", "useful_s / goodput_ratio", "s", "definition")
+ACCELERATOR_HOURS = Formula("accelerator_hours", "wall_s / 3600 · accelerators", "h", "definition")
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How often accelerators stop a run, and what a stop costs.
+
+    ``per_accelerator_day`` counts everything that stops the run, the host and network around an
+    accelerator included [1/day]; ``checkpoint_write_s`` is how long training halts to write a
+    checkpoint, ``restart_s`` the time from a failure to the next step; ``checkpoint_interval_s``
+    of None is the best one.
+    """
+
+    per_accelerator_day: Interval
+    checkpoint_write_s: Number
+    restart_s: Number
+    checkpoint_interval_s: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """A run of so many tokens. Times [s]; ``goodput_ratio`` is useful time over all time [-].
+
+    ``wall_s`` and what follows are infinite where failures come faster than checkpoints.
+    """
+
+    tokens: Number
+    steps: Number
+    step_s: Interval
+    tokens_per_step: Number
+    accelerators: int
+    failures: Failures
+    mean_time_between_failures_s: Number
+    checkpoint_interval_s: Number
+    goodput_ratio: Interval
+    useful_s: Interval
+    wall_s: Interval
+    accelerator_hours: Interval
+    expected_failures: Interval
+
+    def explained(self) -> tuple[Step, ...]:
+        """The formulas applied, in order, with the figures that went in and came out."""
+        failures, between = self.failures, self.mean_time_between_failures_s
+        return (
+            Step(
+                STEPS,
+                {"tokens": self.tokens, "tokens_per_step": self.tokens_per_step},
+                self.steps,
+            ),
+            Step(USEFUL, {"steps": self.steps, "step_s": self.step_s.value}, self.useful_s.value),
+            Step(
+                TIME_BETWEEN,
+                {
+                    "failures_per_accelerator_day": failures.per_accelerator_day.value,
+                    "accelerators": self.accelerators,
+                },
+                between,
+            ),
+            Step(
+                INTERVAL,
+                {
+                    "checkpoint_write_s": failures.checkpoint_write_s,
+                    "mean_time_between_failures_s": between,
+                    "chosen": "best" if failures.checkpoint_interval_s is None else "as asked",
+                },
+                self.checkpoint_interval_s,
+            ),
+            Step(
+                GOODPUT,
+                {
+                    "checkpoint_interval_s": self.checkpoint_interval_s,
+                    "checkpoint_write_s": failures.checkpoint_write_s,
+                    "restart_s": failures.restart_s,
+                    "mean_time_between_failures_s": between,
+                },
+                self.goodput_ratio.value,
+            ),
+            Step(
+                WALL,
+                {
+                    "useful_s": self.useful_s.value,
+                    "goodput_ratio": self.goodput_ratio.value,
+                },
+                self.wall_s.value,
+            ),
+            Step(
+                ACCELERATOR_HOURS,
+                {"wall_s": self.wall_s.value, "accelerators": self.accelerators},
+                self.accelerator_hours.value,
+            ),
+        )
+
+
+def training_run(
+    tokens: Number,
+    tokens_per_step: Number,
+    step_s: Interval,
+    accelerators: int,
+    failures: Failures,
+) -> TrainingRun:
+    """Time and accelerator-hours of a run, failures and restarts included.
+
+    Parameters
+    ----------
+    tokens, tokens_per_step
+        Tokens of the run and of one optimizer step [-]; the last step is a whole one.
+    step_s
+        Time of a step [s].
+    accelerators
+        How many of them take part: the failure of one stops all.
+    failures
+        Rate and cost of failures.
+
+    Returns
+    -------
+    TrainingRun
+        With the interval between checkpoints that loses least, unless one is given.
+
+    References
+    ----------
+    Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, Future
+    Generation Computer Systems 22, 2006, https://doi.org/10.1016/j.future.2004.11.016
+    """
+    steps = maximum(-(-tokens // tokens_per_step), 1.0)
+    rate = failures.per_accelerator_day
+    between = _between_s(rate.value, accelerators)
+    interval_s = failures.checkpoint_interval_s
+    if interval_s is None:
+        interval_s = best_interval_s(failures.checkpoint_write_s, between)
+
+    def goodput_at(failures_per_day: Number) -> Number:
+        return goodput(
+            interval_s,
+            failures.checkpoint_write_s,
+            failures.restart_s,
+            _between_s(failures_per_day, accelerators),
+        )
+
+    ratio = Interval(goodput_at(rate.value), goodput_at(rate.high), goodput_at(rate.low))
+    useful = scale(step_s, steps)
+    wall = _over(useful, ratio)
+    return TrainingRun(
+        tokens=tokens,
+        steps=steps,
+        step_s=step_s,
+        tokens_per_step=tokens_per_step,
+        accelerators=accelerators,
+        failures=failures,
+        mean_time_between_failures_s=between,
+        checkpoint_interval_s=interval_s,
+        goodput_ratio=ratio,
+        useful_s=useful,
+        wall_s=wall,
+        accelerator_hours=scale(wall, accelerators / SECONDS_PER_HOUR),
+        expected_failures=product(wall, scale(rate, accelerators / SECONDS_PER_DAY)),
+    )
+
+
+def best_interval_s(write_s: Number, between_s: Number) -> Number:
+    """Useful time between two checkpoints at which a run ends soonest [s].
+
+    Parameters
+    ----------
+    write_s
+        Time in which training halts to write a checkpoint [s].
+    between_s
+        Mean time between failures of the whole run [s].
+
+    References
+    ----------
+    Daly, 2006, equation 37, https://doi.org/10.1016/j.future.2004.11.016
+    """
+    part = write_s / (2.0 * between_s)
+    best = sqrt(2.0 * write_s * between_s) * (1.0 + sqrt(part) / 3.0 + part / 9.0) - write_s
+    return where(write_s < 2.0 * between_s, best, between_s)
+
+
+def goodput(interval_s: Number, write_s: Number, restart_s: Number, between_s: Number) -> Number:
+    """Useful time over all time, with failures that strike at any moment [-].
+
+    Parameters
+    ----------
+    interval_s, write_s, restart_s
+        Useful time between checkpoints, time to write one, time to start again [s].
+    between_s
+        Mean time between failures of the whole run [s].
+
+    Returns
+    -------
+    Number
+        0 where failures come so fast that no interval is ever finished.
+
+    References
+    ----------
+    Daly, 2006, equation 20, https://doi.org/10.1016/j.future.2004.11.016
+    """
+    failing = (interval_s + write_s + restart_s) / between_s
+    bounded = minimum(failing, _MOST_FAILURES_PER_INTERVAL)
+    restarting = minimum(restart_s / between_s, bounded)
+    # For rare failures the exponential less one is its argument, where subtraction loses digits.
+    segment = bounded - restarting
+    grown = where(segment < 1e-6, segment, exp(segment) - 1.0)
+    spent = between_s * exp(restarting) * grown
+    return where(
+        failing > _MOST_FAILURES_PER_INTERVAL,
+        0.0,
+        minimum(interval_s / maximum(spent, 1e-300), 1.0),
+    )
+
+
+def _between_s(failures_per_day: Number, accelerators: int) -> Number:
+    rate_per_s = failures_per_day * accelerators / SECONDS_PER_DAY
+    return 1.0 / maximum(rate_per_s, _NEVER_PER_S)
+
+
+def _over(useful: Interval, ratio: Interval) -> Interval:
+    """Useful time over goodput; infinite where there is none."""
+    never = float("inf")
+    if not ratio.value:
+        return Interval(never, never, never)
+    if not ratio.low:
+        return Interval(useful.value / ratio.value, useful.low / ratio.high, never)
+    return quotient(useful, ratio)
