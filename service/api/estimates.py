@@ -19,6 +19,7 @@ from service.api.impact_responses import ImpactsAnswer
 from service.api.problems import invalid
 from service.api.queries import query_request
 from service.api.state import shared, snapshot_for
+from service.api.training_estimate_responses import EstimateTrainingAnswer
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.impacts import impacts_answer
@@ -36,8 +37,16 @@ from service.estimation.requests import (
     ProjectionRequest,
     Request,
 )
-from service.estimation.training import training_latency_answer, training_memory_answer
-from service.estimation.training_requests import LatencyTrainingRequest, MemoryTrainingRequest
+from service.estimation.training import (
+    training_estimate,
+    training_latency_answer,
+    training_memory_answer,
+)
+from service.estimation.training_requests import (
+    EstimateTrainingRequest,
+    LatencyTrainingRequest,
+    MemoryTrainingRequest,
+)
 
 router = APIRouter(prefix="/v1", tags=["estimates"])
 
@@ -102,6 +111,14 @@ OPERATIONS = (
         InferenceRequest,
         responses.InferenceAnswer,
         inference_estimate,
+    ),
+    Operation(
+        "/estimates/training",
+        "TrainingEstimate",
+        "Everything about one training run in one answer",
+        EstimateTrainingRequest,
+        EstimateTrainingAnswer,
+        training_estimate,
     ),
     Operation(
         "/projections",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from service.core.memory.training import TrainingMemory
 from service.estimation.deployments import ComputedDeployment
 
 
@@ -43,6 +44,30 @@ def constraints(computed: ComputedDeployment) -> list[dict[str, Any]]:
     if rate is not None:
         saturation = computed.latency.saturation_requests_per_s.value
         found.append(_at_most("request_rate", rate, float(saturation), "requests/s"))
+    return found
+
+
+def training_constraints(memory: TrainingMemory) -> list[dict[str, Any]]:
+    """Hard limits of a training run and how it stands to them, as for :func:`constraints`."""
+    deployment = memory.deployment
+    found = [
+        _at_most(
+            "memory_per_accelerator",
+            float(memory.total.value),
+            float(memory.capacity_bytes),
+            "bytes",
+        ),
+        _at_most(
+            "tensor_parallel_group_within_scale_up_domain",
+            float(deployment.parallelism.tensor),
+            float(deployment.accelerator.scale_up_domain_accelerators),
+            "accelerators",
+        ),
+    ]
+    limit = deployment.architecture.max_position_embeddings
+    if limit is not None:
+        tokens = float(memory.micro_batch.tokens)
+        found.append(_at_most("context_length", tokens, float(limit), "tokens"))
     return found
 
 

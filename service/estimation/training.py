@@ -12,8 +12,14 @@ from service.core.interval import Interval, exact
 from service.core.memory.training import TrainingMemory, training_memory, training_stages
 from service.core.memory.training_state import trained_parameters
 from service.estimation.answers import explanation, figure, frame, provenance, warnings
-from service.estimation.resolution import Problems
-from service.estimation.training_requests import LatencyTrainingRequest, MemoryTrainingRequest
+from service.estimation.constraints import training_constraints
+from service.estimation.resolution import Problems, resolve_region
+from service.estimation.training_impacts import training_impacts
+from service.estimation.training_requests import (
+    EstimateTrainingRequest,
+    LatencyTrainingRequest,
+    MemoryTrainingRequest,
+)
 from service.estimation.training_setup import ResolvedTraining, echo_training, resolve_training
 from service.estimation.training_speed import (
     TrainingSpeed,
@@ -69,6 +75,56 @@ def training_latency_answer(
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
         answer["explanation"] = explanation(speed.steps())
+    return answer
+
+
+def training_estimate(
+    request: EstimateTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Memory, speed, energy and impacts of a training run in one answer.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    problems = Problems()
+    region = problems.attempt(
+        "/region", lambda: resolve_region(request.region, snapshot, request.year)
+    )
+    resolved = resolve_training(request, snapshot, problems)
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    memory = _memory(resolved)
+    speed = training_speed(resolved.setup, snapshot, request)
+    impacts = training_impacts(speed, region, request.year)
+    answer = frame(snapshot.revision)
+    answer |= {
+        "deployment": echo_training(resolved) | {"region": region.id},
+        "memory": memory_figures(resolved, memory),
+        "latency": speed_figures(speed),
+        "energy": impacts.energy,
+        "impacts": impacts.impacts,
+        "cost": None,
+        "constraints": training_constraints(memory),
+    }
+    answer["warnings"] = warnings(
+        (*resolved.cautions, *fit_cautions(memory), *run_cautions(speed), *impacts.cautions)
+    )
+    calibrations = [
+        ("calibrations", snapshot.calibrations[id_]) for id_ in speed.figures.power_entries
+    ]
+    answer["provenance"] = provenance(
+        snapshot,
+        [
+            *resolved.entries(snapshot),
+            *speed_entries(speed, snapshot),
+            *calibrations,
+            ("regions", region),
+        ],
+    )
+    if request.explain:
+        answer["explanation"] = explanation((*memory.steps(), *speed.steps(), *impacts.steps))
     return answer
 
 

@@ -13,6 +13,7 @@ from service.estimation.requests import (
     ModelReference,
     ParallelismRequest,
     PrecisionRequest,
+    RegionReference,
     Request,
 )
 
@@ -227,3 +228,28 @@ class LatencyTrainingRequest(TrainingRequest):
     """Time of a training run."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RUN, EXAMPLE_TRAINING]})
+
+
+class EstimateTrainingRequest(TrainingRequest):
+    """Everything about one training run in one answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                EXAMPLE_RUN | {"region": "country/US"},
+                EXAMPLE_TRAINING | {"region": "aws/eu-north-1"},
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["aws/eu-north-1"],
+    )
+    year: int | None = Field(
+        None,
+        ge=1990,
+        le=2100,
+        description="Year of the run: factors of that year or before are used, where the catalog "
+        "has any; null: the newest.",
+    )

@@ -138,11 +138,6 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
     )
 
 
-def energy_over_kwh(power: DeploymentPower, hours: Number) -> Interval:
-    """IT energy of the deployment over a time [kWh]."""
-    return scale(power.it_w, hours / 1000.0)
-
-
 _FIT = "fitted on measured power, see the named calibration"
 ACCELERATOR_POWER = Formula(
     "accelerator_busy_power_w",
@@ -168,6 +163,18 @@ def energy_steps(
     calibration: str,
 ) -> tuple[Step, ...]:
     """The formulas applied, in order, with the figures that went in and came out."""
+    return (
+        *power_steps(power, calibration),
+        Step(
+            REQUEST_ENERGY,
+            {"it_power_w": power.it_w.value, "requests_per_s": requests_per_s.value},
+            energy.it_wh.value,
+        ),
+    )
+
+
+def power_steps(power: DeploymentPower, calibration: str) -> tuple[Step, ...]:
+    """How the power of a deployment came about, in order."""
     return (
         Step(
             ACCELERATOR_POWER,
@@ -197,10 +204,5 @@ def energy_steps(
                 "host_power_w": power.host_w.value,
             },
             power.it_w.value,
-        ),
-        Step(
-            REQUEST_ENERGY,
-            {"it_power_w": power.it_w.value, "requests_per_s": requests_per_s.value},
-            energy.it_wh.value,
         ),
     )
