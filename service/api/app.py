@@ -19,6 +19,7 @@ from service.api import (
     estimates,
     measurements,
     operations,
+    reports,
     techniques,
 )
 from service.api.logs import set_up_logs
@@ -69,6 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         techniques.router,
         measurements.router,
         claims.router,
+        reports.router,
         catalog.router,
         operations.router,
     ):

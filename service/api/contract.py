@@ -44,6 +44,9 @@ POST_PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 LISTING_POST_PROBLEMS = POST_PROBLEMS | {406: _problem(406)}
 
+REPORT_GET_PROBLEMS = _CURRENT | {status: _problem(status) for status in (404, 406, 422, 503)}
+REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | {404: _problem(404)}
+
 KEPT_POST_PROBLEMS = POST_PROBLEMS | {409: _problem(409)}
 
 #: Request models whose schemas the document must hold, noted as operations are declared.

@@ -15,7 +15,7 @@ from service.api import responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
-from service.api.impact_responses import ImpactsAnswer
+from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
 from service.api.problems import invalid
 from service.api.queries import query_request
 from service.api.state import shared, snapshot_for
@@ -28,6 +28,7 @@ from service.estimation.inference import (
     inference_latency_answer,
     inference_memory_answer,
 )
+from service.estimation.memory_choices import MemoryChoiceRequest, memory_choice_answer
 from service.estimation.projections import projection_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
@@ -127,6 +128,14 @@ OPERATIONS = (
         ProjectionRequest,
         responses.ProjectionAnswer,
         projection_answer,
+    ),
+    Operation(
+        "/projections/memory-choice",
+        "MemoryChoice",
+        "Grid intensity below which slower memory that is cheaper to make is better",
+        MemoryChoiceRequest,
+        MemoryChoiceAnswer,
+        memory_choice_answer,
     ),
 )
 

@@ -180,3 +180,19 @@ class ImpactsAnswer(Repeatable):
     site: SiteAnswer | None
     confidence: dict[str, Confidence] | None
     equivalences: list[Equivalence] | None
+
+
+class MemoryChoiceAnswer(Repeatable):
+    """On which grids slower memory that is cheaper to make beats faster memory."""
+
+    saved_kgco2e_per_gb: Interval = Field(description="Negative where faster memory takes less.")
+    saved_gco2e_per_token: Interval
+    extra_kwh_per_token: Interval
+    break_even_gco2e_per_kwh: Interval | None = Field(
+        description="Grid intensity below which the slower memory is better; null if never."
+    )
+    region: str | None
+    grid_gco2e_per_kwh: Interval | None
+    better: Literal["slower", "faster", "undecided"] | None = Field(
+        description="Null without a region."
+    )

@@ -27,9 +27,9 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
         If a figure is not positive, or its interval does not hold its value.
     """
     problems = Problems()
-    training = _positive(request.training_kgco2e, "/training_kgco2e", problems)
-    per_day = _positive(request.requests_per_day, "/requests_per_day", problems)
-    per_request = _positive(request.gco2e_per_request, "/gco2e_per_request", problems)
+    training = positive(request.training_kgco2e, "/training_kgco2e", problems)
+    per_day = positive(request.requests_per_day, "/requests_per_day", problems)
+    per_request = positive(request.gco2e_per_request, "/gco2e_per_request", problems)
     if request.growth_per_year_ratio * request.days / DAYS_PER_YEAR > _MOST_FOLDINGS:
         problems.add("/growth_per_year_ratio", "is beyond reason over that many days")
     problems.stop_if_any()
@@ -74,7 +74,8 @@ def _open_ended(days: Interval) -> dict[str, float | None]:
     }
 
 
-def _positive(stated: float | StatedFigure, pointer: str, problems: Problems) -> Interval:
+def positive(stated: float | StatedFigure, pointer: str, problems: Problems) -> Interval:
+    """A figure of a request that must be above zero, noting it if it is not."""
     if not isinstance(stated, StatedFigure):
         stated = StatedFigure(value=stated)
     low = stated.value if stated.low is None else stated.low

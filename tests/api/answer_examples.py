@@ -18,6 +18,7 @@ from service import ENGINE_VERSION
 from service.api import decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
+from service.api.report_responses import ReportAnswer
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.requests import (
     BatchRequest,
@@ -26,6 +27,7 @@ from service.estimation.decisions.requests import (
 )
 from service.estimation.measurement_requests import MeasurementRequest
 from service.estimation.measurements import compared_measurement
+from service.estimation.reporting.requests import ReportRequest
 from service.settings import Settings
 
 FILE = Path(service.api.__file__).parent / "static" / "examples.json"
@@ -42,6 +44,7 @@ DECISIONS = (
     ("/estimates/batch", BatchRequest, decision_responses.BatchAnswer),
     ("/compare", CompareRequest, decision_responses.ComparisonAnswer),
     ("/recommendations", RecommendationRequest, decision_responses.RecommendationAnswer),
+    ("/reports/sci", ReportRequest, ReportAnswer),
 )
 
 

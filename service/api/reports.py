@@ -1,0 +1,86 @@
+"""Reports: the footprint of `/v1/impacts` as standards and laws ask for it, as JSON or as CSV."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.bodies import read_request
+from service.api.caching import confirmed_or, entity_tag
+from service.api.contract import (
+    REPORT_GET_PROBLEMS,
+    REPORT_POST_PROBLEMS,
+    body_of,
+    query_of,
+)
+from service.api.problems import Problem, invalid
+from service.api.queries import query_request
+from service.api.report_responses import ReportAnswer
+from service.api.state import shared, snapshot_for
+from service.api.tables import as_csv, wants_csv
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.rejection import Rejected
+from service.estimation.reporting.lines import flat_lines
+from service.estimation.reporting.reports import report_answer
+from service.estimation.reporting.requests import ReportRequest
+from service.estimation.reporting.tables import KINDS
+
+router = APIRouter(prefix="/v1", tags=["reports"])
+
+Kind = Annotated[str, Path(json_schema_extra={"enum": list(KINDS)})]
+_SHAPES: dict[int | str, dict[str, Any]] = {
+    200: {"model": ReportAnswer, "content": {"text/csv": {"schema": {"type": "string"}}}}
+}
+
+
+@router.post(
+    "/reports/{kind}",
+    operation_id="createReport",
+    summary="A footprint as a standard or a law asks for it",
+    responses=_SHAPES | REPORT_POST_PROBLEMS,
+    openapi_extra=body_of(ReportRequest),
+)
+async def create_report(http: HttpRequest, kind: Kind) -> Response:
+    """Report on what a body describes."""
+    table = _wanted(http, kind)
+    limit_bytes = shared(http).settings.body_limit_bytes
+    request: Any = await read_request(http, ReportRequest, limit_bytes)
+    return _respond(kind, request, await snapshot_for(http, request.catalog_revision), table)
+
+
+@router.get(
+    "/reports/{kind}",
+    operation_id="getReport",
+    summary="A footprint as a standard or a law asks for it, as a link",
+    responses=_SHAPES | REPORT_GET_PROBLEMS,
+    openapi_extra=query_of(ReportRequest),
+)
+async def get_report(http: HttpRequest, kind: Kind) -> Response:
+    """Report on what query parameters describe."""
+    table = _wanted(http, kind)
+    request: Any = query_request(http.query_params, ReportRequest)
+    snapshot = await snapshot_for(http, request.catalog_revision)
+    form = "csv" if table else "json"
+    tag = entity_tag(snapshot, http.url.path, form, request.model_dump_json())
+    return confirmed_or(http, tag, lambda: _respond(kind, request, snapshot, table), "Accept")
+
+
+def _wanted(http: HttpRequest, kind: str) -> bool:
+    """Whether a table is wanted, of a kind of report that there is."""
+    if kind not in KINDS:
+        raise Problem("not-found", f"no such report; there are {', '.join(KINDS)}")
+    return wants_csv(http.headers.get("accept", ""))
+
+
+def _respond(kind: str, request: ReportRequest, snapshot: CatalogSnapshot, table: bool) -> Response:
+    try:
+        report = report_answer(kind, request, snapshot)
+    except Rejected as rejected:
+        raise invalid(rejected.errors) from None
+    if table:
+        return Response(as_csv(flat_lines(report)), media_type="text/csv")
+    return Response(orjson.dumps(report), media_type="application/json")

@@ -1,0 +1,1 @@
+"""Footprints in the shape that standards and laws ask for."""
