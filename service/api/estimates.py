@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import responses, training_responses, training_speed_responses
+from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
@@ -38,6 +38,8 @@ from service.estimation.requests import (
     ProjectionRequest,
     Request,
 )
+from service.estimation.storage import near_memory_answer, store_answer
+from service.estimation.storage_requests import NearMemoryRequest, StoreRequest
 from service.estimation.training import (
     training_estimate,
     training_latency_answer,
@@ -80,6 +82,22 @@ OPERATIONS = (
         MemoryTrainingRequest,
         training_responses.MemoryTrainingAnswer,
         training_memory_answer,
+    ),
+    Operation(
+        "/memory/near-memory",
+        "NearMemory",
+        "A model in memory on the chip, or memory that computes",
+        NearMemoryRequest,
+        storage_responses.NearMemoryAnswer,
+        near_memory_answer,
+    ),
+    Operation(
+        "/memory/stores",
+        "VectorStore",
+        "Vectors for retrieval and long-term memory: size, growth, search, what they inject",
+        StoreRequest,
+        storage_responses.StoreAnswer,
+        store_answer,
     ),
     Operation(
         "/latency/inference",

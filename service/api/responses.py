@@ -104,6 +104,15 @@ class Workload(Answer):
     calls_per_task: int
 
 
+class Offload(Answer):
+    """What is moved out of the accelerator regardless."""
+
+    weights_ratio: float
+    kv_cache_ratio: float
+    parked_sequences: int
+    overlap_ratio: float
+
+
 class Serving(Answer):
     """The engine settings as they were understood."""
 
@@ -114,6 +123,8 @@ class Serving(Answer):
     chunked_prefill_tokens: int
     max_running_sequences: int | None
     reserved_bytes: float
+    memory_tiers: list[str]
+    offload: Offload | None
 
 
 class Deployment(Answer):
@@ -170,6 +181,39 @@ class RemedyPlan(Answer):
     steps: list[Remedy]
 
 
+class TierUse(Answer):
+    """What one tier holds for one accelerator."""
+
+    tier: str
+    kind: str
+    bandwidth_bytes_per_s: float = Field(description="As it arrives at the accelerator.")
+    room_bytes: float | None = Field(description="Null where it is not known.")
+    used_bytes: Interval
+    touched_bytes_per_step: float = Field(description="Read by one decoding step.")
+    hidden_share_ratio: float | None = Field(
+        description="Share of a step's traffic that could come from here hidden behind the "
+        "accelerator's own."
+    )
+    parts_bytes: dict[str, float]
+
+
+class Placement(Answer):
+    """Which bytes live where, for each accelerator."""
+
+    fits: bool
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
+    unplaced_bytes: Interval
+    host_bytes: Interval = Field(description="In host memory, expansion and pools, all together.")
+    nvme_bytes: Interval = Field(description="On storage, all together.")
+    effective_bandwidth_bytes_per_s: Interval | None = Field(
+        description="Of all tiers together, for a step's bytes; null if something has no place."
+    )
+    slowdown_ratio: Interval | None = Field(
+        description="Time to read a step's bytes over that of an accelerator with room for all."
+    )
+    tiers: list[TierUse]
+
+
 class Memory(Answer):
     """Memory per accelerator, on the fullest one."""
 
@@ -198,6 +242,9 @@ class Memory(Answer):
     kv_cache_capacity_tokens: Interval
     max_concurrency: Interval | None = Field(description="Null where nothing bounds it.")
     max_context_tokens: Interval | None = Field(description="Null where nothing bounds it.")
+    placement: Placement | None = Field(
+        description="Where everything lives, if memory beyond the accelerator is used."
+    )
     would_help: list[Remedy] = Field(
         description="Single changes that gain memory, if it is short: the fitting ones first."
     )

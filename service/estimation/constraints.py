@@ -17,18 +17,11 @@ def constraints(computed: ComputedDeployment) -> list[dict[str, Any]]:
         ``{"name", "verdict", "value", "limit", "margin", "unit"}``; verdict is "pass" or "fail",
         margin is positive where there is room.
     """
-    memory = computed.memory
     resolved = computed.resolved
     deployment = resolved.deployment
     parallelism = deployment.parallelism
     found = [
-        _at_most("memory_per_accelerator", memory.total.value, float(memory.usable_bytes), "bytes"),
-        _at_most(
-            "sequences_in_flight",
-            float(resolved.workload.concurrency),
-            float(memory.max_concurrency.value),
-            "sequences",
-        ),
+        *_memory(computed),
         _at_most(
             "tensor_parallel_group_within_scale_up_domain",
             float(parallelism.tensor),
@@ -69,6 +62,23 @@ def training_constraints(memory: TrainingMemory) -> list[dict[str, Any]]:
         tokens = float(memory.micro_batch.tokens)
         found.append(_at_most("context_length", tokens, float(limit), "tokens"))
     return found
+
+
+def _memory(computed: ComputedDeployment) -> list[dict[str, Any]]:
+    memory = computed.memory
+    if computed.tiers is not None:
+        # Nothing may be left without a place; how many sequences run follows from that.
+        unplaced = float(computed.tiers.unplaced.value)
+        return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
+    return [
+        _at_most("memory_per_accelerator", memory.total.value, float(memory.usable_bytes), "bytes"),
+        _at_most(
+            "sequences_in_flight",
+            float(computed.resolved.workload.concurrency),
+            float(memory.max_concurrency.value),
+            "sequences",
+        ),
+    ]
 
 
 def _at_most(name: str, value: float, limit: float, unit: str) -> dict[str, Any]:

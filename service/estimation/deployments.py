@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from service.catalog.entries import Entry
@@ -14,8 +14,10 @@ from service.core.deployment import (
     InferenceWorkload,
     ServingSettings,
 )
-from service.core.explanation import Caution
+from service.core.explanation import Caution, Step
 from service.core.memory.inference import InferenceMemory, inference_memory
+from service.core.memory.inference_tiers import InferenceTiers
+from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference import InferenceLatency, inference_latency
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.impact_requests import ImpactsRequest
@@ -30,6 +32,13 @@ from service.estimation.resolution import (
     serving_values,
     workload_values,
 )
+from service.estimation.tiers import (
+    Outside,
+    placed_tiers,
+    resolve_outside,
+    tier_cautions,
+    with_tiers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class ResolvedDeployment:
     serving: ServingSettings
     calibration: Calibration
     cautions: tuple[Caution, ...]
+    outside: Outside | None = None
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
@@ -50,12 +60,16 @@ class ResolvedDeployment:
             ("models", self.model),
             ("accelerators", self.accelerator),
             *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibration.entries),
+            *(("memory-tiers", entry) for entry in (self.outside.entries if self.outside else ())),
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedDeployment:
     """A resolved deployment with its memory and latency.
+
+    ``deployment`` and ``performance`` are what the latency was computed from: with memory beyond
+    the accelerator its bandwidth is that of all tiers together.
 
     When it does not fit, the latency is what it would be if memory were enough, which the
     answer's warnings say.
@@ -65,6 +79,21 @@ class ComputedDeployment:
     memory: InferenceMemory
     latency: InferenceLatency
     cautions: tuple[Caution, ...]
+    deployment: InferenceDeployment
+    performance: PerformanceCalibration
+    tiers: InferenceTiers | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything has a place, in the accelerator or outside it."""
+        if self.tiers is not None:
+            return self.tiers.bandwidth is not None
+        return bool(self.memory.fits)
+
+    def memory_steps(self) -> tuple[Step, ...]:
+        """How the memory came about, with the placement where there is one."""
+        placed = () if self.tiers is None else self.tiers.steps()
+        return (*self.memory.steps(), *placed)
 
 
 def resolve_deployment(
@@ -97,6 +126,7 @@ def resolve_deployment(
         raise AssertionError("unreachable: each of them notes a problem when it is missing")
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
+    outside = resolve_outside(request.serving, accelerator.value, parallelism, snapshot, problems)
     problems.stop_if_any()
     workload, serving = workload_values(request.workload), serving_values(request.serving)
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
@@ -105,8 +135,9 @@ def resolve_deployment(
     cautions += stand_in_cautions(accelerator)
     cautions += _precision_cautions(deployment)
     cautions += _length_cautions(deployment, workload, serving)
+    cautions += outside.cautions if outside is not None else ()
     return ResolvedDeployment(
-        model, accelerator, deployment, workload, serving, chosen, tuple(cautions)
+        model, accelerator, deployment, workload, serving, chosen, tuple(cautions), outside
     )
 
 
@@ -118,7 +149,16 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     replicas = resolved.deployment.parallelism.data
     fitting = memory.max_concurrency.value / replicas
     cautions = list(resolved.cautions)
-    if not memory.fits:
+    deployment, performance = resolved.deployment, resolved.calibration.performance
+    tiers = None if resolved.outside is None else placed_tiers(memory, resolved.outside)
+    if tiers is not None:
+        accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
+        deployment = replace(deployment, accelerator=accelerator)
+        cautions += tier_cautions(tiers)
+    if tiers is not None and tiers.bandwidth is not None:
+        # What has no room in the accelerator lies outside: all sequences run.
+        fitting = max(fitting, resolved.workload.concurrency / replicas)
+    elif not memory.fits:
         missing = memory.shortfall.value / 1e9
         cautions.append(
             Caution(
@@ -138,11 +178,7 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     if fitting < 1:
         fitting = max(resolved.workload.concurrency / replicas, 1.0)
     latency = inference_latency(
-        resolved.deployment,
-        resolved.workload,
-        resolved.serving,
-        resolved.calibration.performance,
-        fitting,
+        deployment, resolved.workload, resolved.serving, performance, fitting
     )
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
@@ -152,7 +188,9 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
                 f"the request rate is past saturation; {rate:.3g} requests/s can be held",
             )
         )
-    return ComputedDeployment(resolved, memory, latency, tuple(cautions))
+    return ComputedDeployment(
+        resolved, memory, latency, tuple(cautions), deployment, performance, tiers
+    )
 
 
 def stand_in_cautions(entry: Entry[Any]) -> list[Caution]:
@@ -197,7 +235,7 @@ def _length_cautions(
 
 def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
     """The deployment as it was understood, with every default filled in."""
-    deployment = resolved.deployment
+    deployment, outside = resolved.deployment, resolved.outside
     parallelism = deployment.parallelism
     return {
         "model": resolved.model.id,
@@ -233,5 +271,14 @@ def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
             "chunked_prefill_tokens": resolved.serving.chunked_prefill_tokens,
             "max_running_sequences": resolved.serving.max_running_sequences,
             "reserved_bytes": resolved.serving.reserved_bytes,
+            "memory_tiers": [] if outside is None else [tier.id for tier in outside.tiers],
+            "offload": None
+            if outside is None
+            else {
+                "weights_ratio": outside.offload.weights_ratio,
+                "kv_cache_ratio": outside.offload.kv_cache_ratio,
+                "parked_sequences": int(outside.offload.parked_sequences),
+                "overlap_ratio": outside.offload.overlap_ratio,
+            },
         },
     }

@@ -22,7 +22,6 @@ from service.estimation.answers import (
 from service.estimation.constraints import constraints
 from service.estimation.deployments import (
     ComputedDeployment,
-    ResolvedDeployment,
     compute_deployment,
     echo,
     resolve_deployment,
@@ -36,6 +35,7 @@ from service.estimation.requests import (
     MemoryInferenceRequest,
 )
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.tiers import tiers_figures
 
 
 def inference_memory_answer(
@@ -52,7 +52,7 @@ def inference_memory_answer(
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo(computed.resolved)}
     answer |= _memory(computed)
-    return _finish(answer, request, snapshot, computed, computed.memory.steps())
+    return _finish(answer, request, snapshot, computed, computed.memory_steps())
 
 
 def inference_latency_answer(
@@ -67,7 +67,7 @@ def inference_latency_answer(
     """
     computed = _compute(request, snapshot)
     answer = frame(snapshot.revision)
-    answer |= {"deployment": echo(computed.resolved), "fits": bool(computed.memory.fits)}
+    answer |= {"deployment": echo(computed.resolved), "fits": computed.fits}
     answer |= _latency(computed.latency)
     return _finish(answer, request, snapshot, computed, _latency_steps(computed))
 
@@ -97,7 +97,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         "cost": None,
         "constraints": constraints(computed),
     }
-    steps = (*computed.memory.steps(), *_latency_steps(computed), *impacts.steps)
+    steps = (*computed.memory_steps(), *_latency_steps(computed), *impacts.steps)
     return _finish(answer, request, snapshot, computed, steps, impacts, region)
 
 
@@ -106,12 +106,8 @@ def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedD
 
 
 def _latency_steps(computed: ComputedDeployment) -> Any:
-    resolved: ResolvedDeployment = computed.resolved
     return latency_steps(
-        computed.latency,
-        resolved.deployment,
-        resolved.workload,
-        resolved.calibration.performance,
+        computed.latency, computed.deployment, computed.resolved.workload, computed.performance
     )
 
 
@@ -147,8 +143,8 @@ def _memory(computed: ComputedDeployment) -> dict[str, Any]:
         "total_bytes": figure(memory.total),
         "capacity_bytes": float(memory.capacity_bytes),
         "usable_bytes": float(memory.usable_bytes),
-        "fits": bool(memory.fits),
-        "fits_certainty": str(memory.fits_certainty),
+        "fits": computed.fits,
+        "fits_certainty": str((computed.tiers or memory).fits_certainty),
         "headroom_bytes": figure(memory.headroom),
         "shortfall_bytes": figure(memory.shortfall),
         "weights_by_class_bytes": {
@@ -159,6 +155,7 @@ def _memory(computed: ComputedDeployment) -> dict[str, Any]:
         "kv_cache_capacity_tokens": figure(memory.kv_cache_capacity_tokens),
         "max_concurrency": known_figure(memory.max_concurrency),
         "max_context_tokens": known_figure(memory.max_context_tokens),
+        "placement": None if computed.tiers is None else tiers_figures(computed.tiers),
         **inference_remedies(memory, resolved.calibration),
     }
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -200,6 +201,61 @@ class WorkloadRequest(Request):
     calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
 
 
+class MemoryTierRequest(Request):
+    """Memory beside the accelerator's own."""
+
+    tier: Reference = Field(
+        description="Catalog id or alias of the kind of memory.", examples=["ddr5-8ch"]
+    )
+    units: int = Field(1, ge=1, le=4096, description="Sockets, modules, cards or drives.")
+    capacity_bytes: float | None = Field(
+        None, ge=1.0, le=1e18, description="Of all units together; the catalog's figure if null."
+    )
+    shared_by: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="Accelerators that share it, other hosts' included; if null, those of the "
+        "deployment within one scale-up domain.",
+    )
+    link_bytes_per_s: float | None = Field(
+        None,
+        ge=1e6,
+        le=1e15,
+        description="Link of one accelerator to it, one direction; its host link if null.",
+    )
+
+
+def _tiers(given: object) -> object:
+    """Tiers given as a list, or as ids separated by commas."""
+    if isinstance(given, str):
+        return tuple(name for part in given.split(",") if (name := part.strip()))
+    return tuple(given) if isinstance(given, list) else given
+
+
+TierReference = Annotated[
+    Annotated[Reference, Tag(BY_ID)] | Annotated[MemoryTierRequest, Tag(IN_LINE)], _EITHER
+]
+
+
+class OffloadRequest(Request):
+    """What is moved out of the accelerator whether there is room or not."""
+
+    weights_ratio: Ratio = Field(0.0, description="Share of the weights.")
+    kv_cache_ratio: Ratio = Field(0.0, description="Share of the running requests' caches.")
+    parked_sequences: int = Field(
+        0,
+        ge=0,
+        le=1_000_000_000,
+        description="Idle conversations whose caches are kept, over all replicas.",
+    )
+    overlap_ratio: Ratio = Field(
+        0.5,
+        description="What prefetching hides: 0 tiers are read one after the other, 1 all but the "
+        "slowest is hidden.",
+    )
+
+
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
@@ -230,6 +286,21 @@ class ServingRequest(Request):
         ge=0.0,
         le=1e15,
         description="Memory of each accelerator that other processes or workspaces hold.",
+    )
+    memory_tiers: Annotated[
+        tuple[TierReference, ...],
+        Field(max_length=8),
+        BeforeValidator(
+            _tiers,
+            json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[TierReference],
+        ),
+    ] = Field(
+        (),
+        description="Memory beyond the accelerator that takes what has no room there: catalog ids "
+        "(as one text separated by commas, or a list), or objects. With offload alone, the host's.",
+    )
+    offload: OffloadRequest | None = Field(
+        None, description="What goes to the first of memory_tiers regardless."
     )
 
 

@@ -1,0 +1,97 @@
+"""What callers may ask of memory that computes or sits on the chip, and of stores of vectors."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from service.estimation.requests import ModelReference, PrecisionRequest, Ratio, Reference, Request
+
+_REVISION = Field(None, ge=0, le=2**53, description="Answer from this revision of the catalog.")
+
+
+class NearMemoryRequest(Request):
+    """A model in memory that is part of the processor, or that computes by itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"model": "meta-llama/Llama-2-70b-hf", "tier": "sram-groq-lpu-v1"},
+                {"model": "meta-llama/Llama-2-7b-hf", "tier": "sangam-cxl-pim"},
+                {"tier": "reram-dirc-rag", "stored_bytes": 768e6},
+            ]
+        }
+    )
+
+    tier: Reference = Field(
+        description="Catalog id or alias of on-chip, processing-in-memory or compute-in-memory.",
+        examples=["sram-groq-lpu-v1"],
+    )
+    model: ModelReference | None = Field(None, description="What is held; or stored_bytes.")
+    precision: PrecisionRequest = PrecisionRequest()
+    stored_bytes: float | None = Field(
+        None, ge=1.0, le=1e18, description="What is held, if it is no model."
+    )
+    sequences: int = Field(1, ge=1, le=1_000_000, description="Sequences with caches on chip.")
+    tokens: int = Field(0, ge=0, le=100_000_000, description="Tokens of each sequence.")
+    program_bytes_per_chip: float = Field(
+        0.0, ge=0.0, le=1e15, description="Memory of a chip that programs take."
+    )
+    memory_bound_time_ratio: Ratio | None = Field(
+        None,
+        description="Share of decoding that memory bounds; the tier's figure, else 0.6 to 0.8.",
+    )
+    hop_s: float | None = Field(
+        None, ge=0.0, le=1.0, description="Time from one chip to the next; null leaves it out."
+    )
+    explain: bool = Field(False, description="Add the explanation, step by step.")
+    catalog_revision: int | None = _REVISION
+
+
+class StoreRequest(Request):
+    """Vectors that retrieval or an agent's long-term memory keeps, and what they inject."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "vectors": 1_000_000,
+                    "dimensions": 1536,
+                    "links_per_vector": 32,
+                    "added_per_day": 2_000,
+                    "retrieved_chunks": 8,
+                    "chunk_tokens": 512,
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "tier": "ddr5-8ch",
+                }
+            ]
+        }
+    )
+
+    vectors: float = Field(ge=0.0, le=1e15, description="Vectors at the start.")
+    dimensions: int = Field(ge=1, le=1_000_000)
+    bytes_per_element: float = Field(4.0, ge=0.125, le=8.0, description="4 for 32-bit floats.")
+    links_per_vector: int = Field(
+        0, ge=0, le=10_000, description="M of an HNSW graph; 0 for a search without an index."
+    )
+    payload_bytes: float = Field(
+        0.0, ge=0.0, le=1e12, description="Text and metadata kept with each vector."
+    )
+    added_per_day: float = Field(0.0, ge=0.0, le=1e15, description="Events remembered a day.")
+    retention_days: float | None = Field(
+        None, ge=1e-3, le=1e6, description="Time after which an added vector is forgotten."
+    )
+    days: float = Field(365.0, ge=0.0, le=36_525.0, description="Time that passes.")
+    embedding_model: ModelReference | None = Field(
+        None, description="The model that makes the vectors."
+    )
+    model: ModelReference | None = Field(
+        None, description="The model whose context what is retrieved goes to."
+    )
+    precision: PrecisionRequest = PrecisionRequest()
+    retrieved_chunks: int = Field(0, ge=0, le=1_000_000)
+    chunk_tokens: int = Field(0, ge=0, le=10_000_000)
+    tier: Reference | None = Field(
+        None, description="Where the store lies; gives the time of a search over all of it."
+    )
+    explain: bool = Field(False, description="Add the explanation, step by step.")
+    catalog_revision: int | None = _REVISION

@@ -1,0 +1,192 @@
+"""Memory beyond the accelerator, near memory and stores, through HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.api import responses, storage_responses
+from tests.api.conftest import UNPLACED
+
+ONE = UNPLACED | {
+    "accelerator_count": 1,
+    "workload": {"input_tokens": 2048, "output_tokens": 256, "concurrency": 4},
+}
+
+
+async def asked(client, path, body):
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def serving(**settings):
+    return ONE | {"serving": settings}
+
+
+async def test_what_has_no_room_goes_outside_and_slows_steps_down(client):
+    alone = await asked(client, "/v1/memory/inference", ONE)
+    assert alone["fits"] is False
+    assert alone["placement"] is None
+    tiered = serving(memory_tiers=["ddr5-8ch"])
+    memory = await asked(client, "/v1/memory/inference", tiered)
+    responses.MemoryInferenceAnswer.model_validate(memory, strict=True)
+    assert memory["fits"] is True
+    here, host = memory["placement"]["tiers"]
+    needed = memory["weights_bytes"]["value"] + memory["kv_cache_bytes"]["value"]
+    assert here["used_bytes"]["value"] + host["used_bytes"]["value"] == pytest.approx(needed)
+    # An H100 SXM reaches the host over 16 lanes of PCIe 5.0.
+    assert host["bandwidth_bytes_per_s"] == pytest.approx(63e9, rel=0.01)
+    assert memory["placement"]["host_bytes"]["value"] == pytest.approx(host["used_bytes"]["value"])
+    latency = await asked(client, "/v1/latency/inference", tiered)
+    assert latency["fits"] is True
+    slowest = host["touched_bytes_per_step"] / host["bandwidth_bytes_per_s"]
+    assert latency["tpot_s"]["value"] > slowest
+    without = await asked(client, "/v1/latency/inference", ONE)
+    assert latency["tpot_s"]["value"] > 5 * without["tpot_s"]["value"]
+    codes = {warning["code"] for warning in latency["warnings"]}
+    assert "tiers_slow_steps" in codes
+    assert "does_not_fit" not in codes
+
+
+async def test_prefetching_hides_and_contention_slows(client):
+    async def tpot(**settings):
+        answer = await asked(client, "/v1/latency/inference", serving(**settings))
+        return answer["tpot_s"]["value"]
+
+    tier = {"tier": "ddr5-8ch", "shared_by": 1}
+    serial = await tpot(memory_tiers=[tier], offload={"overlap_ratio": 0.0})
+    hidden = await tpot(memory_tiers=[tier], offload={"overlap_ratio": 1.0})
+    shared = await tpot(memory_tiers=[tier | {"shared_by": 64}], offload={"overlap_ratio": 0.0})
+    assert hidden < serial < shared
+
+
+async def test_parked_conversations_take_room_but_no_time(client):
+    body = UNPLACED | {"serving": {"memory_tiers": ["ddr5-8ch"]}}
+    parked = UNPLACED | {
+        "serving": {"memory_tiers": ["ddr5-8ch"], "offload": {"parked_sequences": 1000}}
+    }
+    free, full = [await asked(client, "/v1/latency/inference", each) for each in (body, parked)]
+    assert full["tpot_s"]["value"] == pytest.approx(free["tpot_s"]["value"])
+    memory = await asked(client, "/v1/memory/inference", parked)
+    sequence = memory["kv_cache_bytes"]["value"] / 32
+    held = sum(
+        tier["parts_bytes"].get("parked_kv_cache", 0.0) for tier in memory["placement"]["tiers"]
+    )
+    assert held == pytest.approx(1000 * sequence)
+
+
+async def test_tiers_that_are_too_small_are_an_answer(client):
+    small = {"tier": "ddr5-8ch", "capacity_bytes": 1e9, "shared_by": 1}
+    memory = await asked(client, "/v1/memory/inference", serving(memory_tiers=[small]))
+    assert memory["fits"] is False
+    placement = memory["placement"]
+    assert placement["unplaced_bytes"]["value"] > 60e9
+    assert placement["effective_bandwidth_bytes_per_s"] is None
+    assert "tiers_too_small" in {warning["code"] for warning in memory["warnings"]}
+    estimate = await asked(
+        client,
+        "/v1/estimates/inference",
+        serving(memory_tiers=[small]) | {"region": "country/SE"},
+    )
+    verdicts = {row["name"]: row["verdict"] for row in estimate["constraints"]}
+    assert verdicts["bytes_without_a_place"] == "fail"
+
+
+async def test_tiers_in_a_link(client):
+    response = await client.get(
+        "/v1/memory/inference?model=llama-3.1-70b&accelerator=nvidia-h100-sxm-80gb"
+        "&memory_tiers=ddr5-8ch,nvme-gen5&offload_weights_ratio=0.25"
+    )
+    answer = response.json()
+    assert [tier["tier"] for tier in answer["placement"]["tiers"]] == [
+        "accelerator",
+        "ddr5-8ch",
+        "nvme-gen5",
+    ]
+    assert answer["deployment"]["serving"]["offload"]["weights_ratio"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("settings", "pointer"),
+    [
+        ({"memory_tiers": ["ddr9"]}, "/serving/memory_tiers/0"),
+        ({"memory_tiers": [{"tier": "ddr5-8ch", "units": 0}]}, "/serving/memory_tiers/0/units"),
+        ({"memory_tiers": ["ddr5-8ch"] * 9}, "/serving/memory_tiers"),
+        ({"offload": {"weights_ratio": 1.5}}, "/serving/offload/weights_ratio"),
+    ],
+)
+async def test_what_is_wrong_with_tiers_is_said(client, settings, pointer):
+    response = await client.post("/v1/memory/inference", json=serving(**settings))
+    assert response.status_code == 422
+    assert pointer in {error["pointer"] for error in response.json()["errors"]}
+
+
+async def test_groq_chips_of_a_70b_model(client):
+    body = {"model": "meta-llama/Llama-2-70b-hf", "tier": "groq-sram", "explain": True}
+    answer = await asked(client, "/v1/memory/near-memory", body)
+    storage_responses.NearMemoryAnswer.model_validate(answer, strict=True)
+    # 140 GB over 230 MB a chip are 609; the model has 69 billion parameters, not 70.
+    chips = answer["on_chip"]["chips"]
+    assert chips == -(-answer["stored_bytes"] // 230e6)
+    assert chips == pytest.approx(609, rel=0.02)
+    assert answer["bytes_per_parameter"] == pytest.approx(2.0)
+    assert answer["on_chip"]["power_w"] == 300.0 * chips
+    exact = await asked(
+        client, "/v1/memory/near-memory", {"stored_bytes": 140e9, "tier": "sram-groq-lpu-v1"}
+    )
+    assert exact["on_chip"]["chips"] == 609
+    half = await asked(
+        client, "/v1/memory/near-memory", {"stored_bytes": 70e9, "tier": "sram-groq-lpu-v1"}
+    )
+    assert half["on_chip"]["chips"] == 305
+
+
+async def test_memory_that_computes(client):
+    pim = await asked(
+        client,
+        "/v1/memory/near-memory",
+        {"model": "meta-llama/Llama-2-7b-hf", "tier": "sangam-cxl-pim"},
+    )
+    found = pim["processing_in_memory"]
+    p, s = found["memory_bound_time_ratio"]["value"], found["kernel_speedup_ratio"]["value"]
+    assert found["decode_speedup_ratio"]["value"] == pytest.approx(1 / (1 - p + p / s))
+    assert pim["on_chip"] is None
+    search = await asked(
+        client, "/v1/memory/near-memory", {"stored_bytes": 768e6, "tier": "reram-dirc-rag"}
+    )
+    assert search["compute_in_memory"]["search_s"]["value"] == pytest.approx(1.08e-3, rel=0.005)
+    assert search["compute_in_memory"]["area_mm2"] == pytest.approx(1186, rel=0.005)
+    ordinary = await client.post(
+        "/v1/memory/near-memory", json={"stored_bytes": 1e9, "tier": "ddr5-8ch"}
+    )
+    assert ordinary.status_code == 422
+    assert "neither computes" in ordinary.json()["detail"]
+
+
+async def test_stores_of_vectors(client):
+    body = {"vectors": 1_000_000, "dimensions": 1536}
+    answer = await asked(client, "/v1/memory/stores", body)
+    storage_responses.StoreAnswer.model_validate(answer, strict=True)
+    assert answer["at_start"]["total_bytes"] == pytest.approx(6.144e9)
+    indexed = await asked(
+        client,
+        "/v1/memory/stores",
+        body
+        | {
+            "links_per_vector": 32,
+            "added_per_day": 1000,
+            "retention_days": 30,
+            "days": 365,
+            "retrieved_chunks": 8,
+            "chunk_tokens": 512,
+            "model": "llama-3.1-8b",
+            "embedding_model": "llama-3.1-8b",
+            "tier": "ddr5-8ch",
+        },
+    )
+    assert indexed["at_start"]["index_bytes"] == 1e6 * 256
+    assert indexed["after"]["vectors"] == 1_030_000
+    assert indexed["injected_tokens"] == 4096
+    # 32 layers × 8 KV heads × 128 × keys and values × 2 bytes.
+    assert indexed["injected_kv_cache_bytes"] == pytest.approx(4096 * 131_072)
+    assert indexed["search_s"]["value"] == pytest.approx(6.144e9 / 307.2e9, rel=0.05)
