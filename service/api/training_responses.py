@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.api.responses import Answer, Interval, Parallelism, Repeatable
+from service.api.responses import Answer, Interval, Parallelism, Remedy, RemedyPlan, Repeatable
 
 
 class TrainingPrecision(Answer):
@@ -22,6 +22,7 @@ class TrainingOffload(Answer):
     optimizer: str
     parameters: str
     activations: str
+    host_memory_bytes: float | None
 
 
 class TrainingFailures(Answer):
@@ -131,6 +132,12 @@ class TrainingMemory(TrainingParts):
     fullest_stage: int
     stages: list[TrainingStage] = Field(
         description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."
+    )
+    would_help: list[Remedy] = Field(
+        description="Single changes that gain memory, if it is short: the fitting ones first."
+    )
+    plans: list[RemedyPlan] = Field(
+        description="If memory is short, changes in order until everything fits, for each reach."
     )
 
 

@@ -51,6 +51,7 @@ def inference_remedies(memory: InferenceMemory, calibration: Calibration) -> dic
             capacity_bytes=float(found.capacity_bytes),
             headroom_bytes=float(found.headroom.value),
             host_bytes=0.0,
+            host_capacity_bytes=0.0,
             fits=bool(found.fits),
             accelerators=setup.deployment.parallelism.accelerator_count,
             token_s=_token_s(setup, calibration),

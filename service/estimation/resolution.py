@@ -18,6 +18,7 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
+from service.core.architecture.sharding import divisors
 from service.core.deployment import (
     Accelerator,
     InferenceWorkload,
@@ -185,7 +186,7 @@ def _possible(
     fine = True
     for heads in _head_counts(architecture):
         if heads % parallelism.tensor:
-            working = ", ".join(str(n) for n in _divisors(heads))
+            working = ", ".join(str(n) for n in divisors(heads))
             problems.add(
                 "/parallelism/tensor",
                 f"{heads} attention heads cannot be divided by {parallelism.tensor}; "
@@ -217,7 +218,7 @@ def _possible_experts(
         return False
     ranks = parallelism.tensor * parallelism.data
     if ranks % parallelism.expert or parallelism.expert > min(experts):
-        working = ", ".join(str(n) for n in _divisors(ranks) if n <= min(experts))
+        working = ", ".join(str(n) for n in divisors(ranks) if n <= min(experts))
         problems.add(
             "/parallelism/expert",
             f"{parallelism.expert} expert ranks cannot be taken from tensor × data = {ranks} "
@@ -231,7 +232,7 @@ def _widest_tensor(architecture: ModelArchitecture | None, count: int) -> int:
     if architecture is None:
         return 1
     heads = _head_counts(architecture)
-    return max(n for n in _divisors(count) if all(head % n == 0 for head in heads))
+    return max(n for n in divisors(count) if all(head % n == 0 for head in heads))
 
 
 def _head_counts(architecture: ModelArchitecture) -> set[int]:
@@ -240,11 +241,6 @@ def _head_counts(architecture: ModelArchitecture) -> set[int]:
         for group in architecture.groups
         if isinstance(group.mixer, Attention | LatentAttention)
     }
-
-
-def _divisors(number: int) -> list[int]:
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return sorted({*small, *(number // n for n in small)})
 
 
 def check_precision_runs(

@@ -87,6 +87,13 @@ class OffloadRequest(Request):
     activations: Literal["none", "cpu"] = Field(
         "none", description="What the forward pass keeps for the backward pass."
     )
+    host_memory_bytes: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Host memory there is for each accelerator; if null, plans may use 256 GB, an "
+        "eighth of a usual server's.",
+    )
 
 
 class FailuresRequest(Request):

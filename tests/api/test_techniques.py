@@ -131,3 +131,70 @@ async def test_a_planned_change_does_to_a_request_what_the_plan_says(client):
     )
     assert again["total_bytes"] == wider["total_bytes"]
     assert again["fits"] == wider["fits"]
+
+
+TOO_LARGE = {
+    "model": "meta-llama/Llama-2-7b-hf",
+    "accelerator": "nvidia-a100-sxm-80gb",
+    "training": {"sequence_length": 4096},
+}
+
+
+async def test_training_plans_end_where_everything_fits(client):
+    body = await answer(client, "/v1/memory/training", TOO_LARGE)
+    assert body["fits"] is False
+    plans = {plan["reach"]: plan for plan in body["plans"]}
+    assert list(plans) == ["same-result", "near-same-result", "more-accelerators", "other-recipe"]
+    for plan in plans.values():
+        assert plan["fits"] is True
+        assert plan["steps"][-1]["total_bytes"]["value"] <= body["capacity_bytes"]
+    # What stays the same on one accelerator costs time; 8-bit states and adapters do not.
+    assert plans["same-result"]["time_ratio"] > 1.5
+    assert plans["near-same-result"]["time_ratio"] < 1.1
+    narrow = [step["technique"] for step in plans["near-same-result"]["steps"]]
+    assert "8-bit-optimizer" in narrow
+    assert plans["more-accelerators"]["accelerator_count"] == 2
+    alone = {step["technique"]: step for step in body["would_help"]}
+    assert 1.2 < alone["activation-checkpointing"]["time_ratio"] < 1.4
+    assert alone["optimizer-offload"]["host_bytes"] == 12 * body["trained_parameters"]
+
+
+async def test_a_training_plan_does_to_a_request_what_it_says(client):
+    body = await answer(client, "/v1/memory/training", TOO_LARGE)
+    wanted = {
+        "optimizer-offload": {"offload": {"optimizer": "cpu"}},
+        "activation-checkpointing": {"activation_checkpointing": "full"},
+        "8-bit-optimizer": {"optimizer": "adamw-8bit"},
+        "lora": {"method": "lora"},
+    }
+    for step in body["would_help"]:
+        changed = wanted.pop(step["technique"], None)
+        if changed is not None:
+            asked = TOO_LARGE | {"training": TOO_LARGE["training"] | changed}
+            again = await answer(client, "/v1/memory/training", asked)
+            assert again["total_bytes"] == step["total_bytes"], step["technique"]
+    assert not wanted
+
+
+async def test_plans_keep_to_the_host_memory_there_is(client):
+    def with_host(size):
+        offload = {"optimizer": "cpu", "host_memory_bytes": size}
+        return TOO_LARGE | {"training": TOO_LARGE["training"] | {"offload": offload}}
+
+    asked = TOO_LARGE | {
+        "training": TOO_LARGE["training"] | {"offload": {"host_memory_bytes": 1e9}}
+    }
+    body = await answer(client, "/v1/memory/training", asked)
+    changes = body["would_help"] + [step for plan in body["plans"] for step in plan["steps"]]
+    assert all(step["host_bytes"] <= 1e9 for step in changes)
+    for size, short in ((50e9, True), (100e9, False)):
+        body = await answer(client, "/v1/memory/training", with_host(size))
+        codes = {warning["code"] for warning in body["warnings"]}
+        assert ("host_memory_short" in codes) is short
+
+
+async def test_training_that_fits_needs_no_plan(client):
+    asked = TOO_LARGE | {"training": {"method": "lora", "sequence_length": 512}}
+    body = await answer(client, "/v1/memory/training", asked)
+    assert body["fits"] is True
+    assert body["would_help"] == body["plans"] == []

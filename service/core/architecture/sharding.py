@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isqrt
 
 from service.core.architecture.model import Attention, LatentAttention, LayerGroup, StateMixer
 from service.core.architecture.tensors import Shard, Tensor
@@ -95,3 +95,9 @@ def stage_layer_counts(layer_count: int, pipeline: int) -> tuple[int, ...]:
     for offset in range(remainder):
         counts[-(offset + 2) % pipeline] += 1
     return tuple(counts)
+
+
+def divisors(number: int) -> list[int]:
+    """Numbers of ranks among which so many like things can be divided evenly, in order."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

@@ -172,6 +172,7 @@ TECHNIQUES = (
         avoid_when="prompts have nothing in common, or prefixes are evicted before they are used",
         set_by=("workload.prefix_cached_ratio",),
         references=(by.RADIX_ATTENTION,),
+        aliases=("resident-kv-cache",),
     ),
     Technique(
         id="kv-cache-offload",

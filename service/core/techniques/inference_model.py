@@ -90,6 +90,7 @@ TECHNIQUES = (
         avoid_when="the model was not trained with it",
         set_by=("model",),
         references=(by.MISTRAL,),
+        aliases=("sliding-window",),
     ),
     Technique(
         id="linear-attention",
@@ -140,5 +141,6 @@ TECHNIQUES = (
         avoid_when="all of the teacher's abilities are needed",
         set_by=("model",),
         references=(by.DISTILLATION,),
+        aliases=("smaller-model",),
     ),
 )

@@ -19,6 +19,8 @@ from service.core.techniques.technique import REACHES, Change, Reach, Setup, Tec
 #: Changes that gain less than this share of the capacity are left out.
 _LEAST_GAIN_RATIO = 1e-3
 _MOST_STEPS = 12
+#: Time lost that no estimate can tell from none, as a share of the time of a token.
+_FREE_RATIO = 5e-3
 
 #: What a plan of each reach may use: more accelerators are there to keep the result.
 _ALLOWED: Mapping[Reach, tuple[Reach, ...]] = MappingProxyType(
@@ -36,8 +38,9 @@ class Judgement(Generic[Setup]):
     """A setup with what a plan has to know of it.
 
     ``total`` is its memory on the fullest accelerator, ``headroom_bytes`` what is left beside it
-    (negative if it does not fit), ``host_bytes`` what it keeps in host memory for each accelerator
-    [B]. ``token_s`` is its time for each token, all accelerators together at work [s].
+    (negative if it does not fit), ``host_bytes`` what it keeps in host memory for each accelerator,
+    of ``host_capacity_bytes`` [B]. ``token_s`` is its time for each token, with all accelerators
+    at work [s].
     """
 
     setup: Setup
@@ -45,6 +48,7 @@ class Judgement(Generic[Setup]):
     capacity_bytes: float
     headroom_bytes: float
     host_bytes: float
+    host_capacity_bytes: float
     fits: bool
     accelerators: int
     token_s: float
@@ -182,10 +186,23 @@ def _greedy(
     return tuple(steps)
 
 
-def _cost(taken: Taken[Setup]) -> tuple[float, float]:
-    """Time lost per byte that was needed; of changes that cost nothing, the larger gain."""
+def _cost(taken: Taken[Setup]) -> tuple[float, bool, int, float, float, float]:
+    """Time lost per byte that was needed.
+
+    Of changes that cost nothing one that makes it fit comes first, then the fewest accelerators
+    and the least host memory, the most time gained if it fits, and the largest gain.
+    """
     needed = min(taken.gained_bytes, -taken.before.headroom_bytes)
-    return max(taken.lost_s, 0.0) / needed, -taken.gained_bytes
+    free = taken.lost_s <= _FREE_RATIO * taken.before.accelerator_token_s
+    fits = taken.after.fits
+    return (
+        0.0 if free else taken.lost_s / needed,
+        not fits,
+        taken.after.accelerators,
+        taken.after.host_bytes,
+        taken.lost_s if fits else 0.0,
+        -taken.gained_bytes,
+    )
 
 
 def _changes(
@@ -194,7 +211,10 @@ def _changes(
     propose: Propose[Setup],
     allowed: Sequence[Reach],
 ) -> list[Taken[Setup]]:
-    """Changes that gain memory; of a technique no more drastic ones than the first that fits."""
+    """Changes that gain memory; of a technique no more drastic ones than the first that fits.
+
+    What would take more host memory than there is does not count.
+    """
     least = _LEAST_GAIN_RATIO * now.capacity_bytes
     found = []
     for technique, changes in propose(now.setup):
@@ -202,6 +222,8 @@ def _changes(
             if (change.reach or technique.reach) not in allowed:
                 continue
             taken = Taken(technique, change, now, judge(change.apply(now.setup)))
+            if _is_too_much_for_host(taken.after, now):
+                continue
             if taken.gained_bytes > least:
                 found.append(taken)
             if taken.after.fits:
@@ -221,13 +243,17 @@ def _pruned(
     for candidate in sorted(steps, key=lambda taken: -taken.lost_s):
         rest = [taken for taken in steps if taken.change is not candidate.change]
         again = _replayed(began, judge, rest)
-        if again and again[-1].after.fits and not _slower(again, steps):
+        if not again:
+            continue
+        before, after = steps[-1].after, again[-1].after
+        slower = after.accelerator_token_s > (1.0 + _FREE_RATIO) * before.accelerator_token_s
+        if after.fits and not slower and not _is_too_much_for_host(after, began):
             steps = again
     return steps
 
 
-def _slower(one: Sequence[Taken[Setup]], other: Sequence[Taken[Setup]]) -> bool:
-    return one[-1].after.accelerator_token_s > other[-1].after.accelerator_token_s
+def _is_too_much_for_host(after: Judgement[Setup], before: Judgement[Setup]) -> bool:
+    return after.host_bytes > max(before.host_bytes, before.host_capacity_bytes)
 
 
 def _replayed(

@@ -104,6 +104,29 @@ SPARSE_GPT = _paper(
 DISTILLATION = _paper(
     "1503.02531", 2015, "Hinton et al., Distilling the Knowledge in a Neural Network"
 )
+POND = _paper(
+    "2203.00241", 2023, "Li et al., Pond: CXL-Based Memory Pooling Systems for Cloud Platforms"
+)
+PAGE_PLACEMENT = _paper(
+    "2206.02878",
+    2023,
+    "Maruf et al., TPP: Transparent Page Placement for CXL-Enabled Tiered Memory",
+)
+INFERENCE_SCALING = _paper(
+    "2211.05102", 2022, "Pope et al., Efficiently Scaling Transformer Inference"
+)
+STREAMING_PROCESSOR = Reference(
+    "Abts et al., A Software-defined Tensor Streaming Multiprocessor for Large-scale Machine "
+    "Learning",
+    2022,
+    "https://doi.org/10.1145/3470496.3527405",
+)
+DRAM_PIM = _paper("2511.12286", 2025, "Kiyawat et al., Sangam: Chiplet-Based DRAM-PIM Accelerator")
+RERAM_SEARCH = _paper(
+    "2510.25278",
+    2025,
+    "Shao et al., DIRC-RAG: Accelerating Edge RAG with Digital In-ReRAM Computation",
+)
 VLLM_ARGUMENTS = Reference(
     "vLLM documentation: engine arguments",
     2025,

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from service.core.techniques import (
+    hardware,
     inference_load,
     inference_model,
     parallelism,
@@ -21,6 +22,7 @@ TECHNIQUES: tuple[Technique, ...] = (
     *parallelism.TECHNIQUES,
     *inference_load.TECHNIQUES,
     *inference_model.TECHNIQUES,
+    *hardware.TECHNIQUES,
 )
 
 _BY_NAME: Mapping[str, Technique] = MappingProxyType(

@@ -29,6 +29,7 @@ Category: TypeAlias = Literal[
     "cache",
     "scheduling",
     "model",
+    "hardware",
 ]
 Part: TypeAlias = Literal[
     "weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from service.core.architecture.sharding import divisors
 from service.core.memory.training import TrainingMemory
 from service.core.techniques import references as by
 from service.core.techniques.changes import in_formats, offloaded, training_settings
@@ -34,7 +35,7 @@ def _accumulation(memory: TrainingMemory) -> Iterator[TrainingChange]:
     """Smaller micro-batches of the same step: the largest divisors, and single sequences."""
     sequences = int(memory.micro_batch.sequences)
     fitting = int(memory.max_micro_batch_sequences.value)
-    smaller = [size for size in range(1, sequences) if sequences % size == 0]
+    smaller = divisors(sequences)[:-1]
     wanted = {size for size in smaller if size <= fitting} or set(smaller)
     for size in sorted({max(wanted), 1}, reverse=True) if wanted else ():
         times = sequences // size

@@ -114,6 +114,7 @@ def _offload_optimizer(memory: TrainingMemory) -> Iterator[TrainingChange]:
         settings.optimizer in _HOST_OPTIMIZERS
         and settings.offload.optimizer == "none"
         and not accelerator.unified_memory
+        and (_shards(memory) == 1 or settings.zero_stage >= 1)
     ):
         yield offloaded("keep and update optimizer states on the host", optimizer="cpu")
         if settings.zero_stage < 2 and memory.deployment.parallelism.pipeline == 1:
@@ -124,7 +125,11 @@ def _offload_optimizer(memory: TrainingMemory) -> Iterator[TrainingChange]:
 
 def _offload_parameters(memory: TrainingMemory) -> Iterator[TrainingChange]:
     settings, accelerator = memory.settings, memory.deployment.accelerator
-    if settings.offload.parameters == "none" and not accelerator.unified_memory:
+    if (
+        settings.offload.parameters == "none"
+        and not accelerator.unified_memory
+        and (_shards(memory) == 1 or settings.zero_stage == 3)
+    ):
         yield offloaded(
             "keep weights on the host and fetch them layer by layer", zero_stage=3, parameters="cpu"
         )
@@ -184,7 +189,10 @@ TECHNIQUES = (
         avoid_when="micro-batches are short, or ranks are joined by slow links",
         set_by=("training.zero_stage = 3",),
         references=(by.ZERO, by.FSDP),
-        aliases=("fsdp",),
+        aliases=(
+            "zero",
+            "fsdp",
+        ),
         training=_zero_3,
     ),
     Technique(
@@ -203,6 +211,7 @@ TECHNIQUES = (
         avoid_when="states are updated on the host, or training is unstable",
         set_by=("training.optimizer = adamw-8bit",),
         references=(by.ADAM_8_BIT,),
+        aliases=("adamw-8bit",),
         training=_narrow_states,
     ),
     Technique(
@@ -311,7 +320,10 @@ TECHNIQUES = (
         avoid_when="steps are short, or accelerator and host share one memory",
         set_by=("training.offload.optimizer = cpu",),
         references=(by.ZERO_OFFLOAD,),
-        aliases=("zero-offload",),
+        aliases=(
+            "offload",
+            "zero-offload",
+        ),
         training=_offload_optimizer,
     ),
     Technique(

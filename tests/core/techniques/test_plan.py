@@ -22,6 +22,7 @@ class Option:
     takes_s: float = 0.0
     reach: Reach = "same-result"
     accelerators: int = 1
+    host: float = 0.0
 
 
 def workshop(*options: Option, total=150.0):
@@ -34,7 +35,8 @@ def workshop(*options: Option, total=150.0):
             total=exact(memory),
             capacity_bytes=CAPACITY,
             headroom_bytes=CAPACITY - memory,
-            host_bytes=0.0,
+            host_bytes=sum(option.host for option in setup),
+            host_capacity_bytes=50.0,
             fits=memory <= CAPACITY,
             accelerators=max((option.accelerators for option in setup), default=1),
             token_s=1.0 + sum(option.takes_s for option in setup),
@@ -88,6 +90,31 @@ def test_steps_that_turn_out_unneeded_are_dropped():
 def test_a_step_that_gains_time_is_kept():
     [plan] = plans(*workshop(Option("faster", 5, -0.3), Option("enough", 50, 0.4)))
     assert named(plan) == ["faster", "enough"]
+
+
+def test_of_free_changes_the_one_that_fits_and_gains_most_time_is_taken():
+    [plan] = plans(
+        *workshop(Option("large", 90, -0.1), Option("fast", 60, -0.3), Option("part", 40, -0.9))
+    )
+    assert named(plan) == ["fast"]
+
+
+def test_of_free_changes_those_with_fewer_accelerators_come_first():
+    [plan] = plans(
+        *workshop(
+            Option("few", 30, -0.6, "more-accelerators", accelerators=2),
+            Option("many", 45, -0.9, "more-accelerators", accelerators=8),
+            Option("rest", 20, 0.0),
+        )
+    )
+    assert named(plan) == ["rest", "few"]
+
+
+def test_what_the_host_cannot_hold_is_not_planned():
+    [plan] = plans(*workshop(Option("host", 60, 0.0, host=60), Option("slow", 60, 0.5)))
+    assert named(plan) == ["slow"]
+    [plan] = plans(*workshop(Option("host", 60, 0.0, host=50), Option("slow", 60, 0.5)))
+    assert named(plan) == ["host"]
 
 
 def test_each_reach_has_a_plan_of_its_own():

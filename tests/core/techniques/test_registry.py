@@ -21,6 +21,7 @@ from service.core.memory.training import training_memory
 from service.core.memory.training_runtime import training_overheads
 from service.core.memory.training_settings import MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.planning.workloads import WORKLOAD_KINDS
 from service.core.techniques.registry import TECHNIQUES, find_technique, near_techniques
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 from tests.core.deployments import H100, architecture
@@ -46,7 +47,6 @@ WASTEFUL = TrainingSettings(
 #: product.
 COSTS = {
     "zero-3": "activations",
-    "parameter-offload": "activations",
     "lora": "weights",
     "mixed-precision": "optimizer",
     "sequence-parallelism": "logits",
@@ -56,9 +56,10 @@ COSTS = {
 def training_setup(technique: str) -> TrainingSetup:
     parallelism = Parallelism(tensor=2, data=4)
     settings = WASTEFUL
-    if technique == "paged-optimizer":
-        # States spill only where they do not fit.
+    if technique in ("paged-optimizer", "optimizer-offload"):
         settings = replace(settings, zero_stage=1)
+    if technique == "parameter-offload":
+        settings = replace(settings, zero_stage=3)
     model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
     precision = FP32 if technique == "mixed-precision" else BF16
     deployment = InferenceDeployment(architecture(model), precision, H100, parallelism)
@@ -94,6 +95,16 @@ def test_names_are_unique_and_found():
             assert find_technique(name) is technique
     assert find_technique("zero-4") is None
     assert "zero-3" in near_techniques("zero-4")
+
+
+def test_workloads_name_techniques_that_are_listed():
+    named = {name for kind in WORKLOAD_KINDS.values() for name in kind.techniques}
+    # Three are choices of place and service life, which save neither memory nor time.
+    assert {name for name in named if find_technique(name) is None} == {
+        "region",
+        "life-extension",
+        "low-latency-tier",
+    }
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.id)
