@@ -23,6 +23,7 @@ Schemas: TypeAlias = Mapping[str, Draft202012Validator]
 _PEAK_ORDER = (
     ("peak_tf32_flops_per_s", "peak_bf16_flops_per_s"),
     ("peak_bf16_flops_per_s", "peak_fp8_flops_per_s"),
+    ("peak_fp16_flops_per_s", "peak_fp16_accumulate_flops_per_s"),
     ("peak_fp16_flops_per_s", "peak_fp8_flops_per_s"),
     ("peak_fp8_flops_per_s", "peak_fp4_flops_per_s"),
 )

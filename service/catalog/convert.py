@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.catalog.snapshot import CatalogSnapshot
 
 #: Peaks the core knows, by the name of the precision.
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp16_accumulate", "fp8", "int8", "fp4")
 
 #: ISO 3166 keeps this code free for "unknown".
 UNKNOWN_COUNTRY = "ZZ"

@@ -55,6 +55,7 @@ ACCELERATOR_BOUNDS: Mapping[str, Bounds] = {
     "peak_tf32_flops_per_s": _PEAK,
     "peak_bf16_flops_per_s": _PEAK,
     "peak_fp16_flops_per_s": _PEAK,
+    "peak_fp16_accumulate_flops_per_s": _PEAK,
     "peak_fp8_flops_per_s": _PEAK,
     "peak_int8_flops_per_s": _PEAK,
     "peak_fp4_flops_per_s": _PEAK,

@@ -22,7 +22,8 @@ class HardwareEfficiency:
     ``tile_rows`` the rows by which a matrix product's height is effectively padded;
     ``expert_ratio`` how fast grouped products of routed experts are beside dense ones of the same
     work, routing and permutation included;
-    ``link_ratio`` the share of link bandwidth that collectives reach.
+    ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
+    fast products are that widen their weights first beside those that need not.
     """
 
     matrix_ratio: Mapping[int, float]
@@ -35,6 +36,7 @@ class HardwareEfficiency:
     link_ratio: float
     prefill_log_sigma: float
     decode_log_sigma: float
+    dequantised_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class EngineOverhead:
     ``step_s`` per scheduler step, ``layer_s`` per layer (kernel launches or graph replay gaps),
     ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising).
     ``launch_bound`` engines issue kernels one by one: their overhead runs beside the accelerator
-    and counts only where it is longer than the work.
+    and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
+    products of 16-bit floats in 16 bit, which some hardware does faster.
     """
 
     step_s: float
@@ -52,6 +55,7 @@ class EngineOverhead:
     sequence_s: float
     collective_s: float
     launch_bound: bool
+    half_accumulation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,9 @@ def hardware_efficiency(figures: Mapping[str, Any]) -> HardwareEfficiency:
         link_ratio=figures["link_ratio"]["value"],
         prefill_log_sigma=figures["prefill_log_sigma"]["value"],
         decode_log_sigma=figures["decode_log_sigma"]["value"],
+        dequantised_ratio=figures["dequantised_ratio"]["value"]
+        if "dequantised_ratio" in figures
+        else 1.0,
     )
 
 
@@ -108,6 +115,8 @@ def engine_overhead(figures: Mapping[str, Any]) -> EngineOverhead:
         sequence_s=figures["sequence_s"]["value"],
         collective_s=figures["collective_s"]["value"],
         launch_bound=bool(figures["launch_bound_ratio"]["value"]),
+        half_accumulation="half_accumulation_ratio" in figures
+        and bool(figures["half_accumulation_ratio"]["value"]),
     )
 
 

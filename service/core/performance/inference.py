@@ -14,7 +14,7 @@ from service.core.interval import Interval, from_log_sigma, independent_sum, quo
 from service.core.performance.batching import SteadyState, steady_state
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.open_load import OpenLoad, open_load
-from service.core.performance.step import StepTime, peak_flops_per_s
+from service.core.performance.step import StepTime, added_up, peak_flops_per_s
 from service.core.performance.work import rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
@@ -160,6 +160,8 @@ def inference_latency(
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
     requests_per_s = from_log_sigma(rate, sigma)
+    multiplied = added_up(deployment.precision.weights.matrix_precision, calibration.engine)
+    peak, _ = peak_flops_per_s(accelerator, multiplied)
     output_tokens_per_s = scale(requests_per_s, workload.output_tokens)
     return InferenceLatency(
         ttft_s=ttft,
@@ -178,15 +180,17 @@ def inference_latency(
         running_sequences=running,
         waiting_requests=waiting * replicas,
         replicas=replicas,
-        prefill=_phase(state.prefill, deployment, False),
-        decode=_phase(state.decode, deployment, waiting > running),
-        usage=_usage(state, deployment, busy, later_tokens),
+        prefill=_phase(state.prefill, deployment, peak, False),
+        decode=_phase(state.decode, deployment, peak, waiting > running),
+        usage=_usage(state, deployment, peak, busy, later_tokens),
         state=state,
         load=load,
     )
 
 
-def _phase(step: StepTime, deployment: InferenceDeployment, starved: bool) -> Phase:
+def _phase(
+    step: StepTime, deployment: InferenceDeployment, peak_flops: Number, starved: bool
+) -> Phase:
     memory_bound_s = step.work_s - step.compute_bound_s
     parts = {
         "compute": step.compute_bound_s,
@@ -209,20 +213,16 @@ def _phase(step: StepTime, deployment: InferenceDeployment, starved: bool) -> Ph
         flops=step.flops,
         memory_bytes=step.memory_bytes,
         arithmetic_intensity_flop_per_byte=step.flops / step.memory_bytes,
-        ridge_point_flop_per_byte=_peak(deployment)
-        / deployment.accelerator.memory_bandwidth_bytes_per_s,
+        ridge_point_flop_per_byte=peak_flops / deployment.accelerator.memory_bandwidth_bytes_per_s,
     )
-
-
-def _peak(deployment: InferenceDeployment) -> Number:
-    peak, _ = peak_flops_per_s(
-        deployment.accelerator, deployment.precision.weights.matrix_precision
-    )
-    return peak
 
 
 def _usage(
-    state: SteadyState, deployment: InferenceDeployment, busy_ratio: Number, later_tokens: Number
+    state: SteadyState,
+    deployment: InferenceDeployment,
+    peak_flops: Number,
+    busy_ratio: Number,
+    later_tokens: Number,
 ) -> Usage:
     """Work done in one request's share of time, over that time.
 
@@ -238,6 +238,6 @@ def _usage(
     )
     return Usage(
         memory_ratio=minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0),
-        compute_ratio=minimum(flops_per_s / _peak(deployment), 1.0),
+        compute_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
     )

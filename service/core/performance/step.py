@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, maximum, minimum
-from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import all_reduce_s, all_to_all_s, send_s
 from service.core.performance.work import AttentionWork, MatrixProduct, RankWork
 
@@ -18,10 +18,21 @@ _WIDENING = {
     "int8": ("int8", "bf16", "fp16", "fp32"),
     "bf16": ("bf16", "fp16", "fp32"),
     "fp16": ("fp16", "bf16", "fp32"),
+    "fp16_accumulate": ("fp16_accumulate", "fp16", "bf16", "fp32"),
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-_BITS = {"fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32}
+_BITS = {
+    "fp4": 4,
+    "fp8": 8,
+    "int8": 8,
+    "bf16": 16,
+    "fp16": 16,
+    "fp16_accumulate": 16,
+    "tf32": 32,
+    "fp32": 32,
+}
+_HALVES = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,13 @@ def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[N
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
 
 
+def added_up(matrix_precision: str, engine: EngineOverhead) -> str:
+    """The precision whose peak applies in an engine that may add up 16-bit products in 16 bit."""
+    if engine.half_accumulation and matrix_precision in _HALVES:
+        return "fp16_accumulate"
+    return matrix_precision
+
+
 def step_time(
     work: RankWork,
     load: StepLoad,
@@ -120,14 +138,18 @@ def step_time(
     flops: Number = 0.0
     memory_bytes: Number = 0.0
     overlap = hardware.overlap_ratio
+    engine = calibration.engine
     for item in work.products:
         rows = sequences if item.per_sequence else tokens
         item_flops, padded_flops, item_bytes = _product_load(
             item, rows, hardware.tile_rows, parallelism, work.activation_bytes
         )
-        peak, bits = peak_flops_per_s(accelerator, item.matrix_precision)
+        peak, bits = peak_flops_per_s(accelerator, added_up(item.matrix_precision, engine))
         grouped = hardware.expert_ratio if item.experts else 1.0
-        item_compute = padded_flops / (peak * hardware.matrix_ratio[bits] * grouped)
+        reached = hardware.matrix_ratio[bits] * grouped
+        if item.dequantised:
+            reached = reached * hardware.dequantised_ratio
+        item_compute = padded_flops / (peak * reached)
         item_memory = item_bytes / (bandwidth * grouped)
         longer = maximum(item_compute, item_memory)
         item_s = longer + (1.0 - overlap) * minimum(item_compute, item_memory)
@@ -138,7 +160,7 @@ def step_time(
         flops = flops + item_flops
         memory_bytes = memory_bytes + item_bytes
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
-    attention_peak, _ = peak_flops_per_s(accelerator, "bf16")
+    attention_peak, _ = peak_flops_per_s(accelerator, added_up("bf16", engine))
     for layer in work.attention:
         item_flops, item_bytes = _attention_load(layer, load, parallelism.context)
         item_compute = item_flops / (attention_peak * hardware.attention_matrix_ratio)

@@ -31,7 +31,8 @@ class MatrixProduct:
     ``calls`` per step; each multiplies tokens by an ``input_features`` × ``output_features``
     matrix of ``weight_bytes``. For routed experts ``copies`` matrices are held, of which a token
     uses ``copies_per_token`` on this rank on average, out of ``experts`` in the whole layer with
-    ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
+    ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head),
+    ``dequantised`` ones widen their weights before they multiply.
     """
 
     calls: float
@@ -45,6 +46,7 @@ class MatrixProduct:
     experts: int = 0
     experts_per_token: int = 0
     per_sequence: bool = False
+    dequantised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,7 @@ def _product(
         copies_per_token=per_token * copies / experts if experts else 1.0,
         experts=experts,
         experts_per_token=per_token,
+        dequantised=quantised and bits < operand_bits(matrix_precision),
     )
 
 
@@ -243,6 +246,7 @@ def _head_product(
         matrix_precision=precision,
         operand_bits=operand_bits(precision),
         per_sequence=True,
+        dequantised=bits < operand_bits(precision),
     )
 
 

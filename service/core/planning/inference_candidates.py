@@ -177,8 +177,17 @@ def candidates(
             alike.setdefault(key, []).append(at)
         for precision_at, precision in enumerate(space.precisions):
             weights = _weights_bytes(architecture, precision, layout, around.serving)
-            wanted = tuple(dict.fromkeys((precision.weights.matrix_precision, "bf16")))
             for group in alike.values():
+                halves = space.offers[group[0]].calibration.engine.half_accumulation
+                wanted = tuple(
+                    dict.fromkeys(
+                        (
+                            precision.weights.matrix_precision,
+                            "bf16",
+                            *(("fp16_accumulate",) if halves else ()),
+                        )
+                    )
+                )
                 able: list[int] = []
                 for at in group:
                     accelerator = space.offers[at].accelerator
@@ -235,7 +244,7 @@ def _runs(accelerator: Accelerator, precisions: Sequence[str], native_only: bool
 
 
 #: The 16-bit formats stand for each other.
-_HALVES = {"bf16": {"bf16", "fp16"}, "fp16": {"bf16", "fp16"}}
+_HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate")}
 
 
 def _pass(

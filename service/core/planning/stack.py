@@ -26,12 +26,14 @@ def stackable(accelerator: Accelerator, ranks: int, calibration: PerformanceCali
     """What accelerators must share to be evaluated in one pass over ``ranks`` of each.
 
     Formulas choose by these before they compute: how far the ranks reach beyond a scale-up domain,
-    whether the engine prepares a smaller sampler, and whether its kernels are launch-bound.
+    whether the engine prepares a smaller sampler, whether its kernels are launch-bound, and how
+    wide it adds up.
     """
     return (
         min(accelerator.scale_up_domain_accelerators, ranks),
         accelerator.family == SMALL_BATCH_FAMILY,
         calibration.engine.launch_bound,
+        calibration.engine.half_accumulation,
     )
 
 
