@@ -28,6 +28,7 @@ from service.estimation.deployments import (
 )
 from service.estimation.impacts import DeploymentImpacts, deployment_impacts
 from service.estimation.inference_remedies import inference_remedies
+from service.estimation.remedies import NOTHING_TO_CHANGE
 from service.estimation.requests import (
     DeploymentRequest,
     InferenceRequest,
@@ -51,7 +52,7 @@ def inference_memory_answer(
     computed = _compute(request, snapshot)
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo(computed.resolved)}
-    answer |= _memory(computed)
+    answer |= _memory(computed, snapshot)
     return _finish(answer, request, snapshot, computed, computed.memory_steps())
 
 
@@ -90,7 +91,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     answer = frame(snapshot.revision)
     answer |= {
         "deployment": echo(computed.resolved) | {"region": region.id},
-        "memory": _memory(computed),
+        "memory": _memory(computed, snapshot),
         "latency": _latency(computed.latency),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
@@ -131,7 +132,7 @@ def _finish(
     return answer
 
 
-def _memory(computed: ComputedDeployment) -> dict[str, Any]:
+def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str, Any]:
     memory: InferenceMemory = computed.memory
     resolved = computed.resolved
     return {
@@ -156,7 +157,7 @@ def _memory(computed: ComputedDeployment) -> dict[str, Any]:
         "max_concurrency": known_figure(memory.max_concurrency),
         "max_context_tokens": known_figure(memory.max_context_tokens),
         "placement": None if computed.tiers is None else tiers_figures(computed.tiers),
-        **inference_remedies(memory, resolved.calibration),
+        **(NOTHING_TO_CHANGE if computed.fits else inference_remedies(computed, snapshot)),
     }
 
 

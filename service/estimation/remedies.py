@@ -17,6 +17,12 @@ from service.core.techniques.plan import (
 from service.core.techniques.technique import Setup
 from service.estimation.answers import figure
 
+#: Host memory for each accelerator where none is given: 2 TB for eight of them.
+#: Source: NVIDIA, DGX H100 datasheet, 2022, https://www.nvidia.com/en-us/data-center/dgx-h100/.
+USUAL_HOST_BYTES = 256e9
+
+NOTHING_TO_CHANGE: dict[str, Any] = {"would_help": [], "plans": []}
+
 
 def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> dict[str, Any]:
     """Single changes that gain memory, and ordered plans that make a setup fit.
@@ -39,9 +45,6 @@ def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> dict
         "would_help": [_step(taken, began) for taken in single_changes(start, judge, propose)],
         "plans": [_plan(plan, began) for plan in plans(start, judge, propose)],
     }
-
-
-NOTHING_TO_CHANGE: dict[str, Any] = {"would_help": [], "plans": []}
 
 
 def remembered(judge: Judge[Setup], key: Callable[[Setup], Hashable]) -> Judge[Setup]:

@@ -13,12 +13,13 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Technique, TrainingChange
-from service.estimation.remedies import NOTHING_TO_CHANGE, remedies, remembered
+from service.estimation.remedies import (
+    NOTHING_TO_CHANGE,
+    USUAL_HOST_BYTES,
+    remedies,
+    remembered,
+)
 from service.estimation.training_calibrations import TrainingFigures, training_figures
-
-#: Host memory for each accelerator where none is given: 2 TB for eight of them.
-#: Source: NVIDIA, DGX H100 datasheet, 2022, https://www.nvidia.com/en-us/data-center/dgx-h100/.
-USUAL_HOST_BYTES = 256e9
 
 
 def training_remedies(

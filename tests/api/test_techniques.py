@@ -133,6 +133,23 @@ async def test_a_planned_change_does_to_a_request_what_the_plan_says(client):
     assert again["fits"] == wider["fits"]
 
 
+async def test_host_memory_is_planned_and_then_asked_for(client):
+    asked = UNPLACED | {"accelerator_count": 1, "workload": {"concurrency": 1}}
+    body = await answer(client, "/v1/memory/inference", asked)
+    same = body["plans"][0]
+    assert same["reach"] == "same-result"
+    assert same["steps"][-1]["technique"] == "memory-tiers"
+    # Most weights come over the host link at every token.
+    assert same["time_ratio"] > 5
+    held = same["steps"][-1]["host_bytes"]
+    assert 50e9 < held < 80e9
+    placed = await answer(
+        client, "/v1/memory/inference", asked | {"serving": {"memory_tiers": ["ddr5-8ch"]}}
+    )
+    assert placed["fits"] is True
+    assert placed["would_help"] == placed["plans"] == []
+
+
 TOO_LARGE = {
     "model": "meta-llama/Llama-2-7b-hf",
     "accelerator": "nvidia-a100-sxm-80gb",

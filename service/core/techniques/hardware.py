@@ -1,9 +1,22 @@
-"""Techniques that are a choice of memory: listed, and weighed where tiers are computed."""
+"""Techniques that are a choice of memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from service.core.memory.inference import InferenceMemory
 from service.core.techniques import references as by
-from service.core.techniques.technique import Technique
+from service.core.techniques.technique import Change, InferenceChange, Technique
+
+
+def _host_memory(memory: InferenceMemory) -> Iterator[InferenceChange]:
+    if not memory.deployment.accelerator.unified_memory:
+        yield Change(
+            "hold in host memory what has no room in the accelerator",
+            lambda setup: replace(setup, in_host_memory=True),
+        )
+
 
 TECHNIQUES = (
     Technique(
@@ -11,8 +24,8 @@ TECHNIQUES = (
         name="Slower memory tiers: DDR, CXL, NVMe",
         category="hardware",
         applies_to=("training", "inference"),
-        reach="more-accelerators",
-        saves=("optimizer", "kv_cache"),
+        reach="same-result",
+        saves=("weights", "optimizer", "kv_cache"),
         formula="bandwidth of what is touched = 1/Σ(f_i/B_i) with the share f_i of the bytes of a "
         "step in tier i; max(f_i·S/B_i) a step where all prefetches hide",
         saving="capacity on the accelerator for whatever is rarely touched",
@@ -21,9 +34,10 @@ TECHNIQUES = (
         quality="unchanged",
         use_when="caches of parked sessions, cold prefixes, optimizer states, embedding tables",
         avoid_when="weights and caches that every token reads",
-        set_by=(),
+        set_by=("serving.memory_tiers",),
         references=(by.POND, by.PAGE_PLACEMENT, by.ZERO_INFINITY),
         aliases=("cxl-pooling",),
+        inference=_host_memory,
     ),
     Technique(
         id="high-bandwidth-memory",

@@ -188,7 +188,11 @@ TECHNIQUES = (
         quality="unchanged",
         use_when="sessions pause and come back",
         avoid_when="the sequence is running",
-        set_by=(),
+        set_by=(
+            "serving.offload.parked_sequences",
+            "serving.offload.kv_cache_ratio",
+            "serving.memory_tiers",
+        ),
         references=(by.FLEXGEN,),
     ),
     Technique(

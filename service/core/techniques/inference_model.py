@@ -55,7 +55,7 @@ TECHNIQUES = (
         quality="unchanged",
         use_when="very large batches without hurry",
         avoid_when="tokens are awaited: the link is tens of times slower than the memory",
-        set_by=(),
+        set_by=("serving.offload.weights_ratio", "serving.memory_tiers"),
         references=(by.FLEXGEN,),
     ),
     Technique(

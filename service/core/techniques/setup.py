@@ -19,8 +19,12 @@ class TrainingSetup:
 
 @dataclass(frozen=True, slots=True)
 class InferenceSetup:
-    """An inference deployment with its load and the engine's settings."""
+    """An inference deployment with its load and the engine's settings.
+
+    ``in_host_memory`` says whether host memory holds what has no room in the accelerator.
+    """
 
     deployment: InferenceDeployment
     workload: InferenceWorkload
     serving: ServingSettings
+    in_host_memory: bool = False

@@ -151,6 +151,16 @@ def test_training_techniques_shrink_what_they_say(technique):
     assert {*technique.saves} - {"kv_cache"} <= shrunk
 
 
+def test_host_memory_is_proposed_where_it_is_another_memory():
+    start = inference_setup("memory-tiers")
+    [change] = find_technique("memory-tiers").inference(served(start))
+    assert change.apply(start) == replace(start, in_host_memory=True)
+    shared = replace(start.deployment, accelerator=replace(H100, unified_memory=True))
+    assert not list(
+        find_technique("memory-tiers").inference(served(replace(start, deployment=shared)))
+    )
+
+
 def parts(memory) -> dict[str, float]:
     """Sizes of the parts, where activations count the room that they share with logits."""
     return {
@@ -164,7 +174,7 @@ def parts(memory) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     "technique",
-    [one for one in TECHNIQUES if one.inference is not None],
+    [one for one in TECHNIQUES if one.inference is not None and one.id != "memory-tiers"],
     ids=lambda technique: technique.id,
 )
 def test_inference_techniques_gain_room(technique):
