@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.calibration.documents import CalibrationEntry, differences, document_text
+from service.calibration.inference import COMMENT as INFERENCE_COMMENT
+from service.calibration.inference import inference_entries
+from service.calibration.power import COMMENT as POWER_COMMENT
+from service.calibration.power import power_entries
 from service.calibration.training import COMMENT as TRAINING_COMMENT
 from service.calibration.training import training_entries
 from service.catalog.documents import CatalogInvalid
@@ -36,12 +40,21 @@ class CalibrationFile:
     entries: Entries
 
 
+#: In order: power follows from how hard accelerators work, which efficiencies say.
 FILES = (
+    CalibrationFile("performance.yaml", "latency_inference", INFERENCE_COMMENT, inference_entries),
+    CalibrationFile("power.yaml", "energy_inference", POWER_COMMENT, power_entries),
     CalibrationFile("training_speed.yaml", "training_speed", TRAINING_COMMENT, training_entries),
 )
 
 
-def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) -> list[str]:
+def calibration(
+    catalog: Path,
+    *,
+    write: bool,
+    note: Callable[[str], object],
+    files: Iterable[CalibrationFile] = FILES,
+) -> list[str]:
     """Refit the catalog's efficiencies from the packaged measurements.
 
     Parameters
@@ -52,6 +65,8 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         Write what was fitted in place of what is there.
     note
         Takes a line about every entry.
+    files
+        Which of the files.
 
     Returns
     -------
@@ -66,10 +81,10 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
     try:
         bench = read_bench(catalog)
         tables = read_measurements(catalog, None)
-    except (TableInvalid, CatalogInvalid) as invalid:
+    except (TableInvalid, CatalogInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None
     found: list[str] = []
-    for file in FILES:
+    for file in files:
         entries = refitted(file, tables.rows.get(file.table, ()), bench)
         for entry in entries:
             note(f"{entry.id}: {entry.note}")
@@ -78,6 +93,7 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         found += [f"{file.name}: {line}" for line in differences(entries, there, TOLERANCE_RATIO)]
         if write:
             path.write_text(document_text(file.comment, entries), encoding="utf-8")
+            bench = read_bench(catalog)
     return found
 
 

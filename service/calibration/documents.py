@@ -47,14 +47,14 @@ def main_source(
     return id_, int(snapshot.sources[id_].document["year"])
 
 
-def fit_note(found: Fit, rows: Sequence[Row]) -> str:
-    """Rows used and residual spread, in words."""
+def fit_note(found: Fit, rows: Sequence[Row], quantity: str = "time") -> str:
+    """Rows used and residual spread of a quantity, in words."""
     counts = Counter(row.source for row in rows)
     named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
     spread = exp(found.log_sigma * 1.645)
     return (
-        f"Robust least squares in log time with a weak prior at usual values, on {found.rows} rows "
-        f"({named}); nine in ten residuals lie within a factor {spread:.2f}."
+        f"Robust least squares in log {quantity} with a weak prior at usual values, on "
+        f"{found.rows} rows ({named}); nine in ten residuals lie within a factor {spread:.2f}."
     )
 
 

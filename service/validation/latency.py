@@ -61,7 +61,7 @@ def latency_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> 
     size = unit_size(row, vocabulary)
     fields, assumptions = speed_request(row, vocabulary, snapshot)
     answer = inference_latency_answer(LatencyInferenceRequest(**fields), snapshot)
-    estimate = _METRICS[metric](answer, fields["workload"], row, vocabulary)
+    estimate = measured_figure(answer, fields["workload"], row, vocabulary)
     return Compared(
         row=row,
         metric=metric,
@@ -73,6 +73,31 @@ def latency_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> 
         high=estimate["high"],
         cautions=(*assumptions, *warned(answer, "power_not_measured")),
     )
+
+
+def measured_figure(
+    answer: Mapping[str, Any], workload: WorkloadRequest, row: Row, vocabulary: Vocabulary
+) -> Figure:
+    """The figure of a latency answer that a row measured.
+
+    Parameters
+    ----------
+    answer
+        A latency answer, or as much of it as has times and rates; its figures may be arrays.
+    workload
+        What was asked.
+    row, vocabulary
+        Metric and source of the measurement.
+
+    Raises
+    ------
+    Refused
+        If the metric is not estimated.
+    """
+    metric = row.text("metric")
+    if metric not in _METRICS:
+        raise Refused(f"metric {metric[:40]!r} is not known")
+    return _METRICS[metric](answer, workload, row, vocabulary)
 
 
 def speed_request(
@@ -144,7 +169,7 @@ def _as_many_as_fit(fields: dict[str, Any], snapshot: CatalogSnapshot) -> dict[s
 
 
 def _decode_rate(
-    answer: dict[str, Any], workload: WorkloadRequest, row: Row, vocabulary: Vocabulary
+    answer: Mapping[str, Any], workload: WorkloadRequest, row: Row, vocabulary: Vocabulary
 ) -> Figure:
     if row.source in vocabulary.speed_includes_prefill:
         return _rate(workload.output_tokens, answer["e2e_s"])
@@ -152,32 +177,32 @@ def _decode_rate(
 
 
 def _prefill_rate(
-    answer: dict[str, Any], workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
+    answer: Mapping[str, Any], workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
 ) -> Figure:
     return _rate(workload.input_tokens, answer["ttft_s"])
 
 
 def _throughput(
-    answer: dict[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
+    answer: Mapping[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
 ) -> Figure:
     return dict(answer["output_tokens_per_s"])
 
 
 def _mean_tpot(
-    answer: dict[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
+    answer: Mapping[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
 ) -> Figure:
     return dict(answer["tpot_s"])
 
 
 def _median_itl(
-    answer: dict[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
+    answer: Mapping[str, Any], _workload: WorkloadRequest, _row: Row, _vocabulary: Vocabulary
 ) -> Figure:
     """A step without prompts in it: most steps are such, so that it is the median gap."""
     step_s, mean = answer["decode"]["step_s"], answer["tpot_s"]
     return {end: step_s * mean[end] / mean["value"] for end in ("value", "low", "high")}
 
 
-_METRICS: Mapping[str, Callable[[dict[str, Any], WorkloadRequest, Row, Vocabulary], Figure]] = {
+_METRICS: Mapping[str, Callable[[Mapping[str, Any], WorkloadRequest, Row, Vocabulary], Figure]] = {
     "decode_tokens_per_s": _decode_rate,
     "prefill_tokens_per_s": _prefill_rate,
     "output_tokens_per_s_total": _throughput,

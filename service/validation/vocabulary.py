@@ -173,9 +173,10 @@ def engine_of(row: Row, vocabulary: Vocabulary, *, for_speed: bool) -> str:
     name = row.text("framework")
     if name not in vocabulary.engines:
         raise Refused(f"engine {name[:40]!r} is not known" if name else "no engine is named")
-    if row.source in vocabulary.engine_of_source:
-        return vocabulary.engine_of_source[row.source]
     engine = vocabulary.engines[name]
+    dated = f"{row.source}/{engine}"
+    if dated in vocabulary.engine_of_source:
+        return vocabulary.engine_of_source[dated]
     if for_speed and engine == "vllm" and version_of(row) < _OVERLAPPED_SINCE:
         return "vllm-before-0.6"
     return engine

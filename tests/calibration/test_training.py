@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from service.calibration.command import FILES, TOLERANCE_RATIO, calibration, refitted
+from service.calibration.command import FILES, TOLERANCE_RATIO, CalibrationRefused, calibration
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.training import CONSTANTS, fit_training, measured_runs, training_entries
 from service.core.performance.training import training_step
@@ -59,10 +59,12 @@ def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
         assert found.values[name] == pytest.approx(KNOWN[name], rel=0.1), name
 
 
-def test_packaged_constants_are_what_packaged_rows_give(bench: Bench):
+def test_packaged_constants_are_what_packaged_rows_give():
     said: list[str] = []
-    assert calibration(CATALOG, write=False, note=said.append) == []
+    quick = [file for file in FILES if file.table != "latency_inference"]
+    assert calibration(CATALOG, write=False, note=said.append, files=quick) == []
     assert any(line.startswith("training/torchtitan/nvidia-hopper: ") for line in said)
+    assert any(line.startswith("power/nvidia-hopper: ") for line in said)
 
 
 def test_suspect_and_unusable_rows_are_left_out(bench: Bench, rows):
@@ -104,14 +106,20 @@ def test_differences_are_named():
     assert differences([entry("a", x=1.0)], "", TOLERANCE_RATIO) == ["a: not in the file"]
 
 
-def test_writing_makes_the_files_agree(tmp_path, bench: Bench):
+def test_writing_makes_the_files_agree(tmp_path):
     catalog = tmp_path / "catalog"
     shutil.copytree(CATALOG, catalog)
-    path = catalog / "calibration" / FILES[0].name
+    (power,) = (file for file in FILES if file.name == "power.yaml")
+    path = catalog / "calibration" / power.name
     committed = path.read_text()
-    first = FILES[0]
-    entries = refitted(first, read_measurements(catalog, None).rows[first.table], bench)
-    path.write_text(committed.replace("step_log_sigma: {value: 0.", "step_log_sigma: {value: 0.9"))
-    assert calibration(catalog, write=True, note=str)
-    assert path.read_text() == document_text(first.comment, entries)
-    assert calibration(catalog, write=False, note=str) == []
+    path.write_text(committed.replace("active_ratio: {value: 0.", "active_ratio: {value: 0.9"))
+    assert calibration(catalog, write=False, note=str, files=[power])
+    assert path.read_text() != committed
+    assert calibration(catalog, write=True, note=str, files=[power])
+    assert path.read_text() == committed
+    assert calibration(catalog, write=False, note=str, files=[power]) == []
+
+
+def test_a_catalog_that_cannot_be_read_is_said(tmp_path):
+    with pytest.raises(CalibrationRefused):
+        calibration(tmp_path, write=False, note=str)

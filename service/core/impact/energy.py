@@ -60,8 +60,9 @@ def deployment_power(
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load.
 
-    ``P = P_idle + (TDP − P_idle) · min(1, a + m·u_memory + c·u_compute)`` while busy, where the
-    coefficients are fitted on measured power.
+    ``P = P_idle + (TDP − P_idle) · min(1, a·kernels + m·u_memory + c·u_compute)`` while busy,
+    where the coefficients are fitted on measured power and ``kernels`` is the share of that time
+    in which kernels run.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def deployment_power(
         raise ValueError(f"{accelerator.id} has no thermal design power")
     idle_w = infrastructure.idle_power_w(accelerator)
     share = minimum(
-        model.active_ratio
+        model.active_ratio * usage.kernel_ratio
         + model.memory_ratio * usage.memory_ratio
         + model.compute_ratio * usage.compute_ratio,
         1.0,
@@ -141,7 +142,7 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
 _FIT = "fitted on measured power, see the named calibration"
 ACCELERATOR_POWER = Formula(
     "accelerator_busy_power_w",
-    "idle + (TDP − idle) · min(1, a + m · u_memory + c · u_compute)",
+    "idle + (TDP − idle) · min(1, a · kernels + m · u_memory + c · u_compute)",
     "W",
     _FIT,
 )
@@ -181,6 +182,7 @@ def power_steps(power: DeploymentPower, calibration: str) -> tuple[Step, ...]:
             {
                 "thermal_design_power_w": power.thermal_design_power_w,
                 "idle_power_w": power.idle_w.value,
+                "kernel_ratio": power.usage.kernel_ratio,
                 "memory_utilisation_ratio": power.usage.memory_ratio,
                 "compute_utilisation_ratio": power.usage.compute_ratio,
                 "coefficients": calibration,

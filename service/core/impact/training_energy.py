@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import minimum
+from service.core.elementwise import maximum, minimum
 from service.core.explanation import Formula, Step
 from service.core.impact.energy import (
     SECONDS_PER_HOUR,
@@ -89,10 +89,12 @@ def training_energy(
         If the accelerator's thermal design power is unknown.
     """
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
+    waiting_s = step.bubble_s + step.overhead_s + step.offload_s
     usage = Usage(
         memory_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
         compute_ratio=minimum(step.hfu_ratio, 1.0),
         busy_ratio=1.0,
+        kernel_ratio=maximum(1.0 - waiting_s / step.step_s, 0.0),
     )
     power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
     step_hours = scale(step_s, 1.0 / SECONDS_PER_HOUR)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from service.core.elementwise import Number
+
 
 @dataclass(frozen=True, slots=True)
 class HardwareEfficiency:
@@ -66,9 +68,9 @@ class PowerModel:
     in proportion to the share of peak bandwidth and of peak FLOP/s in use.
     """
 
-    active_ratio: float
-    memory_ratio: float
-    compute_ratio: float
+    active_ratio: Number
+    memory_ratio: Number
+    compute_ratio: Number
     log_sigma: float
 
 

@@ -46,12 +46,14 @@ class Usage:
     """How hard one accelerator works while requests are in flight.
 
     ``memory_ratio`` and ``compute_ratio`` are shares of peak bandwidth and peak FLOP/s;
-    ``busy_ratio`` is the share of time in which any request is in flight.
+    ``busy_ratio`` is the share of time in which any request is in flight, ``kernel_ratio`` the
+    share of that in which kernels run rather than wait to be issued.
     """
 
     memory_ratio: Number
     compute_ratio: Number
     busy_ratio: Number
+    kernel_ratio: Number = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +238,12 @@ def _usage(
     bytes_per_s = (
         prefills_per_s * state.prefill.memory_bytes + steps_per_s * state.decode.memory_bytes
     )
+    waiting_ratio = (
+        prefills_per_s * state.prefill.overhead_s + steps_per_s * state.decode.overhead_s
+    )
     return Usage(
         memory_ratio=minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0),
         compute_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
+        kernel_ratio=maximum(1.0 - waiting_ratio, 0.0),
     )

@@ -289,6 +289,7 @@ def _pass(
         memory_ratio=latency.usage.memory_ratio,
         compute_ratio=latency.usage.compute_ratio * share,
         busy_ratio=np.minimum(running * share, 1.0),
+        kernel_ratio=latency.usage.kernel_ratio,
     )
     ranks = layout.replica_accelerators
     power = deployment_power(accelerator, ranks, usage, calibration.power, infrastructure)

@@ -1,0 +1,291 @@
+"""Efficiencies of inference, fitted to measured speed by engine and hardware family."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from service.calibration.documents import (
+    ASSUMPTION,
+    CalibrationEntry,
+    fit_note,
+    main_source,
+    rounded,
+)
+from service.calibration.least_squares import Constant, Fit, fit
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import FloatArray
+from service.core.interval import Z_90
+from service.core.performance.calibration import (
+    PerformanceCalibration,
+    PowerModel,
+    engine_overhead,
+    hardware_efficiency,
+)
+from service.core.performance.inference import InferenceLatency, inference_latency
+from service.estimation.deployments import (
+    ComputedDeployment,
+    compute_deployment,
+    resolve_deployment,
+)
+from service.estimation.rejection import Rejected
+from service.estimation.requests import LatencyInferenceRequest, WorkloadRequest
+from service.estimation.resolution import Problems
+from service.validation.latency import measured_figure, speed_request
+from service.validation.tables import Refused, Row
+from service.validation.vocabulary import Vocabulary, unit_size
+
+COMMENT = (
+    "Efficiencies of engine and hardware family, written by `./headroom calibrate --write` from",
+    "published speed measurements: never per model, never per row. `prefill_log_sigma` and",
+    "`decode_log_sigma` are the spread of the residuals, from which intervals of latencies come.",
+)
+_ANY = "default"
+_FEWEST_ROWS = 8
+_LEAST_LOG_SIGMA = 0.10
+#: Spread of prompts' times where a group has no measurements of them: as of other tokens, or more.
+_UNMEASURED_PREFILL_RATIO = 1.25
+_LEAST_UNMEASURED_PREFILL_LOG_SIGMA = 0.20
+_UNMEASURED_LOG_SIGMA = 0.35
+_PREFILL = "prefill"
+
+_HARDWARE = (
+    Constant("matrix_16bit_ratio", 0.62, 0.10, 0.80, 0.15),
+    Constant("matrix_8bit_ratio", 0.55, 0.10, 0.80, 0.15),
+    Constant("memory_ratio", 0.82, 0.40, 0.95, 0.10),
+    Constant("attention_matrix_ratio", 0.45, 0.005, 0.90, 0.40),
+    Constant("attention_memory_ratio", 0.60, 0.10, 0.95, 0.30),
+    Constant("overlap_ratio", 0.90, 0.0, 1.0, 0.30),
+    Constant("tile_rows", 32.0, 0.0, 256.0, 0.20),
+    Constant("expert_ratio", 0.75, 0.20, 1.0, 0.20),
+    Constant("link_ratio", 0.60, 0.10, 0.95, 0.30),
+    Constant("dequantised_ratio", 0.90, 0.20, 1.0, 0.30),
+)
+#: What engines add: usual values are those of engines that run steps as graphs.
+_ENGINE = (
+    Constant("step_s", 1e-3, 1e-6, 3e-2, 0.25, logarithmic=True),
+    Constant("layer_s", 3e-5, 1e-6, 2e-3, 0.25, logarithmic=True),
+    Constant("sequence_s", 1e-5, 1e-7, 4e-4, 0.25, logarithmic=True),
+    Constant("collective_s", 1.2e-5, 1e-6, 6e-5, 0.30, logarithmic=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Whether an engine issues kernels one by one and adds up in 16 bit, and what is unusual."""
+
+    launch_bound: bool = False
+    half_accumulation: bool = False
+    usual: tuple[tuple[str, float], ...] = ()
+
+
+ENGINES: Mapping[str, Engine] = {
+    "vllm": Engine(),
+    "sglang": Engine(),
+    "tensorrt-llm": Engine(usual=(("step_s", 3e-4), ("layer_s", 2e-5), ("sequence_s", 2e-6))),
+    "transformers": Engine(launch_bound=True, usual=(("step_s", 5e-4), ("layer_s", 8e-4))),
+    "llama.cpp": Engine(
+        half_accumulation=True,
+        usual=(("matrix_16bit_ratio", 0.4), ("step_s", 5e-4), ("layer_s", 6e-5)),
+    ),
+    "vllm-before-0.6": Engine(usual=(("step_s", 1e-2), ("layer_s", 5e-4), ("sequence_s", 5e-5))),
+}
+
+
+def constants_of(engine: str) -> tuple[Constant, ...]:
+    """What is fitted for an engine, with its usual values."""
+    usual = dict(ENGINES[engine].usual)
+    return tuple(
+        replace(constant, usual=usual.get(constant.name, constant.usual))
+        for constant in (*_HARDWARE, *_ENGINE)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDeployment:
+    """A row with the deployment it measured, its memory, and what of it in SI units."""
+
+    row: Row
+    measured: float
+    workload: WorkloadRequest
+    computed: ComputedDeployment
+    fitting: float
+
+
+def measured_deployments(
+    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
+) -> list[MeasuredDeployment]:
+    """The rows that can be fitted to: those of known settings and sound value."""
+    found = []
+    for row in rows:
+        if row.confidence == "low":
+            continue
+        try:
+            measured = row.needed("value") * unit_size(row, vocabulary)
+            fields, _ = speed_request(row, vocabulary, snapshot)
+            request = LatencyInferenceRequest(**fields)
+            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+            measured_figure(_figures_of(computed.latency), request.workload, row, vocabulary)
+        except (Refused, Rejected, ValidationError):
+            continue
+        fitting = computed.memory.max_concurrency.value
+        fitting = fitting / computed.resolved.deployment.parallelism.data
+        if fitting < 1:
+            fitting = float(request.workload.concurrency)
+        found.append(MeasuredDeployment(row, measured, request.workload, computed, float(fitting)))
+    return found
+
+
+def inference_entries(
+    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
+) -> list[CalibrationEntry]:
+    """Entries of all groups that the rows give, and of every engine on hardware without rows.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``latency_inference``.
+    vocabulary, snapshot
+        Names of the rows; accelerators and models.
+    """
+    groups: dict[tuple[str, str], list[MeasuredDeployment]] = defaultdict(list)
+    for found in measured_deployments(rows, vocabulary, snapshot):
+        resolved = found.computed.resolved
+        # Versions of an engine that differ in memory only share its entries here.
+        _, engine, _ = resolved.calibration.performance.source.split("/")
+        groups[engine, resolved.deployment.accelerator.family].append(found)
+    entries = []
+    for (engine, family), chosen in sorted(groups.items()):
+        if engine not in ENGINES or len(chosen) < _FEWEST_ROWS:
+            continue
+        fitted = fit_inference(engine, chosen, vocabulary)
+        used = [found.row for found in chosen]
+        source, year = main_source(used, vocabulary, snapshot)
+        entries.append(
+            CalibrationEntry(
+                f"performance/{engine}/{family}",
+                {"engine": engine, "family": family},
+                fit_note(fitted, used),
+                _written(engine, fitted.values, *_spreads(fitted, used)),
+                source,
+                year,
+            )
+        )
+    year = int(snapshot.sources[ASSUMPTION].document["year"])
+    for engine in ENGINES:
+        usual = {constant.name: constant.usual for constant in constants_of(engine)}
+        entries.append(
+            CalibrationEntry(
+                f"performance/{engine}/{_ANY}",
+                {"engine": engine, "family": _ANY},
+                "For hardware families without measurements of this engine: the values at which "
+                "fits start, with a wider spread.",
+                _written(
+                    engine,
+                    usual,
+                    _UNMEASURED_LOG_SIGMA * _UNMEASURED_PREFILL_RATIO,
+                    _UNMEASURED_LOG_SIGMA,
+                ),
+                ASSUMPTION,
+                year,
+                fitted=False,
+            )
+        )
+    return entries
+
+
+def fit_inference(engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary) -> Fit:
+    """Constants for which the estimates come closest to what was measured."""
+    power = chosen[0].computed.resolved.calibration.performance.power
+
+    def predict(values: Mapping[str, FloatArray]) -> FloatArray:
+        calibration = _calibration(engine, values, power)
+        logs = np.empty((len(chosen), len(values["step_s"])))
+        for index, found in enumerate(chosen):
+            resolved = found.computed.resolved
+            latency = inference_latency(
+                resolved.deployment,
+                resolved.workload,
+                resolved.serving,
+                calibration,
+                found.fitting,
+            )
+            figure = measured_figure(_figures_of(latency), found.workload, found.row, vocabulary)
+            logs[index] = np.log(figure["value"])
+        return logs
+
+    return fit(predict, [found.measured for found in chosen], constants_of(engine))
+
+
+def _figures_of(latency: InferenceLatency) -> dict[str, Any]:
+    """The times and rates of a latency answer, which may be arrays."""
+    times = {
+        name: {"value": part.value, "low": part.low, "high": part.high}
+        for name, part in (
+            ("ttft_s", latency.ttft_s),
+            ("tpot_s", latency.tpot_s),
+            ("e2e_s", latency.e2e_s),
+            ("output_tokens_per_s", latency.output_tokens_per_s),
+        )
+    }
+    return times | {"decode": {"step_s": latency.decode.step_s}}
+
+
+def _calibration(
+    engine: str, values: Mapping[str, Any], power: PowerModel
+) -> PerformanceCalibration:
+    figures = {
+        name: {"value": value}
+        for name, value in (
+            *_complete(engine, values).items(),
+            ("prefill_log_sigma", 0.0),
+            ("decode_log_sigma", 0.0),
+        )
+    }
+    return PerformanceCalibration(
+        hardware_efficiency(figures), engine_overhead(figures), power, "", True
+    )
+
+
+def _complete(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """All figures but the spreads: 32-bit products reach what 16-bit ones do, 4-bit what 8-bit."""
+    return {
+        "matrix_32bit_ratio": values["matrix_16bit_ratio"],
+        "matrix_16bit_ratio": values["matrix_16bit_ratio"],
+        "matrix_8bit_ratio": values["matrix_8bit_ratio"],
+        "matrix_4bit_ratio": values["matrix_8bit_ratio"],
+        **values,
+        "launch_bound_ratio": 1.0 if ENGINES[engine].launch_bound else 0.0,
+        "half_accumulation_ratio": 1.0 if ENGINES[engine].half_accumulation else 0.0,
+    }
+
+
+def _written(
+    engine: str, values: Mapping[str, float], prefill_log_sigma: float, decode_log_sigma: float
+) -> dict[str, float]:
+    complete = _complete(engine, values) | {
+        "prefill_log_sigma": prefill_log_sigma,
+        "decode_log_sigma": decode_log_sigma,
+    }
+    return {name: rounded(float(value)) for name, value in complete.items()}
+
+
+def _spreads(fitted: Fit, rows: Sequence[Row]) -> tuple[float, float]:
+    """Spread of prompts' and of other times: nine in ten residuals lie within 1.645 of each."""
+    prefill = np.array([row.text("metric").startswith(_PREFILL) for row in rows])
+    decode_sigma = _LEAST_LOG_SIGMA
+    if not prefill.all():
+        decode_sigma = max(_spread(fitted.residuals[~prefill]), _LEAST_LOG_SIGMA)
+    if prefill.any():
+        return max(_spread(fitted.residuals[prefill]), _LEAST_LOG_SIGMA), decode_sigma
+    prefill_sigma = decode_sigma * _UNMEASURED_PREFILL_RATIO
+    return max(prefill_sigma, _LEAST_UNMEASURED_PREFILL_LOG_SIGMA), decode_sigma
+
+
+def _spread(residuals: FloatArray) -> float:
+    return float(np.quantile(np.abs(residuals), 0.9) / Z_90)

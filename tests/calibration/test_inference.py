@@ -1,0 +1,81 @@
+"""Refits of inference: what made measurements is found in them, and what is packaged agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.calibration.documents import differences
+from service.calibration.inference import (
+    ENGINES,
+    constants_of,
+    fit_inference,
+    inference_entries,
+    measured_deployments,
+)
+from service.core.performance.calibration import engine_overhead, hardware_efficiency
+from service.core.performance.inference import inference_latency
+from service.settings import INSTALLATION
+from service.validation.packaged import Bench, read_measurements
+from service.validation.tables import Row
+
+CATALOG = INSTALLATION / "hardware_catalog"
+KNOWN = {"memory_ratio": 0.7, "matrix_8bit_ratio": 0.45, "step_s": 2e-3, "sequence_s": 3e-5}
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Row, ...]:
+    return read_measurements(CATALOG, None).rows["latency_inference"]
+
+
+def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
+    chosen = [row for row in rows if row.source == "trtllm-0.17"][::3]
+    measured = measured_deployments(chosen, bench.vocabulary, bench.snapshot)
+    assert len(measured) > 40
+    usual = {constant.name: constant.usual for constant in constants_of("tensorrt-llm")}
+    figures = {
+        name: {"value": value}
+        for name, value in (
+            usual
+            | KNOWN
+            | {"launch_bound_ratio": 0.0, "prefill_log_sigma": 0.1, "decode_log_sigma": 0.1}
+        ).items()
+    }
+    for bits in ("32", "4"):
+        same = {"32": "16", "4": "8"}[bits]
+        figures[f"matrix_{bits}bit_ratio"] = figures[f"matrix_{same}bit_ratio"]
+    made = []
+    for found in measured:
+        resolved = found.computed.resolved
+        calibration = replace(
+            resolved.calibration.performance,
+            hardware=hardware_efficiency(figures),
+            engine=engine_overhead(figures),
+        )
+        latency = inference_latency(
+            resolved.deployment, resolved.workload, resolved.serving, calibration, found.fitting
+        )
+        made.append(replace(found, measured=float(latency.output_tokens_per_s.value)))
+    fitted = fit_inference("tensorrt-llm", made, bench.vocabulary)
+    assert fitted.log_sigma < 0.03
+    # The prior holds it back a little.
+    assert fitted.values["memory_ratio"] == pytest.approx(0.7, rel=0.15)
+    assert fitted.values["matrix_8bit_ratio"] == pytest.approx(0.45, rel=0.1)
+
+
+def test_packaged_constants_are_what_packaged_rows_give(bench: Bench, rows):
+    quick = [row for row in rows if row.source in ("qwen1-readme", "qwen25-speed")]
+    quick = [row for row in quick if "vLLM" not in row.text("framework")]
+    entries = inference_entries(quick, bench.vocabulary, bench.snapshot)
+    text = (CATALOG / "calibration" / "performance.yaml").read_text(encoding="utf-8")
+    told = differences(entries, text, 0.02)
+    assert {line.split(": ")[1] for line in told} == {"no rows give it"}
+    assert "performance/transformers/nvidia-ampere" in {entry.id for entry in entries}
+
+
+def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
+    entries = inference_entries([], bench.vocabulary, bench.snapshot)
+    assert {entry.id for entry in entries} == {f"performance/{name}/default" for name in ENGINES}
+    assert not any(entry.fitted for entry in entries)
+    assert all(entry.figures["decode_log_sigma"] == 0.35 for entry in entries)
