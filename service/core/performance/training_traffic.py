@@ -161,8 +161,9 @@ def offloaded_transfers_s(
         seconds = 2.0 * micro_batches * state.weights_bytes / slowest
     if settings.offload.activations == "cpu":
         architecture, parallelism = deployment.architecture, deployment.parallelism
+        width = max(deployment.precision.activations.bytes_per_element, _WIDTH)
         kept = stored_bytes(
-            layer_savings(architecture, parallelism, settings),
+            layer_savings(architecture, parallelism, settings, element_bytes=width),
             state.layers / architecture.layer_count,
             batch.sequences,
             batch.tokens,

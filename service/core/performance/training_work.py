@@ -37,7 +37,6 @@ _LOGIT_BYTES = {"plain": 6.0, "half-precision": 4.0, "chunked": 6.0, "fused": 2.
 _TRAINED_NARROW = ("fp8", "fp4")
 _HALF_BITS = 16.0
 _HALF = NUMBER_FORMATS["bf16"]
-_WIDTH = 2.0  # bytes of an activation
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +98,10 @@ def training_work(
         if item.operand_bits <= 8
     )
     forward = replace(settings, method="full", activation_checkpointing="none", trained_tensors=())
-    kept = layer_savings(architecture, parallelism, forward)
+    width = results.bytes_per_element
+    kept = layer_savings(architecture, parallelism, forward, element_bytes=width)
     per_token = sum(group.count * group.stored_bytes_per_token for group in kept)
-    per_token += _adapter_bytes(architecture, parallelism, settings)
+    per_token += _adapter_elements(architecture, parallelism, settings) * width
     logits = architecture.vocab_size / parallelism.tensor * _LOGIT_BYTES[settings.cross_entropy]
     quantised = 0.0
     if settings.method != "full" and precision.weights.bits_per_element < _HALF_BITS:
@@ -137,17 +137,17 @@ def training_work(
     )
 
 
-def _adapter_bytes(
+def _adapter_elements(
     architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
 ) -> float:
-    """Bytes per token that adapters write beside the matrices: input, scaled output and sum."""
+    """Elements per token that adapters write beside the matrices: input, scaled output and sum."""
     elements = 0.0
     for group in architecture.groups:
         for tensor in group.tensors:
             if is_adapted(tensor, settings):
                 copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
                 elements += group.count * _uses(group, copies) * (rows + 2.0 * columns)
-    return elements * _WIDTH
+    return elements
 
 
 def _uses(group: LayerGroup, copies: float) -> float:

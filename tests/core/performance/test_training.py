@@ -145,6 +145,13 @@ def test_32_bit_runs_attend_in_32_bit():
     )
 
 
+def test_32_bit_runs_move_twice_as_much():
+    wide = NUMBER_FORMATS["fp32"]
+    fused = TrainingSettings(cross_entropy="fused")
+    found = step(fused, precision=Precision(wide, wide, wide))
+    assert found.elementwise_s == pytest.approx(2 * step(fused).elementwise_s, rel=0.05)
+
+
 def test_the_pipeline_bubble_is_the_published_share():
     settings = TrainingSettings(gradient_accumulation_steps=8)
     result = step(settings, Parallelism(tensor=1, pipeline=4))
