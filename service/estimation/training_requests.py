@@ -71,7 +71,7 @@ TensorNames = Annotated[
     tuple[TensorName, ...],
     Field(max_length=64),
     BeforeValidator(
-        _names, json_schema_input_type=Annotated[str, Field(max_length=6_500)] | list[TensorName]
+        _names, json_schema_input_type=Annotated[str, Field(max_length=1_000)] | list[TensorName]
     ),
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]

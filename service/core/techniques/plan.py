@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
-from typing import Generic
+from typing import Generic, TypeAlias
 
 from service.core.interval import Interval
 from service.core.techniques.technique import REACHES, Change, Reach, Setup, Technique
@@ -97,6 +98,11 @@ class Plan(Generic[Setup]):
         return self.steps[-1].after.fits
 
 
+#: What is compared of changes; see :func:`_cost`.
+Cost: TypeAlias = tuple[float, bool, int, float, float, float]
+_UNKNOWN: Cost = (-inf, False, 0, 0.0, 0.0, 0.0)
+_HOPELESS: Cost = (inf, True, 0, 0.0, 0.0, 0.0)
+
 Judge = Callable[[Setup], Judgement[Setup]]
 #: Changes that techniques propose to a setup, the least drastic of a technique first.
 Propose = Callable[[Setup], Iterable[tuple[Technique, Iterable[Change[Setup]]]]]
@@ -121,12 +127,15 @@ def single_changes(
         most; more accelerators only where they make it fit.
     """
     best: dict[tuple[str, Reach], Taken[Setup]] = {}
-    for taken in _changes(judge(start), judge, propose, REACHES):
-        if taken.reach == "more-accelerators" and not taken.after.fits:
-            continue
-        name = taken.technique.id, taken.reach
-        if name not in best or taken.gained_bytes > best[name].gained_bytes:
-            best[name] = taken
+    now = judge(start)
+    for technique, changes in propose(start):
+        _, found = _changes(now, judge, technique, changes, REACHES)
+        for taken in found:
+            if taken.reach == "more-accelerators" and not taken.after.fits:
+                continue
+            name = technique.id, taken.reach
+            if name not in best or taken.gained_bytes > best[name].gained_bytes:
+                best[name] = taken
 
     def rank(taken: Taken[Setup]) -> tuple[bool, int, float]:
         return not taken.after.fits, REACHES.index(taken.reach), taken.lost_s
@@ -174,19 +183,34 @@ def _greedy(
     propose: Propose[Setup],
     allowed: Sequence[Reach],
 ) -> tuple[Taken[Setup], ...]:
+    """The cheapest change, again and again, until everything fits.
+
+    What a technique costs rarely falls while others are applied, so that one whose last known cost
+    is above the best found is not judged again.
+    """
     steps: list[Taken[Setup]] = []
-    now = began
+    now, costs = began, dict[str, Cost]()
     while not now.fits and len(steps) < _MOST_STEPS:
-        found = _changes(now, judge, propose, allowed)
-        if not found:
+        proposed = sorted(propose(now.setup), key=lambda item: costs.get(item[0].id, _UNKNOWN))
+        best: Taken[Setup] | None = None
+        for technique, changes in proposed:
+            if best is not None and costs.get(technique.id, _UNKNOWN) >= _cost(best):
+                break
+            judged, found = _changes(now, judge, technique, changes, allowed)
+            if not judged:
+                continue
+            cheapest = min(found, key=_cost, default=None)
+            costs[technique.id] = _HOPELESS if cheapest is None else _cost(cheapest)
+            if cheapest is not None and (best is None or _cost(cheapest) < _cost(best)):
+                best = cheapest
+        if best is None:
             break
-        best = min(found, key=_cost)
         steps.append(best)
         now = best.after
     return tuple(steps)
 
 
-def _cost(taken: Taken[Setup]) -> tuple[float, bool, int, float, float, float]:
+def _cost(taken: Taken[Setup]) -> Cost:
     """Time lost per byte that was needed.
 
     Of changes that cost nothing one that makes it fit comes first, then the fewest accelerators
@@ -208,27 +232,28 @@ def _cost(taken: Taken[Setup]) -> tuple[float, bool, int, float, float, float]:
 def _changes(
     now: Judgement[Setup],
     judge: Judge[Setup],
-    propose: Propose[Setup],
+    technique: Technique,
+    changes: Iterable[Change[Setup]],
     allowed: Sequence[Reach],
-) -> list[Taken[Setup]]:
-    """Changes that gain memory; of a technique no more drastic ones than the first that fits.
+) -> tuple[bool, list[Taken[Setup]]]:
+    """Whether any was judged, and those that gain memory, up to the first that fits.
 
     What would take more host memory than there is does not count.
     """
     least = _LEAST_GAIN_RATIO * now.capacity_bytes
-    found = []
-    for technique, changes in propose(now.setup):
-        for change in changes:
-            if (change.reach or technique.reach) not in allowed:
-                continue
-            taken = Taken(technique, change, now, judge(change.apply(now.setup)))
-            if _is_too_much_for_host(taken.after, now):
-                continue
-            if taken.gained_bytes > least:
-                found.append(taken)
-            if taken.after.fits:
-                break
-    return found
+    judged, found = False, []
+    for change in changes:
+        if (change.reach or technique.reach) not in allowed:
+            continue
+        judged = True
+        taken = Taken(technique, change, now, judge(change.apply(now.setup)))
+        if _is_too_much_for_host(taken.after, now):
+            continue
+        if taken.gained_bytes > least:
+            found.append(taken)
+        if taken.after.fits:
+            break
+    return judged, found
 
 
 def _pruned(
