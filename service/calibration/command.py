@@ -32,19 +32,23 @@ class CalibrationRefused(ValueError):  # noqa: N818 - the name says what happene
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFile:
-    """A file of the catalog that is fitted: from which rows, by what, under which comment."""
+    """A file of the catalog that is fitted: from rows of which tables, by what, which comment."""
 
     name: str
-    table: str
+    tables: tuple[str, ...]
     comment: Iterable[str]
     entries: Entries
 
 
 #: In order: power follows from how hard accelerators work, which efficiencies say.
 FILES = (
-    CalibrationFile("performance.yaml", "latency_inference", INFERENCE_COMMENT, inference_entries),
-    CalibrationFile("power.yaml", "energy_inference", POWER_COMMENT, power_entries),
-    CalibrationFile("training_speed.yaml", "training_speed", TRAINING_COMMENT, training_entries),
+    CalibrationFile(
+        "performance.yaml", ("latency_inference",), INFERENCE_COMMENT, inference_entries
+    ),
+    CalibrationFile(
+        "power.yaml", ("energy_inference", "latency_inference"), POWER_COMMENT, power_entries
+    ),
+    CalibrationFile("training_speed.yaml", ("training_speed",), TRAINING_COMMENT, training_entries),
 )
 
 
@@ -85,7 +89,8 @@ def calibration(
         raise CalibrationRefused(str(invalid)) from None
     found: list[str] = []
     for file in files:
-        entries = refitted(file, tables.rows.get(file.table, ()), bench)
+        rows = [row for table in file.tables for row in tables.rows.get(table, ())]
+        entries = refitted(file, rows, bench)
         for entry in entries:
             note(f"{entry.id}: {entry.note}")
         path = catalog / _FOLDER / file.name

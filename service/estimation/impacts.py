@@ -9,6 +9,7 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
+from service.core.elementwise import Number
 from service.core.explanation import Caution, Step
 from service.core.impact.energy import (
     DeploymentPower,
@@ -18,8 +19,8 @@ from service.core.impact.energy import (
     request_energy,
 )
 from service.core.impact.footprint import Footprint, footprint
-from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure
-from service.core.interval import exact, quotient, scale
+from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure, making
+from service.core.interval import Interval, exact, independent_sum, quotient, scale
 from service.core.performance.inference import Usage
 from service.estimation.answers import explanation, figure, frame, provenance, warnings
 from service.estimation.bases import Basis, basis
@@ -41,8 +42,10 @@ _DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
 _TOKENS_PER_BASIS = 1000.0
 _JOULES_PER_WH = 3600.0
 
-#: Power of an accelerator that is only known to have been in use: half-way up its useful range.
-_USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0)
+#: Use of an accelerator that is only known to have been in use, and the least that is likely. At
+#: most it draws its thermal design power.
+_USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7)
+_LIGHT_USE = Usage(memory_ratio=0.2, compute_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3)
 
 #: Makes what writes a footprint out of it.
 Writer = Callable[[Footprint], Basis]
@@ -50,15 +53,16 @@ Writer = Callable[[Footprint], Basis]
 
 @dataclass(frozen=True, slots=True)
 class DeploymentImpacts:
-    """Energy and impacts of a deployment, shaped for the answer, with how they came about.
+    """Energy and impacts of a deployment, shaped for the answer.
 
+    ``steps`` tells on demand how they came about, so that an unexplained answer pays nothing.
     ``unit`` is the footprint that the period is ``unit_count`` times of; None where the power of
     the hardware is unknown.
     """
 
     energy: dict[str, Any] | None
     impacts: dict[str, Any] | None
-    steps: tuple[Step, ...]
+    steps: Callable[[], tuple[Step, ...]]
     cautions: tuple[Caution, ...]
     unit: Footprint | None = None
     unit_count: float = 0.0
@@ -119,7 +123,7 @@ def impacts_with_result(
     answer["warnings"] = warnings((*cautions, *place.cautions, *result.cautions))
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
-        answer["explanation"] = explanation((*result.steps, *place.steps()))
+        answer["explanation"] = explanation((*result.steps(), *place.steps()))
     return answer, result
 
 
@@ -153,7 +157,7 @@ def deployment_impacts(
         return DeploymentImpacts(
             None,
             None,
-            (),
+            tuple,
             (
                 Caution(
                     "power_unknown",
@@ -167,10 +171,13 @@ def deployment_impacts(
     )
     energy = request_energy(power, latency.requests_per_s)
     hours = scale(quotient(exact(1.0), latency.requests_per_s), count / 3600.0)
-    per_request = footprint(scale(energy.it_wh, 1e-3), hours, accelerator, region.value, around)
+    made = making(accelerator, around)
+    per_request = footprint(
+        scale(energy.it_wh, 1e-3), hours, accelerator, region.value, around, made
+    )
     # Over a span of time the deployment's power counts, whatever the rate turns out to be.
     per_hour = footprint(
-        scale(power.it_w, 1e-3), exact(float(count)), accelerator, region.value, around
+        scale(power.it_w, 1e-3), exact(float(count)), accelerator, region.value, around, made
     )
     per_token = 1.0 / float(resolved.workload.output_tokens)
     of_request, of_hour = writer(per_request), writer(per_hour)
@@ -187,7 +194,7 @@ def deployment_impacts(
             "per_year": of_hour(HOURS_PER_YEAR),
             "period": of_unit(unit_count),
         },
-        steps=(
+        steps=lambda: (
             *energy_steps(
                 power,
                 energy,
@@ -224,8 +231,8 @@ def _plain_impacts(
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
     elif device is not None and device.thermal_design_power_w is not None:
-        power = deployment_power(device, 1, _USUAL_USE, chosen.performance.power, around)
-        energy_kwh = scale(power.it_w, (request.accelerator_hours or 0.0) * 1e-3)
+        power_w = _assumed_power_w(device, device.thermal_design_power_w, chosen, around)
+        energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
         cautions.append(
             Caution(
                 "power_assumed",
@@ -237,18 +244,31 @@ def _plain_impacts(
         return DeploymentImpacts(
             None,
             None,
-            (),
+            tuple,
             (Caution("power_unknown", "the accelerator has no thermal design power"),),
         )
     total = footprint(energy_kwh, hours, device, place.region.value, around)
     return DeploymentImpacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
         impacts=_plain_bases(place.writer(total), request.period),
-        steps=total.steps(),
+        steps=total.steps,
         cautions=(*cautions, *place_cautions(total, place.region, request.period.year)),
         unit=total,
         unit_count=1.0,
     )
+
+
+def _assumed_power_w(
+    device: Accelerator, most_w: Number, chosen: Calibration, around: Infrastructure
+) -> Interval:
+    """IT power of one accelerator with its host, of which only the time in use is known [W]."""
+
+    def at(usage: Usage) -> DeploymentPower:
+        return deployment_power(device, 1, usage, chosen.performance.power, around)
+
+    usual, light = at(_USUAL_USE), at(_LIGHT_USE)
+    device_w = Interval(usual.mean_w.value, light.mean_w.value, most_w)
+    return independent_sum((device_w, usual.host_w))
 
 
 def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import Step
 from service.core.interval import Interval
 from service.core.memory.inference import InferenceMemory
 from service.core.performance.inference import InferenceLatency, Phase
@@ -53,7 +55,7 @@ def inference_memory_answer(
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo(computed.resolved)}
     answer |= _memory(computed, snapshot)
-    return _finish(answer, request, snapshot, computed, computed.memory_steps())
+    return _finish(answer, request, snapshot, computed, computed.memory_steps)
 
 
 def inference_latency_answer(
@@ -70,7 +72,7 @@ def inference_latency_answer(
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo(computed.resolved), "fits": computed.fits}
     answer |= _latency(computed.latency)
-    return _finish(answer, request, snapshot, computed, _latency_steps(computed))
+    return _finish(answer, request, snapshot, computed, lambda: _latency_steps(computed))
 
 
 def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -98,7 +100,10 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         "cost": None,
         "constraints": constraints(computed),
     }
-    steps = (*computed.memory_steps(), *_latency_steps(computed), *impacts.steps)
+
+    def steps() -> tuple[Step, ...]:
+        return (*computed.memory_steps(), *_latency_steps(computed), *impacts.steps())
+
     return _finish(answer, request, snapshot, computed, steps, impacts, region)
 
 
@@ -117,7 +122,7 @@ def _finish(
     request: DeploymentRequest,
     snapshot: CatalogSnapshot,
     computed: ComputedDeployment,
-    steps: Any,
+    steps: Callable[[], Iterable[Step]],
     impacts: DeploymentImpacts | None = None,
     region: Entry[Any] | None = None,
 ) -> dict[str, Any]:
@@ -128,7 +133,7 @@ def _finish(
     answer["warnings"] = warnings(cautions)
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
-        answer["explanation"] = explanation(steps)
+        answer["explanation"] = explanation(steps())
     return answer
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from service.validation.console import figures
+from service.validation.ecologits import BATCH_SIZE, VERSION, Beside, beside_ecologits
 from service.validation.remarks import Remark
 from service.validation.report import TableOutcome, report, summary, worst
-from service.validation.statistics import Compared
+from service.validation.statistics import Compared, accuracy
 from service.validation.targets import TARGETS, Target
 
 _WORST_ROWS = 5
@@ -51,6 +53,7 @@ def accuracy_document(outcomes: Mapping[str, TableOutcome], remarks: Sequence[Re
         compared = _of(target, outcomes)
         if compared:
             parts += _quantity(target, compared, remarks)
+            parts += _peer(target, beside_ecologits(compared))
     parts += _refused(outcomes, remarks)
     return "\n".join(parts).rstrip() + "\n"
 
@@ -106,6 +109,38 @@ def _quantity(
     yield from _header("row", "what", "estimate", "measured", "error", "inside", "likely reason")
     for row in worst(compared, remarks, _WORST_ROWS):
         yield _worst_line(row)
+    yield ""
+
+
+def _peer(target: Target, beside: Sequence[Beside]) -> Iterator[str]:
+    """Errors on the rows that a peer's formula can speak to, next to its errors."""
+    if not beside:
+        return
+    yield f"### {target.quantity}, beside EcoLogits"
+    yield ""
+    yield (
+        f"EcoLogits {VERSION} estimates the energy of a request from a model's parameters and its "
+        "generated tokens, on accelerators of its own choice and at a batch of "
+        f"{BATCH_SIZE}. Below, its energy of accelerators and ours on the same rows, by the same "
+        "weighing."
+    )
+    yield ""
+    yield from _header("over", "rows", "median error", "p90", "EcoLogits: median", "p90", "bias")
+    groups: dict[str, list[Beside]] = {"all, each source once": list(beside)}
+    for entry in beside:
+        groups.setdefault(f"source `{_plain(entry.compared.row.source)}`", []).append(entry)
+    for name, group in groups.items():
+        ours = accuracy([entry.compared for entry in group])
+        peers = accuracy([replace(entry.compared, value=entry.peer_value) for entry in group])
+        yield _line(
+            name,
+            str(ours.rows),
+            _percent(ours.median_error_ratio, None, ""),
+            _percent(ours.p90_error_ratio, None, ""),
+            _percent(peers.median_error_ratio, None, ""),
+            _percent(peers.p90_error_ratio, None, ""),
+            f"{peers.bias_ratio or 0.0:+.0%}",
+        )
     yield ""
 
 

@@ -25,7 +25,7 @@ _METRICS: Mapping[str, tuple[tuple[str, ...], float]] = {
 #: Metrics that take in more than the accelerators' own power, whatever the source's convention.
 _WHOLE = ("co2_total_with_embodied_t",)
 #: Metrics of the machines alone, without the building around them.
-_WITHOUT_BUILDING = ("energy_dynamic_mwh", "co2_dynamic_t")
+_WITHOUT_BUILDING = ("energy_dynamic_mwh", "co2_dynamic_t", "co2_total_with_embodied_t")
 _REFUSED = {
     "energy_idle_mwh": "what a cluster draws beside its jobs is no part of an estimate",
     "co2_idle_t": "what a cluster draws beside its jobs is no part of an estimate",
@@ -60,7 +60,8 @@ def emissions_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
     ):
         # Not a measurement but a convention, which the comparison has to share.
         basis = {"energy_kwh": float(power_w) * hours / 1000.0}
-    request = ImpactsRequest.model_validate(basis | {"region": region})
+    year = vocabulary.year_of_source.get(row.source)
+    request = ImpactsRequest.model_validate(basis | {"region": region, "period": {"year": year}})
     answer = impacts_answer(request, snapshot)
     if answer["impacts"] is None:
         raise Refused("the accelerator's thermal design power is not known")
@@ -79,7 +80,7 @@ def emissions_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
         value=found["value"] * size,
         low=found["low"] * size,
         high=found["high"] * size,
-        cautions=(*assumptions, *warned(answer)),
+        cautions=(*assumptions, *warned(answer, "unknown_factor", "contracts_unknown")),
     )
 
 

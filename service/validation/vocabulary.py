@@ -76,6 +76,7 @@ class Vocabulary:
     speed_includes_prefill: frozenset[str]
     assumed_input_tokens: Mapping[str, int]
     assumed_regions: Mapping[str, str]
+    year_of_source: Mapping[str, int]
     assumed_pue_ratio: Mapping[str, float]
     energy_is_tdp_times_hours: frozenset[str]
     assumed_zero_stage: Mapping[str, int]

@@ -74,7 +74,7 @@ async def test_figures_of_the_answer_are_figures_of_the_steps(client):
     assert body["latency"]["step_s"]["value"] in values
     assert body["energy"]["it_energy_run_kwh"]["value"] in values
     assert body["impacts"]["run"]["carbon"]["operational_location_gco2e"]["value"] in values
-    assert {entry["id"] for entry in body["provenance"]} >= {"country/FR", "power/default"}
+    assert {entry["id"] for entry in body["provenance"]} >= {"country/FR", "power/nvidia-ampere"}
 
 
 async def test_without_tokens_there_are_no_figures_of_a_run(client):

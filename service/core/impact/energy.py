@@ -60,9 +60,10 @@ def deployment_power(
 ) -> DeploymentPower:
     """Mean IT power of a deployment under load.
 
-    ``P = P_idle + (TDP − P_idle) · min(1, a·kernels + m·u_memory + c·u_compute)`` while busy,
+    ``P = P_idle + (TDP − P_idle) · min(1, r + a·kernels + m·u_memory + c·u_compute)`` while busy,
     where the coefficients are fitted on measured power and ``kernels`` is the share of that time
-    in which kernels run.
+    in which kernels run. An accelerator that waits for its engine draws little more than one that
+    holds a model and does nothing.
 
     Parameters
     ----------
@@ -90,7 +91,8 @@ def deployment_power(
         raise ValueError(f"{accelerator.id} has no thermal design power")
     idle_w = infrastructure.idle_power_w(accelerator)
     share = minimum(
-        model.active_ratio * usage.kernel_ratio
+        model.resident_ratio
+        + model.active_ratio * usage.kernel_ratio
         + model.memory_ratio * usage.memory_ratio
         + model.compute_ratio * usage.compute_ratio,
         1.0,
@@ -142,7 +144,7 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
 _FIT = "fitted on measured power, see the named calibration"
 ACCELERATOR_POWER = Formula(
     "accelerator_busy_power_w",
-    "idle + (TDP − idle) · min(1, a · kernels + m · u_memory + c · u_compute)",
+    "idle + (TDP − idle) · min(1, r + a · kernels + m · u_memory + c · u_compute)",
     "W",
     _FIT,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator, Region
 from service.core.explanation import Formula, Step
-from service.core.impact.infrastructure import Infrastructure
+from service.core.impact.infrastructure import Infrastructure, Making, making
 from service.core.interval import Interval, independent_sum, product, quotient, scale
 
 FACILITY_ENERGY = Formula(
@@ -204,6 +204,7 @@ def footprint(
     accelerator: Accelerator | None,
     region: Region,
     infrastructure: Infrastructure,
+    made: Making | None = None,
 ) -> Footprint:
     """Carbon, water and hardware worn by IT energy and accelerator time in a region.
 
@@ -219,6 +220,8 @@ def footprint(
         Place with PUE [-], grid intensity [gCO2e/kWh], WUE and EWIF [L/kWh].
     infrastructure
         Server share and hardware life.
+    made
+        What `making` gives for the two, where it is at hand.
 
     Returns
     -------
@@ -227,21 +230,15 @@ def footprint(
     """
     facility = product(it_energy_kwh, region.pue_ratio)
     location = _times(facility, region.grid_gco2e_per_kwh)
-    worn = _worn_ratio(accelerator_hours, infrastructure)
-    unit = mass = adpe = primary = None
-    if accelerator is not None:
-        unit = infrastructure.embodied_kgco2e(accelerator)
-        mass = _sum(accelerator.mass_kg, infrastructure.server_mass_kg)
-        adpe = _sum(accelerator.embodied_adpe_kgsbeq, infrastructure.server_adpe_kgsbeq)
-        primary = _sum(
-            accelerator.embodied_primary_energy_mj, infrastructure.server_primary_energy_mj
-        )
+    made = made or making(accelerator, infrastructure)
+    worn = None if accelerator_hours is None else quotient(accelerator_hours, made.service_hours)
+    unit = made.embodied_kgco2e
     embodied = _times(worn, None if unit is None else scale(unit, 1000.0))
     on_site = _times(it_energy_kwh, region.wue_l_per_kwh)
     off_site = _times(facility, region.ewif_l_per_kwh)
     water = _sum(on_site, off_site)
-    e_waste = _times(worn, mass)
-    depleted = _times(worn, adpe)
+    e_waste = _times(worn, made.mass_kg)
+    depleted = _times(worn, made.adpe_kgsbeq)
     # Without a factor for the grid, depletion is that of the hardware and something unknown.
     depleted_by_grid = _times(facility, region.adpe_kgsbeq_per_kwh)
     drawn_mj = _times(facility, _primary_energy_factor(region, infrastructure))
@@ -259,7 +256,7 @@ def footprint(
         water_total_l=water,
         water_stress_weighted_l=_times(water, region.stress_weight_ratio),
         e_waste_kg=None if e_waste is None else scale(e_waste, 1.0 - infrastructure.reused_ratio),
-        primary_energy_mj=_sum(drawn_mj, _times(worn, primary)),
+        primary_energy_mj=_sum(drawn_mj, _times(worn, made.primary_energy_mj)),
         primary_energy_electricity_mj=drawn_mj,
         abiotic_depletion_kgsbeq=_sum(depleted_by_grid, depleted),
         abiotic_depletion_hardware_kgsbeq=depleted,
@@ -267,13 +264,8 @@ def footprint(
         infrastructure=infrastructure,
         worn_ratio=worn,
         unit_embodied_kgco2e=unit,
-        unit_mass_kg=mass,
+        unit_mass_kg=made.mass_kg,
     )
-
-
-def _worn_ratio(hours: Interval | None, infrastructure: Infrastructure) -> Interval | None:
-    """Share of one accelerator's service life that the given hours use up."""
-    return None if hours is None else quotient(hours, infrastructure.service_hours())
 
 
 def _primary_energy_factor(region: Region, infrastructure: Infrastructure) -> Interval | None:

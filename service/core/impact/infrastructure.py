@@ -71,6 +71,38 @@ class Infrastructure:
         return scale(first, HOURS_PER_YEAR * self.in_use_ratio)
 
 
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Making and mass of one accelerator with its share of the server, over its service hours.
+
+    None where a part is unknown. It is the same for every footprint of a deployment.
+    """
+
+    embodied_kgco2e: Interval | None
+    mass_kg: Interval | None
+    adpe_kgsbeq: Interval | None
+    primary_energy_mj: Interval | None
+    service_hours: Interval
+
+
+def making(accelerator: Accelerator | None, around: Infrastructure) -> Making:
+    """Making and mass of an accelerator with its share of the server; unknown without one."""
+    hours = around.service_hours()
+    if accelerator is None:
+        return Making(None, None, None, None, hours)
+    return Making(
+        around.embodied_kgco2e(accelerator),
+        _sum(accelerator.mass_kg, around.server_mass_kg),
+        _sum(accelerator.embodied_adpe_kgsbeq, around.server_adpe_kgsbeq),
+        _sum(accelerator.embodied_primary_energy_mj, around.server_primary_energy_mj),
+        hours,
+    )
+
+
+def _sum(first: Interval | None, second: Interval | None) -> Interval | None:
+    return None if first is None or second is None else independent_sum((first, second))
+
+
 def infrastructure(figures: Mapping[str, Any]) -> Infrastructure:
     """Read the infrastructure around accelerators from plain figures with ranges.
 

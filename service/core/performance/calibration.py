@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.core.elementwise import Number
-
 
 @dataclass(frozen=True, slots=True)
 class HardwareEfficiency:
@@ -64,14 +62,16 @@ class EngineOverhead:
 class PowerModel:
     """Share of the span between idle and thermal design power that work draws.
 
-    ``active_ratio`` is drawn whenever kernels run; ``memory_ratio`` and ``compute_ratio`` are added
-    in proportion to the share of peak bandwidth and of peak FLOP/s in use.
+    ``resident_ratio`` is drawn as long as requests are in flight, clocks up and a model in memory;
+    ``active_ratio`` in proportion to the time in which kernels run; ``memory_ratio`` and
+    ``compute_ratio`` to the shares of peak bandwidth and of peak FLOP/s in use.
     """
 
-    active_ratio: Number
-    memory_ratio: Number
-    compute_ratio: Number
+    active_ratio: float
+    memory_ratio: float
+    compute_ratio: float
     log_sigma: float
+    resident_ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +129,5 @@ def power_model(figures: Mapping[str, Any]) -> PowerModel:
         memory_ratio=figures["memory_ratio"]["value"],
         compute_ratio=figures["compute_ratio"]["value"],
         log_sigma=figures["power_log_sigma"]["value"],
+        resident_ratio=figures["resident_ratio"]["value"],
     )
