@@ -18,6 +18,7 @@ from service.calibration.documents import (
 from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
+from service.core.interval import Z_90
 from service.core.performance.training import training_step
 from service.core.performance.training_calibration import training_calibration
 from service.core.techniques.setup import TrainingSetup
@@ -31,11 +32,15 @@ COMMENT = (
     "Efficiencies of training, per framework and hardware family, written by",
     "`./headroom calibrate --write` from published throughput: never per model, never per row.",
     "`step_log_sigma` is the spread of the residuals, from which the interval comes. Entries of",
-    "framework `default` are fitted to all rows on a family, with every source counting once.",
+    "framework `default` are fitted to all rows on a family, with every source counting once;",
+    "their spread is that of estimates for sources left out of the fit.",
 )
 _ANY = "default"
 #: Fewer rows than this say too little about a group of their own.
 _FEWEST_ROWS = 3
+#: With fewer sources none can be left out, and share of left-out rows that intervals are to hold.
+_FEWEST_SOURCES = 2
+_COVERED_SHARE = 0.9
 #: Spread below which an interval would claim more than a group's own rows can show: they were
 #: fitted to, and leave out what differs between one site and the next.
 _LEAST_LOG_SIGMA = 0.10
@@ -131,7 +136,12 @@ def training_entries(
                 f"training/{framework}/{family}",
                 {"framework": framework, "family": family},
                 fit_note(found, used),
-                _figures(found.values, log_sigma_of(found)),
+                _figures(
+                    found.values,
+                    log_sigma_of(found)
+                    if framework != _ANY
+                    else max(log_sigma_of(found), left_out_log_sigma(runs, snapshot)),
+                ),
                 source,
                 year,
             )
@@ -175,36 +185,64 @@ def training_entries(
 
 def fit_training(runs: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Fit:
     """Constants for which the estimates come closest to what the runs measured."""
-    known = training_figures(snapshot, _ANY, _ANY)
-    power = known.efficiency.performance.power
-
-    def predict(values: Mapping[str, FloatArray]) -> FloatArray:
-        figures = _complete(values) | {"step_log_sigma": 0.0}
-        efficiency = training_calibration(
-            {name: {"value": value} for name, value in figures.items()}, power, "", True
-        )
-        points = len(values["step_s"])
-        logs = np.empty((len(runs), points))
-        for index, run in enumerate(runs):
-            setup = run.setup
-            step = training_step(
-                setup.deployment,
-                setup.settings,
-                setup.micro_batch,
-                known.host(setup.deployment.accelerator),
-                efficiency,
-            )
-            logs[index] = np.log(measured_quantity(step, run.row, setup))
-        return logs
-
     sources = Counter(run.row.source for run in runs)
     share = len(runs) / len(sources)
     return fit(
-        predict,
+        lambda values: _log_estimates(runs, values, snapshot),
         [run.measured for run in runs],
         CONSTANTS,
         [share / sources[run.row.source] for run in runs],
     )
+
+
+def left_out_log_sigma(runs: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> float:
+    """Spread of estimates for sources that they were not fitted to.
+
+    Each source's rows are estimated from a fit to the others'; with one source alone nothing is
+    known of others, and the spread is that of hardware whose products alone were measured.
+    """
+    sources = sorted({run.row.source for run in runs})
+    if len(sources) < _FEWEST_SOURCES:
+        return _PRODUCTS_MEASURED_LOG_SIGMA
+    errors: list[float] = []
+    weights: list[float] = []
+    for left_out in sources:
+        known = [run for run in runs if run.row.source != left_out]
+        unseen = [run for run in runs if run.row.source == left_out]
+        found = fit_training(known, snapshot)
+        values = {name: np.array([value]) for name, value in found.values.items()}
+        logs = _log_estimates(unseen, values, snapshot)[:, 0]
+        errors += np.abs(logs - np.log([run.measured for run in unseen])).tolist()
+        weights += [1.0 / len(unseen)] * len(unseen)
+    order = np.argsort(errors)
+    passed = np.cumsum(np.array(weights)[order]) / sum(weights)
+    return float(np.array(errors)[order][np.searchsorted(passed, _COVERED_SHARE)]) / Z_90
+
+
+def _log_estimates(
+    runs: Sequence[MeasuredRun], values: Mapping[str, FloatArray], snapshot: CatalogSnapshot
+) -> FloatArray:
+    """Logarithms of the estimates; a row for each run, a column for each set of constants."""
+    known = training_figures(snapshot, _ANY, _ANY)
+    figures = _complete(values) | {"step_log_sigma": 0.0}
+    efficiency = training_calibration(
+        {name: {"value": value} for name, value in figures.items()},
+        known.efficiency.performance.power,
+        "",
+        True,
+    )
+    logs = np.empty((len(runs), len(values["step_s"])))
+    for index, run in enumerate(runs):
+        setup = run.setup
+        step = training_step(
+            setup.deployment,
+            setup.settings,
+            setup.micro_batch,
+            known.host(setup.deployment.accelerator),
+            efficiency,
+        )
+        logs[index] = np.log(measured_quantity(step, run.row, setup))
+    return logs
 
 
 def log_sigma_of(found: Fit) -> float:
