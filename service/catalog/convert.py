@@ -35,6 +35,9 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp16_accumulate", "fp8", "int8", 
 #: ISO 3166 keeps this code free for "unknown".
 UNKNOWN_COUNTRY = "ZZ"
 
+#: What kind of thing a form factor is, for stand-ins of its making and mass.
+_BUILT_AS = {"sxm": "module", "oam": "module", "superchip": "module", "pcie": "card"}
+
 _LONGEST_CHAIN = 8
 _ACCELERATOR_KEYS = frozenset(
     {
@@ -123,6 +126,7 @@ def accelerator_from_document(
     link = "scale_up_bandwidth_bytes_per_s"
     if link not in figures and "host_link_bandwidth_bytes_per_s" in figures:
         link = "host_link_bandwidth_bytes_per_s"
+    built = _BUILT_AS.get(_text(fields, "form_factor", ""))
     value = Accelerator(
         id=entry_id,
         name=_text(fields, "name", entry_id),
@@ -144,10 +148,10 @@ def accelerator_from_document(
         host_link_bandwidth_bytes_per_s=chosen.known_number("host_link_bandwidth_bytes_per_s"),
         thermal_design_power_w=chosen.known_number("thermal_design_power_w"),
         idle_power=chosen.known_interval("idle_power_w"),
-        embodied_kgco2e=chosen.known_interval("embodied_kgco2e"),
+        embodied_kgco2e=chosen.typical("embodied_kgco2e", built),
         embodied_adpe_kgsbeq=chosen.known_interval("embodied_adpe_kgsbeq"),
         embodied_primary_energy_mj=chosen.known_interval("embodied_primary_energy_mj"),
-        mass_kg=chosen.known_interval("mass_kg"),
+        mass_kg=chosen.typical("mass_kg", built),
         sram_bytes=chosen.known_number("sram_bytes"),
         unified_memory=_flag(fields, "unified_memory"),
     )
@@ -352,6 +356,15 @@ class _Chosen:
         entry_id, figure = held
         self.origins[name] = origin(self._collection, entry_id, figure)
         return figure.interval(self._defaults.spread(name))
+
+    def typical(self, name: str, built: str | None) -> Interval | None:
+        """The figure, or the documented stand-in for things built like this, if there is one."""
+        known = self.known_interval(name)
+        stand_in = self._defaults.stand_ins.get(f"{built}_{name}")
+        if known is not None or stand_in is None:
+            return known
+        self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
+        return stand_in.figure.interval()
 
     def known_number(self, name: str) -> float | None:
         """The figure without its interval, None where nobody states it."""

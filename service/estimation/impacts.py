@@ -30,6 +30,7 @@ from service.estimation.deployments import (
     compute_deployment,
     echo,
     resolve_deployment,
+    stand_in_cautions,
 )
 from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.places import kept, place_cautions
@@ -106,6 +107,7 @@ def impacts_with_result(
         chosen = calibration(snapshot, request.serving.engine, family)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
+            cautions = tuple(stand_in_cautions(accelerator))
     around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
     problems.stop_if_any()
     if region is None:

@@ -129,6 +129,15 @@ def place_cautions(
                 "total are null, not zero",
             )
         )
+    grid = region.origins.get("grid_gco2e_per_kwh")
+    if grid is not None and grid.source is not None and grid.entry_id != region.id:
+        found.append(
+            Caution(
+                "wider_average",
+                f"no grid intensity of {region.id} itself is known: the average of {grid.entry_id} "
+                "is used",
+            )
+        )
     found += [
         Caution(
             "assumed_figure",

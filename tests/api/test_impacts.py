@@ -288,3 +288,30 @@ async def test_an_unknown_place_names_the_nearest(client):
     [error] = await refused(client, PLAIN | {"region": "aws/eu-nort-1"})
     assert error["pointer"] == "/region"
     assert "aws/eu-north-1" in error["detail"]
+
+
+async def test_hardware_that_nobody_assessed_is_taken_for_one_of_its_kind_with_a_warning(client):
+    asked = HOURS | {"accelerator": "nvidia-h200-sxm-141gb"}
+    body = await answer(client, "/v1/impacts", asked)
+    making = body["hardware"]["accelerator_embodied_kgco2e"]
+    assert (making["low"], making["value"], making["high"]) == (127.6, 284.25, 1101.0)
+    assert body["confidence"]["embodied_gco2e"]["level"] == "low"
+    told = {w["message"] for w in body["warnings"] if w["code"] == "assumed_figure"}
+    assert any("embodied_kgco2e" in message for message in told)
+    assert body["impacts"]["period"]["e_waste_kg"]["value"] > 0
+
+
+async def test_hardware_of_no_known_kind_has_no_making(client):
+    body = await answer(client, "/v1/impacts", HOURS | {"accelerator": "cerebras-wse-3"})
+    assert body["impacts"]["period"]["carbon"]["embodied_gco2e"] is None
+    assert body["impacts"]["period"]["carbon"]["total_gco2e"] is None
+    assert "unknown_factor" in {w["code"] for w in body["warnings"]}
+
+
+async def test_a_place_on_the_average_of_its_country_says_so(client):
+    body = await answer(client, "/v1/impacts", PLAIN | {"region": "aws/eu-north-1"})
+    told = [w["message"] for w in body["warnings"] if w["code"] == "wider_average"]
+    assert len(told) == 1
+    assert "country/SE" in told[0]
+    whole = await answer(client, "/v1/impacts", PLAIN)
+    assert "wider_average" not in {w["code"] for w in whole["warnings"]}
