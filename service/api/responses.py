@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from service.api.deployment_responses import Answer as Answer
+from service.api.deployment_responses import Deployment as Deployment
+from service.api.deployment_responses import Interval as Interval
+from service.api.deployment_responses import Parallelism as Parallelism
+from service.api.deployment_responses import PlacedDeployment as PlacedDeployment
+from service.api.deployment_responses import Precision as Precision
 
 #: How far a change goes: the same result on the same accelerators, nearly the same, more
 #: accelerators, or another recipe, load or model.
 Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-recipe"]
-
-
-class Answer(BaseModel):
-    """Base of everything the service answers."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Interval(Answer):
-    """An estimated figure with its central 90 % interval, all in the unit of the field's name."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Remark(Answer):
@@ -73,78 +66,6 @@ class UsedEntry(Answer):
     id: str
     figures: list[UsedFigure]
     sources: list[UsedSource]
-
-
-class Precision(Answer):
-    """Number formats by id."""
-
-    weights: str
-    kv_cache: str
-    activations: str
-
-
-class Parallelism(Answer):
-    """Degrees of parallelism."""
-
-    tensor: int
-    pipeline: int
-    expert: int
-    data: int
-    context: int
-
-
-class Workload(Answer):
-    """The workload as it was understood."""
-
-    input_tokens: int
-    output_tokens: int
-    concurrency: int
-    requests_per_s: float | None
-    prefix_cached_ratio: float
-    calls_per_task: int
-
-
-class Offload(Answer):
-    """What is moved out of the accelerator regardless."""
-
-    weights_ratio: float
-    kv_cache_ratio: float
-    parked_sequences: int
-    overlap_ratio: float
-
-
-class Serving(Answer):
-    """The engine settings as they were understood."""
-
-    engine: str
-    memory_utilization_ratio: float
-    kv_block_tokens: int
-    max_model_len: int | None
-    chunked_prefill_tokens: int
-    max_running_sequences: int | None
-    reserved_bytes: float
-    memory_tiers: list[str]
-    offload: Offload | None
-
-
-class Deployment(Answer):
-    """The deployment as it was understood, every default filled in."""
-
-    model: str
-    total_parameters: int
-    active_parameters: int
-    accelerator: str
-    accelerator_count: int
-    precision: Precision
-    parallelism: Parallelism
-    workload: Workload
-    serving: Serving
-
-
-class PlacedDeployment(Deployment):
-    """A deployment with its region."""
-
-    region: str
 
 
 class Remedy(Answer):
@@ -242,6 +163,7 @@ class Memory(Answer):
     kv_cache_capacity_tokens: Interval
     max_concurrency: Interval | None = Field(description="Null where nothing bounds it.")
     max_context_tokens: Interval | None = Field(description="Null where nothing bounds it.")
+    draft_model_bytes: float = Field(description="A draft model with its caches, within runtime.")
     placement: Placement | None = Field(
         description="Where everything lives, if memory beyond the accelerator is used."
     )

@@ -118,7 +118,12 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class InferenceWorkload:
-    """Requests of one shape; ``concurrency`` counts those in flight over all replicas."""
+    """Requests of one shape; ``concurrency`` counts those in flight over all replicas.
+
+    A task is ``calls_per_task`` requests one after the other, with ``tool_s`` between them [s],
+    whose prompts grow by ``context_growth_tokens`` each [token]; with ``context_kept_cached``
+    only what is new is computed.
+    """
 
     input_tokens: Number
     output_tokens: Number
@@ -126,6 +131,35 @@ class InferenceWorkload:
     requests_per_s: Number | None = None
     prefix_cached_ratio: Number = 0.0
     calls_per_task: int = 1
+    tool_s: float = 0.0
+    context_growth_tokens: float = 0.0
+    context_kept_cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding: ``draft_tokens`` are proposed and checked in one step of the model.
+
+    They come from a draft model, which is divided as the model is, or without one (n-grams,
+    the model's own extra heads) at no cost. Each is accepted with ``acceptance_ratio`` [-].
+    """
+
+    draft_tokens: int
+    acceptance_ratio: Number
+    architecture: ModelArchitecture | None = None
+    precision: Precision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disaggregation:
+    """Prompts on some replicas, decoding on the others.
+
+    ``prefill_replicas`` compute prompts (None: as many as balance both pools); ``link`` carries
+    the caches from one accelerator to another.
+    """
+
+    prefill_replicas: int | None
+    link: Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +177,8 @@ class ServingSettings:
     engine: str = "vllm"
     max_running_sequences: int | None = None
     reserved_bytes: float = 0.0
+    speculation: Speculation | None = None
+    disaggregation: Disaggregation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from service.core.memory.inference import InferenceMemory, inference_memory
 from service.core.memory.inference_tiers import InferenceTiers
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference import InferenceLatency, inference_latency
+from service.core.performance.tasks import is_plain, mean_call, prefill_tokens, task_s
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.requests import DeploymentRequest
@@ -26,11 +27,18 @@ from service.estimation.resolution import (
     Problems,
     check_precision_runs,
     resolve_accelerator,
+    resolve_disaggregation,
     resolve_model,
     resolve_parallelism,
     resolve_precision,
     serving_values,
     workload_values,
+)
+from service.estimation.speculation import (
+    ResolvedSpeculation,
+    echo_speculation,
+    resolve_speculation,
+    with_acceptance,
 )
 from service.estimation.tiers import (
     Outside,
@@ -53,11 +61,14 @@ class ResolvedDeployment:
     calibration: Calibration
     cautions: tuple[Caution, ...]
     outside: Outside | None = None
+    speculation: ResolvedSpeculation | None = None
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
+        draft = None if self.speculation is None else self.speculation.draft
         return [
             ("models", self.model),
+            *(() if draft is None else (("models", draft),)),
             ("accelerators", self.accelerator),
             *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibration.entries),
             *(("memory-tiers", entry) for entry in (self.outside.entries if self.outside else ())),
@@ -127,8 +138,15 @@ def resolve_deployment(
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
     outside = resolve_outside(request.serving, accelerator.value, parallelism, snapshot, problems)
+    speculation = resolve_speculation(request.serving.speculative, parallelism, snapshot, problems)
+    disaggregation = resolve_disaggregation(
+        request.serving.disaggregated, accelerator.value, parallelism, problems
+    )
     problems.stop_if_any()
-    workload, serving = workload_values(request.workload), serving_values(request.serving)
+    workload = workload_values(request.workload)
+    serving = serving_values(
+        request.serving, None if speculation is None else speculation.value, disaggregation
+    )
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = InferenceDeployment(model.value, precision, accelerator.value, parallelism)
     cautions = [*model.value.cautions, *chosen.cautions]
@@ -136,8 +154,17 @@ def resolve_deployment(
     cautions += _precision_cautions(deployment)
     cautions += _length_cautions(deployment, workload, serving)
     cautions += outside.cautions if outside is not None else ()
+    cautions += speculation.cautions if speculation is not None else ()
     return ResolvedDeployment(
-        model, accelerator, deployment, workload, serving, chosen, tuple(cautions), outside
+        model,
+        accelerator,
+        deployment,
+        workload,
+        serving,
+        chosen,
+        tuple(cautions),
+        outside,
+        speculation,
     )
 
 
@@ -149,7 +176,8 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     replicas = resolved.deployment.parallelism.data
     fitting = memory.max_concurrency.value / replicas
     cautions = list(resolved.cautions)
-    deployment, performance = resolved.deployment, resolved.calibration.performance
+    deployment = resolved.deployment
+    performance = with_acceptance(resolved.calibration.performance, resolved.speculation)
     tiers = None if resolved.outside is None else placed_tiers(memory, resolved.outside)
     if tiers is not None:
         accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
@@ -180,6 +208,14 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     latency = inference_latency(
         deployment, resolved.workload, resolved.serving, performance, fitting
     )
+    if resolved.workload.calls_per_task > 1:
+        call_s = latency.e2e_s
+        if not is_plain(resolved.workload):
+            average = mean_call(resolved.workload)
+            call_s = inference_latency(
+                deployment, average, resolved.serving, performance, fitting
+            ).e2e_s
+        latency = replace(latency, task_s=task_s(call_s, resolved.workload))
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
         cautions.append(
@@ -262,6 +298,10 @@ def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
             "requests_per_s": resolved.workload.requests_per_s,
             "prefix_cached_ratio": resolved.workload.prefix_cached_ratio,
             "calls_per_task": resolved.workload.calls_per_task,
+            "tool_s": resolved.workload.tool_s,
+            "context_growth_tokens": int(resolved.workload.context_growth_tokens),
+            "context_kept_cached": resolved.workload.context_kept_cached,
+            "task_prefill_tokens": prefill_tokens(resolved.workload),
         },
         "serving": {
             "engine": resolved.serving.engine,
@@ -271,6 +311,15 @@ def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
             "chunked_prefill_tokens": resolved.serving.chunked_prefill_tokens,
             "max_running_sequences": resolved.serving.max_running_sequences,
             "reserved_bytes": resolved.serving.reserved_bytes,
+            "speculative": echo_speculation(resolved.speculation),
+            "disaggregated": None
+            if resolved.serving.disaggregation is None
+            else {
+                "prefill_replicas": resolved.serving.disaggregation.prefill_replicas,
+                "link_bytes_per_s": float(
+                    resolved.serving.disaggregation.link.bandwidth_bytes_per_s
+                ),
+            },
             "memory_tiers": [] if outside is None else [tier.id for tier in outside.tiers],
             "offload": None
             if outside is None

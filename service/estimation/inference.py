@@ -161,6 +161,7 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str
         "kv_cache_capacity_tokens": figure(memory.kv_cache_capacity_tokens),
         "max_concurrency": known_figure(memory.max_concurrency),
         "max_context_tokens": known_figure(memory.max_context_tokens),
+        "draft_model_bytes": float(memory.draft_bytes),
         "placement": None if computed.tiers is None else tiers_figures(computed.tiers),
         **(NOTHING_TO_CHANGE if computed.fits else inference_remedies(computed, snapshot)),
     }

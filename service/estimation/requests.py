@@ -199,6 +199,16 @@ class WorkloadRequest(Request):
         0.0, description="Share of the prompt found in the prefix cache."
     )
     calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+    tool_s: float = Field(
+        0.0, ge=0.0, le=1e6, description="Time between two calls of a task: tools, retrieval."
+    )
+    context_growth_tokens: int = Field(
+        0, ge=0, le=1_000_000, description="Tokens that the prompt grows by with each call."
+    )
+    context_kept_cached: bool = Field(
+        False,
+        description="Whether earlier calls' caches are kept, so that only new tokens count.",
+    )
 
 
 class MemoryTierRequest(Request):
@@ -256,6 +266,33 @@ class OffloadRequest(Request):
     )
 
 
+class SpeculativeRequest(Request):
+    """Speculative decoding."""
+
+    draft_model: ModelReference | None = Field(
+        None, description="Model that drafts; null drafts at no cost (n-grams, extra heads)."
+    )
+    draft_precision: PrecisionRequest = PrecisionRequest()
+    draft_tokens: int = Field(4, ge=1, le=64, description="Tokens proposed for each check.")
+    acceptance_ratio: Ratio | None = Field(
+        None, description="Share of drafted tokens that are accepted; 0.7 is assumed if null."
+    )
+
+
+class DisaggregatedRequest(Request):
+    """Prompts on some replicas, decoding on the others."""
+
+    prefill_replicas: int | None = Field(
+        None, ge=1, le=100_000, description="Of the replicas; as many as balance if null."
+    )
+    link_bytes_per_s: float | None = Field(
+        None,
+        ge=1e6,
+        le=1e15,
+        description="Link of one accelerator that carries caches; its scale-out link if null.",
+    )
+
+
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
@@ -287,6 +324,8 @@ class ServingRequest(Request):
         le=1e15,
         description="Memory of each accelerator that other processes or workspaces hold.",
     )
+    speculative: SpeculativeRequest | None = None
+    disaggregated: DisaggregatedRequest | None = None
     memory_tiers: Annotated[
         tuple[TierReference, ...],
         Field(max_length=8),

@@ -21,17 +21,22 @@ from service.core.architecture.model import (
 from service.core.architecture.sharding import divisors
 from service.core.deployment import (
     Accelerator,
+    Disaggregation,
     InferenceWorkload,
+    Link,
     Parallelism,
     Precision,
     Region,
     ServingSettings,
+    Speculation,
 )
 from service.core.impact.cooling import evaporative_wue
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat, grouped_int4
+from service.core.performance.collectives import scale_out
 from service.core.performance.step import peak_flops_per_s
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import (
+    DisaggregatedRequest,
     InlineAccelerator,
     InlineRegion,
     ModelConfig,
@@ -180,6 +185,22 @@ def _working_data(replica: int, count: int) -> str:
     return f"; data {count // replica} would work" if count % replica == 0 else ""
 
 
+def check_division(
+    architecture: ModelArchitecture, parallelism: Parallelism, pointer: str, problems: Problems
+) -> None:
+    """Note it if a model's heads or layers cannot be divided in the given way."""
+    for heads in _head_counts(architecture):
+        if heads % parallelism.tensor:
+            problems.add(
+                pointer, f"its {heads} attention heads cannot be divided by {parallelism.tensor}"
+            )
+    if parallelism.pipeline > architecture.layer_count:
+        problems.add(
+            pointer,
+            f"its {architecture.layer_count} layers are fewer than {parallelism.pipeline} stages",
+        )
+
+
 def _possible(
     parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
 ) -> bool:
@@ -263,10 +284,43 @@ def workload_values(asked: WorkloadRequest) -> InferenceWorkload:
         requests_per_s=asked.requests_per_s,
         prefix_cached_ratio=asked.prefix_cached_ratio,
         calls_per_task=asked.calls_per_task,
+        tool_s=asked.tool_s,
+        context_growth_tokens=float(asked.context_growth_tokens),
+        context_kept_cached=asked.context_kept_cached,
     )
 
 
-def serving_values(asked: ServingRequest) -> ServingSettings:
+def resolve_disaggregation(
+    asked: DisaggregatedRequest | None,
+    accelerator: Accelerator,
+    parallelism: Parallelism,
+    problems: Problems,
+) -> Disaggregation | None:
+    """Pools for prompts and for decoding, or None where a request asks for none.
+
+    Notes pools that leave no replica for one of the two.
+    """
+    if asked is None:
+        return None
+    pointer = "/serving/disaggregated"
+    if parallelism.data < 2:
+        problems.add(pointer, "needs at least 2 replicas: one for prompts, one for decoding")
+    elif asked.prefill_replicas is not None and asked.prefill_replicas >= parallelism.data:
+        problems.add(
+            f"{pointer}/prefill_replicas",
+            f"of {parallelism.data} replicas at most {parallelism.data - 1} can compute prompts",
+        )
+    link = scale_out(accelerator)
+    if asked.link_bytes_per_s is not None:
+        link = Link(asked.link_bytes_per_s, link.latency_s)
+    return Disaggregation(asked.prefill_replicas, link)
+
+
+def serving_values(
+    asked: ServingRequest,
+    speculation: Speculation | None = None,
+    disaggregation: Disaggregation | None = None,
+) -> ServingSettings:
     """The engine settings as the core's value."""
     return ServingSettings(
         memory_utilization_ratio=asked.memory_utilization_ratio,
@@ -276,6 +330,8 @@ def serving_values(asked: ServingRequest) -> ServingSettings:
         engine=asked.engine,
         max_running_sequences=asked.max_running_sequences,
         reserved_bytes=asked.reserved_bytes,
+        speculation=speculation,
+        disaggregation=disaggregation,
     )
 
 

@@ -49,7 +49,8 @@ class InferenceMemory:
     ``max_concurrency`` sequences of the workload's shape over all replicas, and
     ``max_context_tokens`` the longest sequence at the workload's concurrency, up to what model and
     settings allow (infinite where nothing bounds it). ``kv_cache_bytes_per_token`` is the size of
-    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence and
+    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
+    ``draft_bytes`` a draft model with its caches (part of the runtime memory), and
     ``shared_bytes`` what sequences share of it; ``step_tokens`` are computed in one step,
     ``rank_concurrency`` sequences are held by a rank.
     """
@@ -81,6 +82,7 @@ class InferenceMemory:
     step_tokens: Number
     sampled_sequences: Number
     rank_concurrency: Number
+    draft_bytes: Number = 0.0
 
     @property
     def weights_by_class(self) -> Mapping[TensorClass, float]:
@@ -177,7 +179,8 @@ def _on_stage(
     )
     peak = step_peak_bytes(plan.peak, step_tokens, sampled, engine.bytes_per_logit)
     activations, slack = engine.temporary(peak)
-    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes)
+    draft = _draft_bytes(serving, parallelism, concurrency, tokens)
+    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
     runtime = independent_sum((libraries, slack, engine.graphs))
 
     copies = engine.cache_copies
@@ -239,7 +242,20 @@ def _on_stage(
         step_tokens=step_tokens,
         sampled_sequences=sampled,
         rank_concurrency=concurrency,
+        draft_bytes=draft,
     )
+
+
+def _draft_bytes(
+    serving: ServingSettings, parallelism: Parallelism, concurrency: Number, tokens: Number
+) -> Number:
+    """Weights and caches of a draft model on a rank [B]."""
+    asked = serving.speculation
+    if asked is None or asked.architecture is None or asked.precision is None:
+        return 0.0
+    plans = stage_plans(asked.architecture, asked.precision, parallelism, serving.kv_block_tokens)
+    plan = max(plans, key=lambda one: one.weights.total_bytes)
+    return plan.weights.total_bytes + concurrency * layout_sequence_bytes(plan.cache, tokens)
 
 
 def _step_tokens(

@@ -144,6 +144,7 @@ def steps(memory: InferenceMemory) -> tuple[Step, ...]:
             {
                 "context_bytes": engine.context.value,
                 "reserved_bytes": memory.serving.reserved_bytes,
+                "draft_model_bytes": memory.draft_bytes,
                 "graphs_bytes": engine.graphs.value,
                 "collectives_bytes": engine.collectives.value if spans else 0.0,
                 "slack_ratio": engine.slack_ratio.value,

@@ -8,11 +8,12 @@ Little's law and the arrival theorem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
 from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.speculation import Drafting, speculated_step
 from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.work import RankWork
 
@@ -53,6 +54,7 @@ def steady_state(
     running: Number,
     chunk_tokens: int,
     prefill: StepTime | None = None,
+    drafting: Drafting | None = None,
 ) -> SteadyState:
     """Latencies and rate of a replica that always has ``running`` requests in flight.
 
@@ -72,6 +74,8 @@ def steady_state(
         Token budget of a step [tokens].
     prefill
         Step of a prompt chunk alone, if it is known from another number in flight.
+    drafting
+        How tokens are drafted where decoding is speculative; decode steps are then by the token.
 
     Returns
     -------
@@ -105,6 +109,11 @@ def steady_state(
     if prefill is None:
         prefill = step_time(work, prefill_load, accelerator, parallelism, calibration)
     mixed = step_time(work, mixed_load, accelerator, parallelism, calibration)
+    if drafting is not None:
+        plain_s = decode.total_s
+        decode = speculated_step(drafting, work, decode_load, accelerator, parallelism, calibration)
+        # A prompt's chunk adds the same to a check as to a plain step.
+        mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
     # The first chunk goes through all stages; the others follow it one stage behind each other.
     passes = 1.0 + (chunks - 1.0) / parallelism.pipeline
     unloaded_ttft_s = passes * prefill.total_s

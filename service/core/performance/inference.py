@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import InferenceDeployment, InferenceWorkload, ServingSettings
+from service.core.deployment import (
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    ServingSettings,
+)
 from service.core.elementwise import Number, maximum, minimum
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.batching import SteadyState, steady_state
 from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.disaggregation import closed_loop, open_loop
 from service.core.performance.open_load import OpenLoad, open_load
+from service.core.performance.pools import disaggregated_pools
+from service.core.performance.speculation import Drafting
 from service.core.performance.step import StepTime, added_up, peak_flops_per_s
-from service.core.performance.work import rank_work
+from service.core.performance.work import RankWork, rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
 #: Source: vLLM EngineArgs, default max_num_seqs on data-centre accelerators, 2025.
@@ -113,6 +121,7 @@ def inference_latency(
     parallelism = deployment.parallelism
     accelerator = deployment.accelerator
     work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    drafting = _drafting(serving, parallelism)
     replicas = parallelism.data
     new_input_tokens = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
     most_running = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
@@ -130,10 +139,14 @@ def inference_latency(
             running=running,
             chunk_tokens=serving.chunked_prefill_tokens,
             prefill=prefill,
+            drafting=drafting,
         )
 
+    if serving.disaggregation is not None:
+        return _disaggregated(
+            deployment, workload, serving, calibration, work, float(new_input_tokens), float(slots)
+        )
     full = at(slots)
-    sigma = calibration.hardware.decode_log_sigma
     later_tokens = workload.output_tokens - 1.0
     load: OpenLoad | None = None
     if workload.requests_per_s is None:
@@ -158,7 +171,79 @@ def inference_latency(
         state, running, waiting, busy = load.state, load.running, load.waiting, load.busy_ratio
         rate = load.requests_per_s * replicas
         ttft_value = load.mean_ttft_s
-    ttft = from_log_sigma(ttft_value, calibration.hardware.prefill_log_sigma)
+    return _latency(
+        deployment,
+        workload,
+        calibration,
+        state=state,
+        ttft_s=ttft_value,
+        rate=rate,
+        saturation=maximum(full.requests_per_s, state.requests_per_s) * replicas,
+        running=running,
+        waiting=waiting,
+        busy=busy,
+        load=load,
+    )
+
+
+def _disaggregated(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    calibration: PerformanceCalibration,
+    work: RankWork,
+    new_input_tokens: float,
+    slots: float,
+) -> InferenceLatency:
+    """Latency with prompts and decoding in pools of their own, of a single configuration."""
+    asked = serving.disaggregation
+    assert asked is not None  # noqa: S101 - the caller asks only then
+    pools = disaggregated_pools(
+        deployment, workload, serving, calibration, work, new_input_tokens, slots
+    )
+    load: OpenLoad | None = None
+    if workload.requests_per_s is None:
+        state, rate = closed_loop(pools, workload.concurrency)
+        busy, waiting = 1.0, 0.0
+    else:
+        load = open_loop(pools, workload.requests_per_s)
+        state, rate = load.state, load.requests_per_s * pools.replicas
+        busy, waiting = load.busy_ratio, load.waiting / pools.replicas
+    return _latency(
+        deployment,
+        workload,
+        calibration,
+        state=state,
+        ttft_s=state.ttft_s,
+        rate=rate,
+        saturation=pools.saturation_per_s,
+        running=state.decoding,
+        waiting=waiting,
+        busy=busy,
+        load=load,
+    )
+
+
+def _latency(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    calibration: PerformanceCalibration,
+    *,
+    state: SteadyState,
+    ttft_s: Number,
+    rate: Number,
+    saturation: Number,
+    running: Number,
+    waiting: Number,
+    busy: Number,
+    load: OpenLoad | None,
+) -> InferenceLatency:
+    """What users see, from the state of a replica; rates are of all replicas [1/s]."""
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    replicas = parallelism.data
+    later_tokens = workload.output_tokens - 1.0
+    sigma = calibration.hardware.decode_log_sigma
+    ttft = from_log_sigma(ttft_s, calibration.hardware.prefill_log_sigma)
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
     requests_per_s = from_log_sigma(rate, sigma)
@@ -176,9 +261,7 @@ def inference_latency(
         ),
         output_tokens_per_s=output_tokens_per_s,
         requests_per_s=requests_per_s,
-        saturation_requests_per_s=from_log_sigma(
-            maximum(full.requests_per_s, state.requests_per_s) * replicas, sigma
-        ),
+        saturation_requests_per_s=from_log_sigma(saturation, sigma),
         running_sequences=running,
         waiting_requests=waiting * replicas,
         replicas=replicas,
@@ -188,6 +271,16 @@ def inference_latency(
         state=state,
         load=load,
     )
+
+
+def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | None:
+    asked = serving.speculation
+    if asked is None:
+        return None
+    work = None
+    if asked.architecture is not None and asked.precision is not None:
+        work = rank_work(asked.architecture, asked.precision, parallelism)
+    return Drafting(work, asked.draft_tokens, asked.acceptance_ratio)
 
 
 def _phase(

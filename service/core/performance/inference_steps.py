@@ -6,6 +6,7 @@ from service.core.deployment import InferenceDeployment, InferenceWorkload
 from service.core.explanation import Formula, Step
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference import InferenceLatency, Phase
+from service.core.performance.tasks import prefill_tokens
 
 _ROOFLINE = "Williams et al., Roofline, 2009, https://doi.org/10.1145/1498765.1498785"
 _CHUNKED = "Agrawal et al., Sarathi-Serve, 2024, https://arxiv.org/abs/2403.02310"
@@ -28,7 +29,12 @@ TTFT = Formula(
     _CHUNKED,
 )
 E2E = Formula("e2e_s", "TTFT + (output_tokens − 1) · TPOT", "s", "definition")
-TASK = Formula("task_s", "calls_per_task · E2E", "s", "definition")
+TASK = Formula(
+    "task_s",
+    "calls_per_task · E2E at the calls' average context + (calls_per_task − 1) · tool_s",
+    "s",
+    "definition",
+)
 REQUEST_RATE = Formula(
     "requests_per_s", "running / (TTFT + (output_tokens − 1) · TPOT)", "1/s", _LITTLE
 )
@@ -98,7 +104,12 @@ def latency_steps(
         ),
         Step(
             TASK,
-            {"calls_per_task": workload.calls_per_task, "e2e_s": latency.e2e_s.value},
+            {
+                "calls_per_task": workload.calls_per_task,
+                "e2e_s": latency.e2e_s.value,
+                "tool_s": workload.tool_s,
+                "prefill_tokens": prefill_tokens(workload),
+            },
             latency.task_s.value,
         ),
         Step(

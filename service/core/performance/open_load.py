@@ -12,7 +12,8 @@ from service.core.performance.queueing import poisson_tail_high, prompt_queue
 #: Halvings of the search for the number in flight: enough for one part in 60,000.
 _HALVINGS = 16
 _Z = {"p50": 0.0, "p95": 1.6448536269514722, "p99": 2.3263478740408408}
-_SHARE = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+#: Share of requests below each percentile.
+SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def open_load(
     for name, z in _Z.items():
         crowd = minimum(poisson_tail_high(running, z), slots)
         crowded = state if name == "p50" else at(crowd)
-        ttft[name] = base_s + queue.wait_percentile_s(_SHARE[name])
+        ttft[name] = base_s + queue.wait_percentile_s(SHARES[name])
         # Waiting and crowding are nearly independent: their excesses add in quadrature.
         slower_s = maximum(crowded.tpot_s - state.tpot_s, 0.0) * later_tokens
         waited_s = ttft[name] - base_s

@@ -1,0 +1,137 @@
+"""Requests at random: the closed form against a simulation, pools, drafts and tasks."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.deployment import (
+    Disaggregation,
+    InferenceWorkload,
+    Link,
+    ServingSettings,
+    Speculation,
+)
+from service.core.performance.inference import inference_latency
+from service.core.performance.speculation import expected_tokens
+from service.core.performance.tasks import mean_call, prefill_tokens
+from tests.core.deployments import CALIBRATION, deployment
+from tests.core.performance.simulation import simulate
+
+ONE_STEP = ServingSettings(chunked_prefill_tokens=100_000)
+SLOTS = 256.0
+
+
+def latency(workload, serving=ONE_STEP, replicas=1):
+    chosen = deployment()
+    layout = replace(chosen.parallelism, data=replicas)
+    return inference_latency(
+        replace(chosen, parallelism=layout), workload, serving, CALIBRATION, SLOTS
+    )
+
+
+@pytest.mark.parametrize("inputs", [512.0, 2048.0])
+@pytest.mark.parametrize("utilisation", [0.2, 0.5, 0.7])
+def test_the_closed_form_is_close_to_a_simulation(inputs, utilisation):
+    outputs = 128.0
+    limit = latency(InferenceWorkload(inputs, outputs, 1.0, requests_per_s=1e-3))
+    rate = utilisation * float(limit.saturation_requests_per_s.value)
+    found = latency(InferenceWorkload(inputs, outputs, 1.0, requests_per_s=rate))
+    simulated = simulate(
+        deployment(), CALIBRATION, inputs, outputs, rate, slots=int(SLOTS), requests=1500
+    )
+    assert found.tpot_s.value == pytest.approx(simulated.tpot_s, rel=0.15)
+    assert found.ttft_s.value == pytest.approx(simulated.ttft_s, rel=0.15)
+    assert found.load.ttft_s.p95 == pytest.approx(simulated.ttft_p95_s, rel=0.25)
+
+
+def test_a_check_yields_the_accepted_tokens_and_one_more():
+    # Leviathan et al., equation 1: (1 − a^(k+1)) / (1 − a).
+    assert expected_tokens(0.8, 4) == pytest.approx((1 - 0.8**5) / 0.2)
+    assert expected_tokens(0.0, 4) == 1.0
+    assert expected_tokens(1.0, 4) == 5.0
+
+
+@given(st.floats(0.0, 0.99), st.integers(1, 16))
+def test_more_accepted_tokens_never_slow_decoding_down(acceptance, drafted):
+    def tpot(ratio):
+        serving = replace(ONE_STEP, speculation=Speculation(drafted, ratio))
+        return latency(InferenceWorkload(512.0, 128.0, 1.0), serving).tpot_s.value
+
+    assert tpot(min(acceptance + 0.01, 1.0)) <= tpot(acceptance) * (1 + 1e-9)
+
+
+def test_drafts_pay_at_small_batches_and_cost_at_large_ones():
+    chosen = deployment()
+    draft = Speculation(4, 0.6, chosen.architecture, chosen.precision)
+    free = Speculation(4, 0.6)
+
+    def tpot(sequences, speculation):
+        serving = replace(ONE_STEP, speculation=speculation)
+        return latency(InferenceWorkload(512.0, 128.0, sequences), serving).tpot_s.value
+
+    assert tpot(1.0, free) < tpot(1.0, None)
+    # A draft as large as the model cannot help.
+    assert tpot(1.0, draft) > tpot(1.0, None)
+    gain_small = tpot(1.0, None) / tpot(1.0, free)
+    gain_large = tpot(256.0, None) / tpot(256.0, free)
+    assert gain_large < gain_small
+
+
+def disaggregated(prefill_replicas, bandwidth=50e9):
+    return replace(ONE_STEP, disaggregation=Disaggregation(prefill_replicas, Link(bandwidth, 1e-5)))
+
+
+def test_decoding_on_its_own_is_not_disturbed_by_prompts():
+    workload = InferenceWorkload(4096.0, 256.0, 64.0)
+    mixed, apart = latency(workload, replicas=4), latency(workload, disaggregated(None), 4)
+    alone = apart.decode.step_s
+    assert apart.tpot_s.value == pytest.approx(alone)
+    assert mixed.tpot_s.value > mixed.decode.step_s
+
+
+def test_pools_saturate_at_the_lower_of_their_limits():
+    workload = InferenceWorkload(4096.0, 256.0, 1.0, requests_per_s=1e5)
+    one, three = (latency(workload, disaggregated(n), 4) for n in (1, 3))
+    assert one.load.saturated
+    assert one.load.ttft_s is None
+    prompt_s = one.state.unloaded_ttft_s
+    assert one.saturation_requests_per_s.value == pytest.approx(1 / prompt_s, rel=0.05)
+    best = latency(workload, disaggregated(None), 4).saturation_requests_per_s.value
+    assert best >= max(x.saturation_requests_per_s.value for x in (one, three)) * (1 - 1e-9)
+
+
+def test_in_a_closed_loop_as_many_are_in_flight_as_asked():
+    for concurrency in (1.0, 16.0, 100.0):
+        found = latency(InferenceWorkload(2048.0, 256.0, concurrency), disaggregated(2), 4)
+        held = found.requests_per_s.value * found.e2e_s.value
+        assert held == pytest.approx(concurrency, rel=0.01)
+
+
+def test_slow_links_delay_first_tokens_alone():
+    workload = InferenceWorkload(4096.0, 256.0, 1.0, requests_per_s=0.5)
+    fast, slow = (latency(workload, disaggregated(2, bandwidth), 4) for bandwidth in (50e9, 1e8))
+    # A rank of eight holds 40,960 bytes of cache for a token.
+    assert slow.ttft_s.value - fast.ttft_s.value == pytest.approx(
+        4096 * 40_960 * (1e-8 - 2e-11), rel=0.01
+    )
+    assert slow.tpot_s.value == fast.tpot_s.value
+
+
+def agent(**changes):
+    return replace(
+        InferenceWorkload(1000.0, 50.0, 1.0, calls_per_task=10, context_growth_tokens=500.0),
+        **changes,
+    )
+
+
+def test_prompt_tokens_of_an_agent_with_growing_context():
+    assert prefill_tokens(agent()) == 32_500
+    assert prefill_tokens(agent(context_kept_cached=True)) == 5_500
+    average = mean_call(agent())
+    assert average.input_tokens == 3250
+    assert average.prefix_cached_ratio == 0.0
+    cached = mean_call(agent(context_kept_cached=True))
+    assert cached.input_tokens * (1 - cached.prefix_cached_ratio) == pytest.approx(550)
+    assert prefill_tokens(agent(prefix_cached_ratio=0.5)) == 32_500 - 5_000
