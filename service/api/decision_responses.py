@@ -17,6 +17,7 @@ from service.api.responses import (
     Remark,
     UsedEntry,
 )
+from service.api.training_estimate_responses import EstimateTrainingAnswer
 
 
 class Traced(Answer):
@@ -30,7 +31,7 @@ class BatchItem(Answer):
     """One request's answer, or what is wrong with it."""
 
     index: int
-    answer: InferenceAnswer | None
+    answer: InferenceAnswer | EstimateTrainingAnswer | None
     errors: list[FieldProblem]
 
 

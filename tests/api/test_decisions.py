@@ -48,6 +48,20 @@ async def test_every_item_of_a_batch_is_answered_or_refused_by_itself(client):
     assert [item.index for item in answer.items] == [0, 1, 2, 3]
 
 
+async def test_a_batch_may_hold_training_runs(client):
+    run = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 8,
+        "region": "country/SE",
+        "training": {"zero_stage": 3, "activation_checkpointing": "full"},
+    }
+    single = (await client.post("/v1/estimates/training", json=run)).json()
+    response = await client.post("/v1/estimates/batch", json={"requests": [MAIN, run]})
+    responses.BatchAnswer.model_validate(response.json(), strict=True)
+    assert response.json()["items"][1]["answer"] == single
+
+
 @pytest.mark.parametrize("body", [{}, {"requests": []}, {"requests": [MAIN] * 1001}])
 async def test_batches_are_bounded(client, body):
     assert (await client.post("/v1/estimates/batch", json=body)).status_code == 422
@@ -108,6 +122,7 @@ async def test_recommendations_have_their_documented_shape(client):
     ("change", "pointer"),
     [
         ({"model": "no-such-model"}, "/model"),
+        ({"workload_kind": "llm-training"}, "/workload_kind"),
         ({"search": {"accelerators": ["h100-of-some-kind"]}}, "/search/accelerators/0"),
         ({"search": {"regions": ["atlantis"]}}, "/search/regions/0"),
         ({"search": {"precisions": ["int3"]}}, "/search/precisions/0"),

@@ -12,6 +12,8 @@ from service.estimation.answers import frame
 from service.estimation.inference import inference_estimate
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import InferenceRequest
+from service.estimation.training import training_estimate
+from service.estimation.training_requests import EstimateTrainingRequest
 
 #: How validation errors become errors of fields.
 Explain = Callable[[ValidationError], list[FieldError]]
@@ -45,8 +47,7 @@ def _item(
     at: int, body: Mapping[str, Any], snapshot: CatalogSnapshot, explain: Explain
 ) -> dict[str, Any]:
     try:
-        request = InferenceRequest.model_validate(body, strict=True)
-        answer = inference_estimate(request, snapshot)
+        answer = _answered(body, snapshot)
     except ValidationError as invalid:
         errors = explain(invalid)
     except Rejected as rejected:
@@ -58,3 +59,12 @@ def _item(
         "answer": None,
         "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors],
     }
+
+
+def _answered(body: Mapping[str, Any], snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """The estimate that a body asks for: of a training run if it says how to train."""
+    if "training" in body:
+        return training_estimate(
+            EstimateTrainingRequest.model_validate(body, strict=True), snapshot
+        )
+    return inference_estimate(InferenceRequest.model_validate(body, strict=True), snapshot)

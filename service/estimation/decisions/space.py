@@ -31,6 +31,8 @@ from service.estimation.resolution import (
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
 _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 _USUAL_CACHES = ("bf16", "fp8")
+#: Kinds of the matrix that are no inference.
+_NOT_SEARCHED = frozenset({"llm-training"})
 _TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PIPELINE_DEGREES = (1, 2, 4, 8)
 #: Pipeline stages are tried from this many tensor-parallel ranks on: below, more ranks of those
@@ -78,8 +80,14 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         )
         is not None
     }
-    problems.stop_if_any()
     kind = WORKLOAD_KINDS[request.workload_kind]
+    if kind.id in _NOT_SEARCHED:
+        problems.add(
+            "/workload_kind",
+            f"{kind.id} is not searched: recommendations are of inference. Send its candidates to "
+            "/v1/estimates/batch, each with training settings, and compare",
+        )
+    problems.stop_if_any()
     serving = serving_values(request.serving)
     calibrations = tuple(
         calibration(snapshot, serving.engine, accelerator.value.family)
