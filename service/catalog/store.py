@@ -35,6 +35,7 @@ UNRECORDED_REVISION = 0
 _KEPT_SNAPSHOTS = 8
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 30.0
+_STOP_AGAIN_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -135,10 +136,10 @@ class CatalogStore:
     async def stop(self) -> None:
         """Stop following and let go of the database."""
         follower, self._follower = self._follower, None
-        if follower is not None:
+        while follower is not None and not follower.done():
+            # Again and again: a library on the way may take a cancellation for itself.
             follower.cancel()
-            with suppress(asyncio.CancelledError):
-                await follower
+            await asyncio.wait({follower}, timeout=_STOP_AGAIN_S)
         if self._engine is not None:
             await self._engine.dispose()
         if self._embedded is not None:
@@ -281,8 +282,10 @@ class CatalogStore:
             while True:
                 news.clear()
                 await self._refresh()
+                # Not wait_for: before Python 3.12 it drops a cancellation that meets the news.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), self._settings.catalog_poll_s)
+                    async with asyncio.timeout(self._settings.catalog_poll_s):
+                        await news.wait()
                 if connection.is_closed():
                     raise ConnectionError("the database closed the connection")
         finally:

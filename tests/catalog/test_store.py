@@ -122,6 +122,9 @@ async def test_replicas_that_start_together_agree(empty_database: str, tmp_path:
 
 
 async def test_a_lost_connection_comes_back(store: CatalogStore) -> None:
+    # Taken over means listened to: without a listener there would be no connection to lose.
+    revision = await edit(store, 88e9)
+    await eventually(lambda: store.snapshot.revision == revision)
     async with store.transaction() as connection:
         await connection.execute(
             text(
@@ -133,6 +136,31 @@ async def test_a_lost_connection_comes_back(store: CatalogStore) -> None:
     revision = await edit(store, 96e9)
     await eventually(lambda: store.snapshot.revision == revision)
     await eventually(lambda: store.status().database_reachable)
+
+
+async def test_stopping_outlasts_a_library_that_takes_the_cancellation(
+    empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CatalogStore(settings_for(tmp_path, empty_database))
+    await store.start()
+    taken = asyncio.Event()
+
+    async def takes_one() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if taken.is_set():
+                raise
+            taken.set()
+            await asyncio.sleep(3600)
+
+    monkeypatch.setattr(store, "_refresh", takes_one)
+    await asyncio.sleep(0.2)
+    follower = store._follower
+    async with asyncio.timeout(60):
+        await store.stop()
+    assert follower is not None
+    assert follower.done()
 
 
 @pytest.mark.parametrize(
