@@ -43,7 +43,8 @@ from service.validation.vocabulary import Vocabulary, unit_size
 COMMENT = (
     "Efficiencies of engine and hardware family, written by `./headroom calibrate --write` from",
     "published speed measurements: never per model, never per row. `prefill_log_sigma` and",
-    "`decode_log_sigma` are the spread of the residuals, from which intervals of latencies come.",
+    "`decode_log_sigma` are the spread of the residuals, from which intervals of latencies come;",
+    "`pipelined_log_sigma` is what pipeline stages add to the spread of prompts.",
 )
 _ANY = "default"
 _FEWEST_ROWS = 8
@@ -52,6 +53,7 @@ _LEAST_LOG_SIGMA = 0.10
 _UNMEASURED_PREFILL_RATIO = 1.25
 _LEAST_UNMEASURED_PREFILL_LOG_SIGMA = 0.20
 _UNMEASURED_LOG_SIGMA = 0.35
+_UNMEASURED_PIPELINED_LOG_SIGMA = 0.25
 _PREFILL = "prefill"
 
 _HARDWARE = (
@@ -66,6 +68,11 @@ _HARDWARE = (
     Constant("link_ratio", 0.60, 0.10, 0.95, 0.30),
     Constant("dequantised_ratio", 0.90, 0.20, 1.0, 0.30),
 )
+#: What cards of one chip and different power, alone and in pipelines, tell.
+_LAYER_SPLIT = (
+    Constant("matrix_flops_per_joule", 8e11, 5e10, 5e12, 0.30, logarithmic=True),
+    Constant("pipelined_ratio", 0.8, 0.0, 1.0, 0.3),
+)
 #: What engines add: usual values are those of engines that run steps as graphs.
 _ENGINE = (
     Constant("step_s", 1e-3, 1e-6, 3e-2, 0.25, logarithmic=True),
@@ -77,11 +84,16 @@ _ENGINE = (
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Whether an engine issues kernels one by one and adds up in 16 bit, and what is unusual."""
+    """How an engine issues kernels and adds up, what is unusual of it, and what else is fitted.
+
+    ``layer_split`` engines are measured on cards of one chip and different power, alone and in
+    pipelines, so that the limit by power and the overlap of stages can be told.
+    """
 
     launch_bound: bool = False
     half_accumulation: bool = False
     usual: tuple[tuple[str, float], ...] = ()
+    layer_split: bool = False
 
 
 ENGINES: Mapping[str, Engine] = {
@@ -91,6 +103,7 @@ ENGINES: Mapping[str, Engine] = {
     "transformers": Engine(launch_bound=True, usual=(("step_s", 5e-4), ("layer_s", 8e-4))),
     "llama.cpp": Engine(
         half_accumulation=True,
+        layer_split=True,
         usual=(("matrix_16bit_ratio", 0.4), ("step_s", 5e-4), ("layer_s", 6e-5)),
     ),
     "vllm-before-0.6": Engine(usual=(("step_s", 1e-2), ("layer_s", 5e-4), ("sequence_s", 5e-5))),
@@ -102,7 +115,11 @@ def constants_of(engine: str) -> tuple[Constant, ...]:
     usual = dict(ENGINES[engine].usual)
     return tuple(
         replace(constant, usual=usual.get(constant.name, constant.usual))
-        for constant in (*_HARDWARE, *_ENGINE)
+        for constant in (
+            *_HARDWARE,
+            *_ENGINE,
+            *(_LAYER_SPLIT if ENGINES[engine].layer_split else ()),
+        )
     )
 
 
@@ -171,7 +188,7 @@ def inference_entries(
                 f"performance/{engine}/{family}",
                 {"engine": engine, "family": family},
                 fit_note(fitted, used),
-                _written(engine, fitted.values, *_spreads(fitted, used)),
+                _written(engine, fitted.values, _spreads(fitted, chosen)),
                 source,
                 year,
             )
@@ -188,8 +205,11 @@ def inference_entries(
                 _written(
                     engine,
                     usual,
-                    _UNMEASURED_LOG_SIGMA * _UNMEASURED_PREFILL_RATIO,
-                    _UNMEASURED_LOG_SIGMA,
+                    _Spreads(
+                        _UNMEASURED_LOG_SIGMA * _UNMEASURED_PREFILL_RATIO,
+                        _UNMEASURED_LOG_SIGMA,
+                        _UNMEASURED_PIPELINED_LOG_SIGMA,
+                    ),
                 ),
                 ASSUMPTION,
                 year,
@@ -265,26 +285,44 @@ def _complete(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(
-    engine: str, values: Mapping[str, float], prefill_log_sigma: float, decode_log_sigma: float
-) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class _Spreads:
+    """Spreads of prompts' and of other times, and what a pipeline adds to that of prompts."""
+
+    prefill: float
+    decode: float
+    pipelined: float
+
+
+def _written(engine: str, values: Mapping[str, float], spreads: _Spreads) -> dict[str, float]:
     complete = _complete(engine, values) | {
-        "prefill_log_sigma": prefill_log_sigma,
-        "decode_log_sigma": decode_log_sigma,
+        "prefill_log_sigma": spreads.prefill,
+        "decode_log_sigma": spreads.decode,
     }
+    if ENGINES[engine].layer_split:
+        complete["pipelined_log_sigma"] = spreads.pipelined
     return {name: rounded(float(value)) for name, value in complete.items()}
 
 
-def _spreads(fitted: Fit, rows: Sequence[Row]) -> tuple[float, float]:
-    """Spread of prompts' and of other times: nine in ten residuals lie within 1.645 of each."""
-    prefill = np.array([row.text("metric").startswith(_PREFILL) for row in rows])
-    decode_sigma = _LEAST_LOG_SIGMA
+def _spreads(fitted: Fit, chosen: Sequence[MeasuredDeployment]) -> _Spreads:
+    """Spreads of a group's residuals: nine in ten lie within 1.645 of each."""
+    prefill = np.array([found.row.text("metric").startswith(_PREFILL) for found in chosen])
+    staged = np.array(
+        [found.computed.resolved.deployment.parallelism.pipeline > 1 for found in chosen]
+    )
+    decode = _LEAST_LOG_SIGMA
     if not prefill.all():
-        decode_sigma = max(_spread(fitted.residuals[~prefill]), _LEAST_LOG_SIGMA)
-    if prefill.any():
-        return max(_spread(fitted.residuals[prefill]), _LEAST_LOG_SIGMA), decode_sigma
-    prefill_sigma = decode_sigma * _UNMEASURED_PREFILL_RATIO
-    return max(prefill_sigma, _LEAST_UNMEASURED_PREFILL_LOG_SIGMA), decode_sigma
+        decode = max(_spread(fitted.residuals[~prefill]), _LEAST_LOG_SIGMA)
+    alone, together = prefill & ~staged, prefill & staged
+    if not prefill.any():
+        plain = max(decode * _UNMEASURED_PREFILL_RATIO, _LEAST_UNMEASURED_PREFILL_LOG_SIGMA)
+    else:
+        measured = alone if alone.any() else prefill
+        plain = max(_spread(fitted.residuals[measured]), _LEAST_LOG_SIGMA)
+    added = _UNMEASURED_PIPELINED_LOG_SIGMA
+    if alone.any() and together.any():
+        added = max(_spread(fitted.residuals[together]) ** 2 - plain**2, 0.0) ** 0.5
+    return _Spreads(plain, decode, added)
 
 
 def _spread(residuals: FloatArray) -> float:

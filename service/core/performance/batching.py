@@ -115,12 +115,13 @@ def steady_state(
         # A prompt's chunk adds the same to a check as to a plain step.
         mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
     # The first chunk goes through all stages; the others follow it one stage behind each other.
-    passes = 1.0 + (chunks - 1.0) / parallelism.pipeline
+    at_work = calibration.engine.stages_at_work(parallelism.pipeline)
+    passes = 1.0 + (chunks - 1.0) / at_work
     unloaded_ttft_s = passes * prefill.total_s
     # What a prompt adds to the steps of its neighbours is all the time it takes from them.
     shared_s = decode.total_s * decodes
     added_s = chunks * maximum(mixed.total_s - shared_s, 0.05 * prefill.total_s) / prompts
-    prefill_demand_s = added_s / parallelism.pipeline
+    prefill_demand_s = added_s / at_work
     # A request meets the prompts of others, not its own.
     others_share = maximum(running - 1.0, 0.0) / maximum(running, 1.0)
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
+
+from service.core.elementwise import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,10 @@ class HardwareEfficiency:
     ``expert_ratio`` how fast grouped products of routed experts are beside dense ones of the same
     work, routing and permutation included;
     ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
-    fast products are that widen their weights first beside those that need not.
+    fast products are that widen their weights first beside those that need not;
+    ``matrix_flops_per_joule`` is what matrix products of 16-bit operands reach for each watt of
+    thermal design power at most, because clocks fall when that power is drawn: infinite where
+    nothing tells. Narrower operands reach in proportion more.
     """
 
     matrix_ratio: Mapping[int, float]
@@ -37,6 +43,7 @@ class HardwareEfficiency:
     prefill_log_sigma: float
     decode_log_sigma: float
     dequantised_ratio: float = 1.0
+    matrix_flops_per_joule: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,9 @@ class EngineOverhead:
     ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising).
     ``launch_bound`` engines issue kernels one by one: their overhead runs beside the accelerator
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
-    products of 16-bit floats in 16 bit, which some hardware does faster.
+    products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
+    that could work at the same time on parts of a prompt, ``pipelined_ratio`` do so beside the
+    first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times.
     """
 
     step_s: float
@@ -56,6 +65,12 @@ class EngineOverhead:
     collective_s: float
     launch_bound: bool
     half_accumulation: bool = False
+    pipelined_ratio: float = 1.0
+    pipelined_log_sigma: float = 0.0
+
+    def stages_at_work(self, pipeline: int) -> Number:
+        """Pipeline stages that work at the same time on parts of prompts [-]."""
+        return 1.0 + self.pipelined_ratio * (pipeline - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +99,12 @@ class PerformanceCalibration:
     source: str
     measured: bool
 
+    def prefill_log_sigma(self, pipeline: int) -> float:
+        """Spread of the time of prompts through a number of pipeline stages [-]."""
+        added = self.engine.pipelined_log_sigma if pipeline > 1 else 0.0
+        spread: float = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
+        return spread
+
 
 def hardware_efficiency(figures: Mapping[str, Any]) -> HardwareEfficiency:
     """Read a hardware family's efficiencies from plain figures ``{name: {"value": …}}``."""
@@ -106,6 +127,9 @@ def hardware_efficiency(figures: Mapping[str, Any]) -> HardwareEfficiency:
         dequantised_ratio=figures["dequantised_ratio"]["value"]
         if "dequantised_ratio" in figures
         else 1.0,
+        matrix_flops_per_joule=figures["matrix_flops_per_joule"]["value"]
+        if "matrix_flops_per_joule" in figures
+        else inf,
     )
 
 
@@ -119,6 +143,12 @@ def engine_overhead(figures: Mapping[str, Any]) -> EngineOverhead:
         launch_bound=bool(figures["launch_bound_ratio"]["value"]),
         half_accumulation="half_accumulation_ratio" in figures
         and bool(figures["half_accumulation_ratio"]["value"]),
+        pipelined_ratio=figures["pipelined_ratio"]["value"]
+        if "pipelined_ratio" in figures
+        else 1.0,
+        pipelined_log_sigma=figures["pipelined_log_sigma"]["value"]
+        if "pipelined_log_sigma" in figures
+        else 0.0,
     )
 
 

@@ -243,7 +243,7 @@ def _latency(
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
     sigma = calibration.hardware.decode_log_sigma
-    ttft = from_log_sigma(ttft_s, calibration.hardware.prefill_log_sigma)
+    ttft = from_log_sigma(ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline))
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
     requests_per_s = from_log_sigma(rate, sigma)

@@ -24,7 +24,8 @@ RIDGE = Formula("ridge_point", "peak FLOP/s / peak bandwidth", "FLOP/B", _ROOFLI
 TPOT = Formula("tpot_s", "decode step + prompts admitted per step · time each adds", "s", _CHUNKED)
 TTFT = Formula(
     "ttft_s",
-    "chunks · mixed step + wait for the step under way, earlier prompts and a slot",
+    "(1 + (chunks − 1) / stages at work) · mixed step"
+    " + wait for the step under way, earlier prompts and a slot",
     "s",
     _CHUNKED,
 )
@@ -88,6 +89,9 @@ def latency_steps(
                 "prefill_step_s": state.prefill.total_s,
                 "mixed_step_s": state.mixed.total_s,
                 "chunks": state.chunks,
+                "stages_at_work": calibration.engine.stages_at_work(
+                    deployment.parallelism.pipeline
+                ),
                 "running_sequences": latency.running_sequences,
                 "waiting_requests": latency.waiting_requests,
             },

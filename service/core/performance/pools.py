@@ -53,7 +53,8 @@ def disaggregated_pools(
 
     prefill = step(StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0))
     # Chunks follow each other through the stages; only the last has to come out.
-    prompt_s = float(prefill.total_s) * (1.0 + (chunks - 1.0) / parallelism.pipeline)
+    at_work = calibration.engine.stages_at_work(parallelism.pipeline)
+    prompt_s = float(prefill.total_s) * (1.0 + (chunks - 1.0) / float(at_work))
     later_tokens = float(workload.output_tokens) - 1.0
     prefill_replicas = asked.prefill_replicas
     if prefill_replicas is None:

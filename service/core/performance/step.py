@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, maximum, minimum
@@ -33,6 +34,8 @@ _BITS = {
     "fp32": 32,
 }
 _HALVES = ("bf16", "fp16")
+#: How sharply clocks begin to fall where products would draw more than the design power.
+_CLOCKS_FALL = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def step_time(
     memory_bytes: Number = 0.0
     overlap = hardware.overlap_ratio
     engine = calibration.engine
+    power_w = accelerator.thermal_design_power_w
+    power_limited = inf if power_w is None else power_w * hardware.matrix_flops_per_joule
     for item in work.products:
         rows = sequences if item.per_sequence else tokens
         item_flops, padded_flops, item_bytes = _product_load(
@@ -146,10 +151,9 @@ def step_time(
         )
         peak, bits = peak_flops_per_s(accelerator, added_up(item.matrix_precision, engine))
         grouped = hardware.expert_ratio if item.experts else 1.0
-        reached = hardware.matrix_ratio[bits] * grouped
-        if item.dequantised:
-            reached = reached * hardware.dequantised_ratio
-        item_compute = padded_flops / (peak * reached)
+        reached = grouped * hardware.dequantised_ratio if item.dequantised else grouped
+        rate = _clocked(peak * hardware.matrix_ratio[bits], power_limited * (16.0 / bits))
+        item_compute = padded_flops / (rate * reached)
         item_memory = item_bytes / (bandwidth * grouped)
         longer = maximum(item_compute, item_memory)
         item_s = longer + (1.0 - overlap) * minimum(item_compute, item_memory)
@@ -200,6 +204,14 @@ def step_time(
         flops=flops,
         memory_bytes=memory_bytes,
     )
+
+
+def _clocked(rate: Number, power_limited: Number) -> Number:
+    """The rate of matrix products when clocks fall gradually towards what the power allows."""
+    if isinstance(power_limited, float) and power_limited == inf:
+        return rate
+    slowed: Number = (1.0 + (rate / power_limited) ** _CLOCKS_FALL) ** (-1.0 / _CLOCKS_FALL)
+    return rate * slowed
 
 
 def _product_load(

@@ -233,3 +233,44 @@ def test_chunks_of_a_prompt_follow_each_other_through_the_stages():
     turns = 1.0 + 15.0 / 4.0
     assert long.ttft_s.value == pytest.approx(long.prefill.step_s * turns)
     assert short.ttft_s.value == pytest.approx(short.prefill.step_s)
+
+
+def prefill_step(flops_per_joule: float, power_w: float | None = 700.0):
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    limited = replace(
+        IDEAL, hardware=replace(IDEAL.hardware, matrix_flops_per_joule=flops_per_joule)
+    )
+    card = replace(H100, thermal_design_power_w=power_w)
+    load = StepLoad(4096.0, 1.0, 0.0, 0.0, 0.0)
+    return step_time(work, load, card, chosen.parallelism, limited).compute_s
+
+
+def test_power_limits_products_of_matrices_only_where_it_is_known_and_short():
+    free = prefill_step(float("inf"))
+    assert prefill_step(1e11, power_w=None) == free
+    assert prefill_step(1e14) == pytest.approx(free, rel=1e-3)
+    # Far below the chip's own rate, the rate is watts times FLOPs per joule.
+    scarce = prefill_step(1e11)
+    assert scarce == pytest.approx(free * 989.4e12 / (700.0 * 1e11), rel=0.02)
+    assert prefill_step(1e11, power_w=350.0) == pytest.approx(2.0 * scarce, rel=0.02)
+    # Where both allow the same, clocks have begun to fall.
+    assert free < prefill_step(989.4e12 / 700.0) < 1.25 * free
+
+
+def test_stages_of_a_pipeline_overlap_by_the_measured_share():
+    chosen = replace(deployment(), parallelism=Parallelism(pipeline=4))
+    workload = InferenceWorkload(8192, 1, 1)
+    chunked = ServingSettings(chunked_prefill_tokens=512)
+
+    def ttft(ratio: float, added: float = 0.0):
+        engine = replace(CALIBRATION.engine, pipelined_ratio=ratio, pipelined_log_sigma=added)
+        calibration = replace(CALIBRATION, engine=engine)
+        return inference_latency(chosen, workload, chunked, calibration, 500.0).ttft_s
+
+    # Sixteen chunks pass a full pipeline as (16 + 3) quarter steps, an empty one as 16 whole ones.
+    assert ttft(0.0).value / ttft(1.0).value == pytest.approx(16 / (1 + 15 / 4))
+    assert ttft(1.0).value < ttft(0.5).value < ttft(0.0).value
+    plain, spread = ttft(0.5), ttft(0.5, added=0.2)
+    assert spread.value == plain.value
+    assert spread.high / spread.low > plain.high / plain.low
