@@ -29,7 +29,7 @@ from service.settings import Settings
 ROUNDS = 7
 ROUND_S = 0.5
 #: Large enough to hide the cost of a numpy call, small enough for the caches.
-GRID_CONFIGURATIONS = 8_000
+GRID_CONFIGURATIONS = 16_000
 
 
 def cpu_us_per_call(action: Callable[[], Any], rounds: int, round_s: float) -> float:

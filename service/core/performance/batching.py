@@ -125,27 +125,25 @@ def steady_state(
     # A request meets the prompts of others, not its own.
     others_share = maximum(running - 1.0, 0.0) / maximum(running, 1.0)
 
+    # Each decode step ends decoding/later_tokens requests, each of which lets a prompt in.
+    admitted = others_share * added_s / (parallelism.pipeline * maximum(later_tokens, 1.0))
+    # An arriving prompt waits for the rest of the step under way and for earlier prompts.
+    busy = maximum(minimum(running - 1.0, 1.0), 0.0)
+    own_s = unloaded_ttft_s * (1.0 - busy) + busy * passes * mixed.total_s
+    waits_s = others_share * prefill_demand_s
+    most = 1.0 / prefill_demand_s
+
     decoding = running * 1.0
     prefilling: Number = 0.0
     tpot_s = decode.total_s
     ttft_s = unloaded_ttft_s
     rate: Number = 0.0
     for _ in range(_PASSES):
-        # Each decode step ends decoding/later_tokens requests, each of which lets a prompt in.
-        admissions = others_share * decoding / parallelism.pipeline / maximum(later_tokens, 1.0)
-        tpot_s = decode.total_s + admissions * added_s
-        # An arriving prompt waits for the rest of the step under way and for earlier prompts.
-        others = prefilling * others_share
-        busy = maximum(minimum(running - 1.0, 1.0), 0.0)
-        ttft_s = (
-            unloaded_ttft_s * (1.0 - busy)
-            + busy * passes * mixed.total_s
-            + others * prefill_demand_s
-            + busy * tpot_s / 2.0
-        )
+        tpot_s = decode.total_s + admitted * decoding
+        ttft_s = own_s + waits_s * prefilling + 0.5 * busy * tpot_s
         rate = running / (ttft_s + later_tokens * tpot_s)
         # No more prompts can be prefilled in a second than the accelerators have time for.
-        rate = minimum(rate, 1.0 / prefill_demand_s)
+        rate = minimum(rate, most)
         prefilling = minimum(rate * ttft_s, running)
         decoding = maximum(running - prefilling, 0.0)
     ttft_s = maximum(ttft_s, running / rate - later_tokens * tpot_s)

@@ -138,31 +138,31 @@ def step_time(
     memory_s: Number = 0.0
     work_s: Number = 0.0
     compute_bound_s: Number = 0.0
-    flops: Number = 0.0
     memory_bytes: Number = 0.0
     overlap = hardware.overlap_ratio
     engine = calibration.engine
-    power_w = accelerator.thermal_design_power_w
-    power_limited = inf if power_w is None else power_w * hardware.matrix_flops_per_joule
+    per_token = _Rows(tokens, hardware.tile_rows)
+    per_sequence = _Rows(sequences, hardware.tile_rows)
+    rates: dict[tuple[str, bool, bool], tuple[Number, Number]] = {}
     for item in work.products:
-        rows = sequences if item.per_sequence else tokens
-        item_flops, padded_flops, item_bytes = _product_load(
+        rows = per_sequence if item.per_sequence else per_token
+        padded_flops, item_bytes = _product_load(
             item, rows, hardware.tile_rows, parallelism, work.activation_bytes
         )
-        peak, bits = peak_flops_per_s(accelerator, added_up(item.matrix_precision, engine))
-        grouped = hardware.expert_ratio if item.experts else 1.0
-        reached = grouped * hardware.dequantised_ratio if item.dequantised else grouped
-        rate = _clocked(peak * hardware.matrix_ratio[bits], power_limited * (16.0 / bits))
-        item_compute = padded_flops / (rate * reached)
-        item_memory = item_bytes / (bandwidth * grouped)
+        kind = (item.matrix_precision, item.dequantised, item.experts > 0)
+        if kind not in rates:
+            rates[kind] = _product_rates(item, accelerator, calibration)
+        flops_per_s, bytes_per_s = rates[kind]
+        item_compute = padded_flops / flops_per_s
+        item_memory = item_bytes / bytes_per_s
         longer = maximum(item_compute, item_memory)
         item_s = longer + (1.0 - overlap) * minimum(item_compute, item_memory)
         work_s = work_s + item_s
         compute_bound_s = compute_bound_s + item_s * (item_compute >= item_memory)
         compute_s = compute_s + item_compute
         memory_s = memory_s + item_memory
-        flops = flops + item_flops
         memory_bytes = memory_bytes + item_bytes
+    flops = per_token.flops * tokens + per_sequence.flops * sequences
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
     attention_peak, _ = peak_flops_per_s(accelerator, added_up("bf16", engine))
     for layer in work.attention:
@@ -206,37 +206,62 @@ def step_time(
     )
 
 
-def _clocked(rate: Number, power_limited: Number) -> Number:
-    """The rate of matrix products when clocks fall gradually towards what the power allows."""
-    if isinstance(power_limited, float) and power_limited == inf:
-        return rate
-    slowed: Number = (1.0 + (rate / power_limited) ** _CLOCKS_FALL) ** (-1.0 / _CLOCKS_FALL)
-    return rate * slowed
+def _product_rates(
+    item: MatrixProduct, accelerator: Accelerator, calibration: PerformanceCalibration
+) -> tuple[Number, Number]:
+    """FLOP/s and bytes/s that products of a kind reach."""
+    hardware = calibration.hardware
+    peak, bits = peak_flops_per_s(accelerator, added_up(item.matrix_precision, calibration.engine))
+    rate = peak * hardware.matrix_ratio[bits]
+    power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
+    # A plain infinity limits none of the configurations, so that nothing need be computed.
+    if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
+        # Clocks fall gradually towards what the power allows.
+        exceeded = rate / (power_w * per_joule * (16.0 / bits))
+        rate = rate * (1.0 + exceeded**_CLOCKS_FALL) ** (-1.0 / _CLOCKS_FALL)
+    if item.dequantised:
+        rate = rate * hardware.dequantised_ratio
+    bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
+    if not item.experts:
+        return rate, bandwidth
+    return rate * hardware.expert_ratio, bandwidth * hardware.expert_ratio
+
+
+class _Rows:
+    """How many rows products have, what they are padded to, and whether there are any.
+
+    ``flops`` adds up what each row takes in all of them.
+    """
+
+    __slots__ = ("any", "count", "flops", "padded")
+
+    def __init__(self, count: Number, tile_rows: float) -> None:
+        self.count = count
+        self.flops = 0.0
+        self.any = (count > 0) * 1.0
+        self.padded = (count + tile_rows) * self.any
 
 
 def _product_load(
     item: MatrixProduct,
-    rows: Number,
+    rows: _Rows,
     tile_rows: float,
     parallelism: Parallelism,
     activation_bytes: float,
-) -> tuple[Number, Number, Number]:
+) -> tuple[Number, Number]:
     per_row = 2.0 * item.input_features * item.output_features * item.calls
     features = (item.input_features + item.output_features) * activation_bytes * item.calls
     if not item.experts:
         weight_bytes = item.weight_bytes * item.calls
-        active_rows = rows * (rows > 0)
-        return (
-            per_row * rows,
-            per_row * (active_rows + tile_rows * (rows > 0)),
-            (weight_bytes + features * rows) * (rows > 0),
-        )
+        rows.flops += per_row
+        return per_row * rows.padded, weight_bytes * rows.any + features * rows.count
     # Tokens of every data-parallel rank of the expert group meet at the experts.
-    group_rows = rows * max(1.0, parallelism.expert / parallelism.tensor)
+    group = max(1.0, parallelism.expert / parallelism.tensor)
+    group_rows = rows.count * group
     touched = item.copies * (1.0 - (1.0 - item.experts_per_token / item.experts) ** group_rows)
     routed_rows = group_rows * item.copies_per_token
+    rows.flops += per_row * group * item.copies_per_token
     return (
-        per_row * routed_rows,
         per_row * (routed_rows + tile_rows * touched),
         item.weight_bytes * item.calls * touched + features * routed_rows,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from service.core.deployment import Accelerator, Link
-from service.core.elementwise import FloatArray
+from service.core.elementwise import FloatArray, Number
 from service.core.interval import Interval
 from service.core.memory.runtime import SMALL_BATCH_FAMILY
 from service.core.performance.calibration import (
@@ -102,8 +102,10 @@ def stacked_calibration(
     of the width that the hardware computes it in.
     """
 
-    def column(read: Callable[[PerformanceCalibration], float]) -> FloatArray:
-        return np.repeat([float(read(one)) for one in calibrations], times)
+    def column(read: Callable[[PerformanceCalibration], float]) -> Number:
+        figures = [float(read(one)) for one in calibrations]
+        # What is the same for all need not be repeated: formulas are faster with a plain number.
+        return figures[0] if len(set(figures)) == 1 else np.repeat(figures, times)
 
     def matrix_ratio(precision: str) -> FloatArray:
         return np.repeat(
