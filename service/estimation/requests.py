@@ -58,6 +58,15 @@ class ModelConfig(Request):
     config: dict[str, JsonValue] = Field(
         description="The content of config.json, pasted whole.", min_length=1, max_length=500
     )
+    safetensors_index: dict[str, JsonValue] | None = Field(
+        None,
+        description="The content of model.safetensors.index.json (its weight_map may be left out), "
+        'or {"parameters": {"BF16": …}} as the Hub summarises safetensors files: the size of '
+        "the files is compared with the configuration, and counted where that names less.",
+        min_length=1,
+        max_length=100,
+        examples=[{"metadata": {"total_size": 16060522496}}],
+    )
 
 
 #: Tags of the two ways to refer to something; they stand in error locations and mean no field.

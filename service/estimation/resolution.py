@@ -31,6 +31,11 @@ from service.core.deployment import (
     Speculation,
 )
 from service.core.impact.cooling import evaporative_wue
+from service.core.memory.checkpoint import (
+    CheckpointNotUnderstood,
+    stated_checkpoint_bytes,
+    with_checkpoint,
+)
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat, grouped_int4
 from service.core.performance.collectives import scale_out
 from service.core.performance.step import peak_flops_per_s
@@ -73,6 +78,8 @@ class Problems:
             self.add(pointer, f"unknown id {unknown.reference[:120]!r}{hint}")
         except ConfigNotUnderstood as error:
             self.add(f"{pointer}/config{error.pointer}", str(error))
+        except CheckpointNotUnderstood as error:
+            self.add(f"{pointer}/safetensors_index{error.pointer}", str(error))
         except DocumentInvalid as error:
             self.add(f"{pointer}{error.pointer}", error.detail)
         return None
@@ -93,7 +100,14 @@ def resolve_model(model: str | ModelConfig, snapshot: CatalogSnapshot) -> Entry[
     """A catalog model, or the architecture that an inline ``config.json`` describes."""
     if isinstance(model, str):
         return snapshot.find("models", model)
-    return Entry("inline", {"config": model.config}, parse_config(model.config), {})
+    architecture = parse_config(model.config)
+    document: dict[str, Any] = {"config": model.config}
+    if model.safetensors_index is not None:
+        stated_bytes = stated_checkpoint_bytes(model.safetensors_index)
+        shipped = _weights_format(PrecisionRequest(), architecture)
+        architecture = with_checkpoint(architecture, shipped, stated_bytes)
+        document |= {"checkpoint_bytes": stated_bytes}
+    return Entry("inline", document, architecture, {})
 
 
 def resolve_accelerator(

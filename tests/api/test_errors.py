@@ -9,6 +9,7 @@ from service.api.app import create_app
 from service.api.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.settings import Settings
 from tests.api.conftest import MAIN, UNPLACED
+from tests.core.memory.test_checkpoint import LLAMA_8B
 
 PATH = "/v1/estimates/inference"
 
@@ -45,6 +46,10 @@ def pointers(body: dict) -> set[str]:
         ({"model": 5}, "/model"),
         ({"model": {"config": {}}}, "/model/config"),
         ({"model": {"config": {"model_type": "llama"}}}, "/model/config/hidden_size"),
+        (
+            {"model": {"config": LLAMA_8B, "safetensors_index": {"metadata": {}}}},
+            "/model/safetensors_index",
+        ),
         (
             {"accelerator": {"figures": {"memory_bytes": "much"}}},
             "/accelerator/figures/memory_bytes",

@@ -103,6 +103,18 @@ async def test_a_pasted_config_is_the_catalog_model(client):
     assert pasted["kv_cache_bytes"] == named["kv_cache_bytes"]
 
 
+async def test_the_files_of_a_checkpoint_may_hold_more_than_its_config_says(client):
+    plain = await answer(
+        client, "/v1/memory/inference", UNPLACED | {"model": {"config": CONFIG_70B}}
+    )
+    index = {"metadata": {"total_size": 141_107_412_992 + 8_000_000_000}, "weight_map": {}}
+    model = {"config": CONFIG_70B, "safetensors_index": index}
+    more = await answer(client, "/v1/memory/inference", UNPLACED | {"model": model})
+    added = more["weights_bytes"]["value"] - plain["weights_bytes"]["value"]
+    assert added == pytest.approx(8e9, rel=0.001)
+    assert "checkpoint_holds_more" in {warning["code"] for warning in more["warnings"]}
+
+
 async def test_an_inline_accelerator_and_region_do_without_the_catalog(client):
     body = await answer(
         client,
