@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.grid import grid
+from benchmarks.peers.rates import peer_costs_us
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import snapshot_from_documents
 from service.estimation.deployments import compute_deployment, resolve_deployment
@@ -73,6 +74,10 @@ def benchmark(rounds: int, round_s: float) -> dict[str, Any]:
     return figures | {
         "grid_configurations_per_s": round(GRID_CONFIGURATIONS / grid_us * 1e6),
         "answer_bytes": len(bytes_to_bytes()),
+        "peers_cpu_us": {
+            name: round(cost_us, 1)
+            for name, cost_us in peer_costs_us(Settings().catalog_directory, round_s).items()
+        },
         "rounds": rounds,
         "round_s": round_s,
         "python": platform.python_version(),
@@ -90,6 +95,8 @@ def table(figures: dict[str, Any]) -> Table:
         shown.add_row(label, f"{figures[f'{name}_cpu_us']:.0f}", f"{figures[f'{name}_per_s']:.0f}")
     per_s = figures["grid_configurations_per_s"]
     shown.add_row("one configuration of a grid of arrays", f"{1e6 / per_s:.2f}", f"{per_s:.0f}")
+    for name, cost_us in figures["peers_cpu_us"].items():
+        shown.add_row(f"{name}: one estimate of speed", f"{cost_us:.0f}", f"{1e6 / cost_us:.1f}")
     return shown
 
 

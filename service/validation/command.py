@@ -59,7 +59,9 @@ def validation(
         note(escape(line))
     outcomes = assess(tables, bench.vocabulary, bench.snapshot)
     if document is not None:
-        document.write_text(accuracy_document(outcomes, bench.remarks), encoding="utf-8")
+        document.write_text(
+            accuracy_document(outcomes, bench.remarks, bench.peers), encoding="utf-8"
+        )
     found = report(outcomes, bench.remarks)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from service.validation.console import figures
-from service.validation.ecologits import BATCH_SIZE, VERSION, Beside, beside_ecologits
+from service.validation.ecologits import BATCH_SIZE, VERSION, beside_ecologits
+from service.validation.peers import Beside, Peer
 from service.validation.remarks import Remark
 from service.validation.report import TableOutcome, report, summary, worst
 from service.validation.statistics import Compared, accuracy
@@ -38,7 +39,9 @@ the same use cases that answer the API, and compared. This page is the result; r
 """
 
 
-def accuracy_document(outcomes: Mapping[str, TableOutcome], remarks: Sequence[Remark]) -> str:
+def accuracy_document(
+    outcomes: Mapping[str, TableOutcome], remarks: Sequence[Remark], peers: Sequence[Peer]
+) -> str:
     """The page in Markdown.
 
     Parameters
@@ -47,13 +50,16 @@ def accuracy_document(outcomes: Mapping[str, TableOutcome], remarks: Sequence[Re
         Outcomes by table.
     remarks
         Explanations of the rows that are furthest off.
+    peers
+        Other estimators, with what they answered about the same rows.
     """
     parts = [_INTRODUCTION, *_against_targets(outcomes)]
     for target in TARGETS:
         compared = _of(target, outcomes)
         if compared:
             parts += _quantity(target, compared, remarks)
-            parts += _peer(target, beside_ecologits(compared))
+            parts += _ecologits(target, beside_ecologits(compared))
+            parts += _peers(target, compared, peers)
     parts += _refused(outcomes, remarks)
     return "\n".join(parts).rstrip() + "\n"
 
@@ -112,8 +118,38 @@ def _quantity(
     yield ""
 
 
-def _peer(target: Target, beside: Sequence[Beside]) -> Iterator[str]:
-    """Errors on the rows that a peer's formula can speak to, next to its errors."""
+def _peers(target: Target, compared: Sequence[Compared], peers: Sequence[Peer]) -> Iterator[str]:
+    """Errors on the rows that each peer has an answer for, next to its errors."""
+    answered = [(peer, beside) for peer in peers if (beside := peer.beside(compared))]
+    if not answered:
+        return
+    yield f"### {target.quantity}, beside other estimators"
+    yield ""
+    yield (
+        "Each was asked, with its defaults, about every row that it has a model, hardware and "
+        "formats for (`python -m benchmarks.peers`); ours are the errors on the very rows that it "
+        "answered, by the same weighing. Two things favour ours: constants were fitted on many of "
+        "these rows, and others describe the engines of their day where rows ran older ones."
+    )
+    yield ""
+    yield from _header("estimator", "rows", "its median error", "p90", "bias", "our median", "p90")
+    for peer, beside in answered:
+        ours = accuracy([entry.compared for entry in beside])
+        its = accuracy([replace(entry.compared, value=entry.peer_value) for entry in beside])
+        yield _line(
+            f"{peer.name} {peer.version} ({peer.asked_on})",
+            str(ours.rows),
+            _percent(its.median_error_ratio, None, ""),
+            _percent(its.p90_error_ratio, None, ""),
+            f"{its.bias_ratio or 0.0:+.0%}",
+            _percent(ours.median_error_ratio, None, ""),
+            _percent(ours.p90_error_ratio, None, ""),
+        )
+    yield ""
+
+
+def _ecologits(target: Target, beside: Sequence[Beside]) -> Iterator[str]:
+    """Errors on the rows that EcoLogits' formula can speak to, next to its errors."""
     if not beside:
         return
     yield f"### {target.quantity}, beside EcoLogits"

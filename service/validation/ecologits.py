@@ -14,9 +14,9 @@ https://ecologits.ai/latest/methodology/llm_inference/.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import ceil, exp, log2
 
+from service.validation.peers import Beside
 from service.validation.statistics import Compared
 
 VERSION = "0.11.3"
@@ -35,19 +35,6 @@ _SERVER_ACCELERATORS = 8
 _MEMORY_OVERHEAD = 1.2
 _JOULES_PER_WH = 3600.0
 _SECONDS_PER_HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """A comparison, and what EcoLogits estimates for the same measurement."""
-
-    compared: Compared
-    peer_value: float
-
-    @property
-    def peer_error_ratio(self) -> float:
-        """Relative deviation of EcoLogits' estimate, signed [-]."""
-        return self.peer_value / self.compared.measured - 1.0
 
 
 def accelerators_needed(total_parameters_b: float) -> int:

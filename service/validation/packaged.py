@@ -7,6 +7,7 @@ from pathlib import Path
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.validation.peers import ANSWERS, Peer, read_peers
 from service.validation.remarks import Remark, read_remarks
 from service.validation.tables import Tables, read_directory
 from service.validation.vocabulary import Vocabulary, read_vocabulary
@@ -21,6 +22,7 @@ class Bench:
     snapshot: CatalogSnapshot
     vocabulary: Vocabulary
     remarks: tuple[Remark, ...]
+    peers: tuple[Peer, ...]
 
 
 def read_bench(catalog: Path) -> Bench:
@@ -36,6 +38,7 @@ def read_bench(catalog: Path) -> Bench:
         snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
         vocabulary=read_vocabulary(folder / "names.yaml"),
         remarks=read_remarks(folder / "remarks.yaml"),
+        peers=read_peers(folder / ANSWERS),
     )
 
 

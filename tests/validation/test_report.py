@@ -81,7 +81,7 @@ def test_most_rows_can_be_compared(outcomes: Outcomes) -> None:
 
 def test_the_accuracy_document_is_what_the_command_writes(bench: Bench, outcomes: Outcomes) -> None:
     committed = (INSTALLATION / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert committed == accuracy_document(outcomes, bench.remarks), (
+    assert committed == accuracy_document(outcomes, bench.remarks, bench.peers), (
         "an estimate, a measurement or a remark has changed: run ./headroom validate --write-docs"
     )
 
