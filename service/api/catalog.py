@@ -40,6 +40,7 @@ _FILTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("bandwidth_bytes_per_s", "capacity_bytes"),
     ),
     "interconnects": (("family",), ("bandwidth_bytes_per_s",)),
+    "instances": (("provider", "accelerator"), ("host_memory_bytes", "network_bytes_per_s")),
     "sources": (("publisher", "kind"), ()),
 }
 _NAMES = {
@@ -48,6 +49,7 @@ _NAMES = {
     "regions": "Region",
     "memory-tiers": "MemoryTier",
     "interconnects": "Interconnect",
+    "instances": "Instance",
     "sources": "Source",
 }
 _PAGING: Mapping[str, dict[str, Any]] = {

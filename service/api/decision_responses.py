@@ -56,6 +56,8 @@ class ComparedFigures(Answer):
     gco2e_per_1k_tokens: Interval | None
     l_per_1k_tokens: Interval | None
     kwh_per_year: Interval | None
+    rented_usd_per_hour: Interval | None
+    rented_usd_per_million_output_tokens: Interval | None
 
 
 class ComparisonRow(Answer):

@@ -138,6 +138,29 @@ class InterconnectEntry(TypedDict):
     sources: list[UsedSource]
 
 
+class InstancePrice(CatalogFigure):
+    """An on-demand price of one instance, without taxes [USD/h]."""
+
+    region: NotRequired[str]
+    date: NotRequired[str]
+
+
+class InstanceEntry(TypedDict):
+    """A machine with accelerators that a cloud provider rents out."""
+
+    id: str
+    name: str
+    provider: str
+    accelerator: str
+    accelerators: int
+    described_by: str
+    aliases: list[str]
+    figures: dict[str, CatalogFigure]
+    prices: list[InstancePrice]
+    notes: NotRequired[str]
+    sources: list[UsedSource]
+
+
 class SourceEntry(TypedDict):
     """A document that figures were taken from."""
 
@@ -169,6 +192,7 @@ ENTRIES: Mapping[str, Any] = {
     "regions": RegionEntry,
     "memory-tiers": MemoryTierEntry,
     "interconnects": InterconnectEntry,
+    "instances": InstanceEntry,
     "sources": SourceEntry,
 }
 
@@ -193,6 +217,10 @@ class InterconnectPage(Page[InterconnectEntry]):
     """Interconnects, in the order asked for."""
 
 
+class InstancePage(Page[InstanceEntry]):
+    """Instances, in the order asked for."""
+
+
 class SourcePage(Page[SourceEntry]):
     """Sources, in the order asked for."""
 
@@ -203,5 +231,6 @@ PAGES: Mapping[str, Any] = {
     "regions": RegionPage,
     "memory-tiers": MemoryTierPage,
     "interconnects": InterconnectPage,
+    "instances": InstancePage,
     "sources": SourcePage,
 }

@@ -29,13 +29,13 @@ from service.estimation.inference import (
     inference_memory_answer,
 )
 from service.estimation.memory_choices import MemoryChoiceRequest, memory_choice_answer
+from service.estimation.projection_requests import ProjectionRequest
 from service.estimation.projections import projection_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     InferenceRequest,
     LatencyInferenceRequest,
     MemoryInferenceRequest,
-    ProjectionRequest,
     Request,
 )
 from service.estimation.storage import near_memory_answer, store_answer

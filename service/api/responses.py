@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from service.api.cost_responses import InferenceCost
 from service.api.deployment_responses import Answer as Answer
 from service.api.deployment_responses import Deployment as Deployment
 from service.api.deployment_responses import Interval as Interval
@@ -331,7 +332,7 @@ class InferenceParts(Answer):
     latency: Latency
     energy: DeploymentEnergy | None
     impacts: DeploymentImpacts | None
-    cost: None = Field(description="Null: prices are not in the catalog yet.")
+    cost: InferenceCost
     constraints: list[Constraint]
 
 

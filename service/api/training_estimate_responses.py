@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from service.api.cost_responses import TrainingCost
 from service.api.responses import Answer, Constraint, Impact, Interval, Repeatable
 from service.api.training_responses import TrainingDeployment, TrainingMemory
 from service.api.training_speed_responses import TrainingSpeed
@@ -48,5 +49,5 @@ class EstimateTrainingAnswer(Repeatable):
     latency: TrainingSpeed
     energy: TrainingEnergy | None
     impacts: TrainingImpacts | None
-    cost: None = Field(description="Null: prices are not in the catalog yet.")
+    cost: TrainingCost
     constraints: list[Constraint]

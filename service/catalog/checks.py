@@ -52,6 +52,7 @@ def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogErr
         *_source_errors(documents),
         *_alias_errors(documents),
         *_plausibility_errors(documents),
+        *_instance_errors(documents),
     ]
     told = {(error.collection, error.entry_id) for error in errors}
     try:
@@ -89,10 +90,10 @@ def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             elif figure["source"] not in known:
                 detail = f"no source {figure['source']!r:.80}"
                 yield CatalogError(collection, entry_id, f"{pointer}/source", detail)
-        config_source = document.get("config_source")
-        if config_source is not None and config_source not in known:
-            detail = f"no source {config_source!r:.80}"
-            yield CatalogError(collection, entry_id, "/config_source", detail)
+        for key in ("config_source", "described_by"):
+            described = document.get(key)
+            if described is not None and described not in known:
+                yield CatalogError(collection, entry_id, f"/{key}", f"no source {described!r:.80}")
 
 
 def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:
@@ -121,6 +122,25 @@ def _plausibility_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if years != sorted(years, key=lambda year: year or 0):
                 detail = "dated figures stand in the order of their years"
                 yield CatalogError("regions", entry_id, f"/figures/{name}", detail)
+
+
+def _instance_errors(documents: DocumentSet) -> Iterator[CatalogError]:
+    """What instances refer to is in the catalog, and no region has two prices."""
+    for entry_id, document in documents.get("instances", {}).items():
+        accelerator = document.get("accelerator")
+        if accelerator not in documents.get("accelerators", {}):
+            detail = f"no accelerator {accelerator!r:.80}"
+            yield CatalogError("instances", entry_id, "/accelerator", detail)
+        prices = document.get("prices")
+        seen: set[object] = set()
+        for position, price in enumerate(prices if isinstance(prices, list) else ()):
+            region = price.get("region") if isinstance(price, Mapping) else None
+            pointer = f"/prices/{position}/region"
+            if region is not None and region not in documents.get("regions", {}):
+                yield CatalogError("instances", entry_id, pointer, f"no region {region!r:.80}")
+            if region in seen:
+                yield CatalogError("instances", entry_id, pointer, "has a price already")
+            seen.add(region)
 
 
 def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -152,6 +172,10 @@ def _figures(document: Document) -> Iterator[tuple[str, Mapping[str, Any]]]:
             pointer = f"/figures/{escape(name)}"
             if isinstance(figure, Mapping):
                 yield f"{pointer}/{position}" if isinstance(given, list) else pointer, figure
+    prices = document.get("prices")
+    for position, price in enumerate(prices if isinstance(prices, list) else ()):
+        if isinstance(price, Mapping):
+            yield f"/prices/{position}", price
     for name in ("published_parameters", "published_active_parameters"):
         figure = document.get(name)
         if isinstance(figure, Mapping):

@@ -13,15 +13,19 @@ from service.catalog.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries import CatalogDefaults, Entry, FigureOrigin, origin, read_calibration
 from service.catalog.figures import (
     ACCELERATOR_BOUNDS,
+    INSTANCE_BOUNDS,
     INTERCONNECT_BOUNDS,
     MEMORY_TIER_BOUNDS,
+    PRICE_BOUNDS,
     REGION_BOUNDS,
     Figure,
     read_dated_figures,
+    read_figure,
     read_figures,
 )
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
+from service.core.cost import Instance, Price
 from service.core.deployment import Accelerator, Link, Region
 from service.core.interval import Interval, bounded
 from service.core.memory.tiers import Interconnect, MemoryTier
@@ -76,6 +80,13 @@ _MEMORY_TIER_KEYS = frozenset(
 _INTERCONNECT_KEYS = frozenset(
     {"id", "name", "family", "topology", "domain_endpoints", "aliases", "figures", "notes"}
 )
+_INSTANCE_KEYS = frozenset(
+    {
+        *("id", "name", "provider", "accelerator", "accelerators", "described_by", "aliases"),
+        *("figures", "prices", "notes"),
+    }
+)
+_PRICE_KEYS = frozenset({"region", "date"})
 _MODEL_KEYS = frozenset(
     {
         "id",
@@ -292,6 +303,47 @@ def interconnect_from_document(document: Any) -> Entry[Interconnect]:
         latency=chosen.known_interval("latency_s"),
     )
     return Entry(entry_id, fields, value, chosen.origins)
+
+
+def instance_from_document(document: Any) -> Entry[Instance]:
+    """A rentable machine from a catalog document.
+
+    Raises
+    ------
+    DocumentInvalid
+        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
+    """
+    fields = _fields(document, _INSTANCE_KEYS)
+    entry_id = _text(fields, "id", "inline")
+    figures = read_figures(fields.get("figures"), "/figures", INSTANCE_BOUNDS)
+    chosen = _Chosen("instances", entry_id, figures, CatalogDefaults())
+    for figure_name in figures:
+        chosen.known_interval(figure_name)
+    accelerators = fields.get("accelerators")
+    if not isinstance(accelerators, int) or isinstance(accelerators, bool) or accelerators < 1:
+        raise DocumentInvalid("/accelerators", "must be a whole number above zero")
+    prices, origins = [], dict(chosen.origins)
+    listed = fields.get("prices", [])
+    if not isinstance(listed, list):
+        raise DocumentInvalid("/prices", "must be a list")
+    for position, given in enumerate(listed):
+        pointer = f"/prices/{position}"
+        if not isinstance(given, Mapping):
+            raise DocumentInvalid(pointer, "must be an object")
+        plain = {key: value for key, value in given.items() if key not in _PRICE_KEYS}
+        figure = read_figure(plain, pointer, PRICE_BOUNDS)
+        region = given.get("region")
+        date = given.get("date") or str(figure.year)
+        prices.append(Price(figure.value, region, date, figure.source))
+        origins[f"price in {region or 'all regions'}"] = origin("instances", entry_id, figure)
+    value = Instance(
+        id=entry_id,
+        provider=_text(fields, "provider", "inline"),
+        accelerator=_text(fields, "accelerator", ""),
+        accelerators=accelerators,
+        prices=tuple(prices),
+    )
+    return Entry(entry_id, fields, value, origins)
 
 
 def model_from_document(document: Any) -> Entry[ModelArchitecture]:

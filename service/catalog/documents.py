@@ -21,6 +21,7 @@ COLLECTIONS = (
     "regions",
     "memory-tiers",
     "interconnects",
+    "instances",
     "sources",
     "calibrations",
 )

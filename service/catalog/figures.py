@@ -113,6 +113,14 @@ INTERCONNECT_BOUNDS: Mapping[str, Bounds] = {
     "latency_s": _LATENCY,
 }
 
+INSTANCE_BOUNDS: Mapping[str, Bounds] = {
+    "vcpus": Bounds(1.0, 1e6),
+    "host_memory_bytes": Bounds(1e6, 1e16),
+    "network_bytes_per_s": _RATE,
+}
+
+PRICE_BOUNDS = Bounds(1e-6, 1e9)
+
 _ANY = Bounds(0.0, 1e30)
 _FIGURE_KEYS = frozenset({"value", "low", "high", "year", "source", "kind", "note"})
 _MOST_DATED_FIGURES = 200

@@ -28,6 +28,7 @@ FOLDERS: Mapping[str, str] = {
     "regions": "regions",
     "memory-tiers": "memory_tiers",
     "interconnects": "interconnects",
+    "instances": "instances",
     "sources": "sources",
     "calibrations": "calibration",
 }

@@ -11,6 +11,7 @@ from service.catalog.convert import (
     accelerator_from_document,
     calibration_from_document,
     convert_region,
+    instance_from_document,
     interconnect_from_document,
     memory_tier_from_document,
     model_from_document,
@@ -28,6 +29,7 @@ from service.catalog.documents import (
 from service.catalog.entries import CatalogDefaults, Entry, read_defaults
 from service.catalog.references import ReferenceIndex, UnknownReference
 from service.core.architecture.model import ModelArchitecture
+from service.core.cost import Instance
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval
 from service.core.memory.tiers import Interconnect, MemoryTier
@@ -49,6 +51,7 @@ class CatalogSnapshot:
     regions: Mapping[str, Entry[Region]]
     memory_tiers: Mapping[str, Entry[MemoryTier]]
     interconnects: Mapping[str, Entry[Interconnect]]
+    instances: Mapping[str, Entry[Instance]]
     sources: Mapping[str, Entry[Document]]
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]]
     defaults: CatalogDefaults
@@ -64,6 +67,8 @@ class CatalogSnapshot:
     def find(self, collection: Literal["memory-tiers"], reference: str) -> Entry[MemoryTier]: ...
     @overload
     def find(self, collection: Literal["interconnects"], reference: str) -> Entry[Interconnect]: ...
+    @overload
+    def find(self, collection: Literal["instances"], reference: str) -> Entry[Instance]: ...
     @overload
     def find(self, collection: Literal["sources"], reference: str) -> Entry[Document]: ...
     @overload
@@ -146,6 +151,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         ),
         memory_tiers=converted("memory-tiers", memory_tier_from_document),
         interconnects=converted("interconnects", interconnect_from_document),
+        instances=converted("instances", instance_from_document),
         sources=converted("sources", _source_entry),
         calibrations=calibrations,
         defaults=defaults,

@@ -7,7 +7,9 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Step
+from service.core.cost import HOURS_PER_YEAR
+from service.core.deployment import Region
+from service.core.explanation import Caution, Step
 from service.core.interval import Interval
 from service.core.memory.inference import InferenceMemory
 from service.core.performance.inference import InferenceLatency, Phase
@@ -22,6 +24,7 @@ from service.estimation.answers import (
     warnings,
 )
 from service.estimation.constraints import constraints
+from service.estimation.costs import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.deployments import (
     ComputedDeployment,
     compute_deployment,
@@ -32,6 +35,7 @@ from service.estimation.impacts import DeploymentImpacts, deployment_impacts
 from service.estimation.inference_remedies import inference_remedies
 from service.estimation.remedies import NOTHING_TO_CHANGE
 from service.estimation.requests import (
+    CostRequest,
     DeploymentRequest,
     InferenceRequest,
     LatencyInferenceRequest,
@@ -90,6 +94,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     if region is None:
         raise AssertionError("unreachable: an unknown region is a noted problem")
     impacts = deployment_impacts(computed, region, request.period)
+    costed = _costs(computed, region, request.cost, impacts, snapshot)
     answer = frame(snapshot.revision)
     answer |= {
         "deployment": echo(computed.resolved) | {"region": region.id},
@@ -97,14 +102,50 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         "latency": _latency(computed.latency),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
-        "cost": None,
+        "cost": served_costs(
+            costed,
+            computed.latency.requests_per_s,
+            float(computed.resolved.workload.output_tokens),
+            request.period,
+        ),
         "constraints": constraints(computed),
     }
 
     def steps() -> tuple[Step, ...]:
-        return (*computed.memory_steps(), *_latency_steps(computed), *impacts.steps())
+        return (
+            *computed.memory_steps(),
+            *_latency_steps(computed),
+            *impacts.steps(),
+            *costed.steps,
+        )
 
-    return _finish(answer, request, snapshot, computed, steps, impacts, region)
+    cautions = (*computed.cautions, *impacts.cautions, *costed.prices.cautions)
+    entries = [("regions", region), *costed.prices.entries]
+    return _finish(answer, request, snapshot, computed, steps, cautions, entries)
+
+
+def _costs(
+    computed: ComputedDeployment,
+    region: Entry[Region],
+    asked: CostRequest,
+    impacts: DeploymentImpacts,
+    snapshot: CatalogSnapshot,
+) -> Costs:
+    resolved = computed.resolved
+    prices = resolve_prices(
+        asked,
+        resolved.accelerator,
+        resolved.deployment.parallelism.accelerator_count,
+        region,
+        resolved.calibration.infrastructure.hardware_life_years,
+        snapshot,
+    )
+    year = None if impacts.impacts is None else impacts.impacts["per_year"]
+    return costs(
+        prices,
+        None if year is None else hourly(year["facility_energy_kwh"], HOURS_PER_YEAR),
+        None if year is None else hourly(year["carbon"]["total_gco2e"], HOURS_PER_YEAR),
+    )
 
 
 def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedDeployment:
@@ -123,15 +164,11 @@ def _finish(
     snapshot: CatalogSnapshot,
     computed: ComputedDeployment,
     steps: Callable[[], Iterable[Step]],
-    impacts: DeploymentImpacts | None = None,
-    region: Entry[Any] | None = None,
+    cautions: Iterable[Caution] | None = None,
+    placed: Iterable[tuple[str, Entry[Any]]] = (),
 ) -> dict[str, Any]:
-    cautions = computed.cautions + (impacts.cautions if impacts is not None else ())
-    entries = computed.resolved.entries(snapshot)
-    if region is not None:
-        entries.append(("regions", region))
-    answer["warnings"] = warnings(cautions)
-    answer["provenance"] = provenance(snapshot, entries)
+    answer["warnings"] = warnings(computed.cautions if cautions is None else cautions)
+    answer["provenance"] = provenance(snapshot, [*computed.resolved.entries(snapshot), *placed])
     if request.explain:
         answer["explanation"] = explanation(steps())
     return answer

@@ -10,7 +10,8 @@ from service.core.explanation import Caution
 from service.core.impact.projection import DAYS_PER_YEAR, projection
 from service.core.interval import Interval, scale
 from service.estimation.answers import explanation, figure, frame, warnings
-from service.estimation.requests import ProjectionRequest, StatedFigure
+from service.estimation.projection_requests import ProjectionRequest
+from service.estimation.requests import StatedFigure
 from service.estimation.resolution import Problems
 
 _MOST = 1e30

@@ -368,6 +368,32 @@ class PeriodRequest(Request):
     )
 
 
+class CostRequest(Request):
+    """Prices that the caller knows better, or that the catalog does not have."""
+
+    instance: Reference | None = Field(
+        None,
+        description="Rented machine by catalog id or alias; null: the cheapest of the region's "
+        "provider that has the accelerator.",
+        examples=["p5.48xlarge"],
+    )
+    usd_per_accelerator_hour: float | None = Field(
+        None, gt=0.0, le=1e6, description="Rent of one accelerator, in place of the list price."
+    )
+    purchase_usd_per_accelerator: Figure | None = Field(
+        None,
+        description="Price of an accelerator with its share of the server; null: the catalog's "
+        "list price of the accelerator, where there is one.",
+    )
+    amortisation_years: float | None = Field(
+        None, gt=0.0, le=100.0, description="Null: the usual life of servers."
+    )
+    electricity_usd_per_kwh: float | None = Field(None, ge=0.0, le=100.0)
+    usd_per_tco2e: float | None = Field(
+        None, ge=0.0, le=1e6, description="Price of a tonne of emissions, operation and making."
+    )
+
+
 class DeploymentRequest(Request):
     """What runs where."""
 
@@ -426,36 +452,4 @@ class InferenceRequest(DeploymentRequest):
         examples=["aws/eu-north-1"],
     )
     period: PeriodRequest = PeriodRequest()
-
-
-class ProjectionRequest(Request):
-    """A training run's emissions against those of the inference that follows it."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "training_kgco2e": {"value": 552000, "low": 500000, "high": 600000},
-                    "requests_per_day": 10_000_000,
-                    "gco2e_per_request": {"value": 0.15, "low": 0.08, "high": 0.3},
-                    "days": 730,
-                }
-            ]
-        }
-    )
-
-    training_kgco2e: Figure = Field(description="Emissions of the training run.")
-    requests_per_day: Figure = Field(description="Requests on the first day.")
-    gco2e_per_request: Figure = Field(
-        description="Emissions of a request, e.g. from an inference estimate."
-    )
-    growth_per_year_ratio: float = Field(
-        0.0,
-        ge=-20.0,
-        le=20.0,
-        description="Growth rate, compounded continuously; negative for decline.",
-    )
-    days: int = Field(365, ge=1, le=36_500, description="Length of the series.")
-    points: int = Field(61, ge=2, le=1_000, description="Points of the series.")
-    explain: bool = False
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
+    cost: CostRequest = CostRequest()

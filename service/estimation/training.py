@@ -7,9 +7,11 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import scale
 from service.core.memory.training import TrainingMemory, training_memory
 from service.estimation.answers import explanation, frame, provenance, warnings
 from service.estimation.constraints import training_constraints
+from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training_impacts import training_impacts
 from service.estimation.training_memory import fit_cautions, memory_figures
@@ -26,6 +28,9 @@ from service.estimation.training_speed import (
     speed_figures,
     training_speed,
 )
+
+_HOURS_PER_DAY = 24.0
+_SECONDS_PER_HOUR = 3_600.0
 
 
 def training_memory_answer(
@@ -101,6 +106,20 @@ def training_estimate(
     memory = _memory(resolved)
     speed = training_speed(resolved.setup, snapshot, request)
     impacts = training_impacts(speed, region, request.year)
+    prices = resolve_prices(
+        request.cost,
+        resolved.accelerator,
+        resolved.setup.deployment.parallelism.accelerator_count,
+        region,
+        speed.figures.infrastructure.hardware_life_years,
+        snapshot,
+    )
+    day = None if impacts.impacts is None else impacts.impacts["per_day"]
+    costed = costs(
+        prices,
+        None if day is None else hourly(day["facility_energy_kwh"], _HOURS_PER_DAY),
+        None if day is None else hourly(day["carbon"]["total_gco2e"], _HOURS_PER_DAY),
+    )
     answer = frame(snapshot.revision)
     answer |= {
         "deployment": echo_training(resolved) | {"region": region.id},
@@ -108,7 +127,11 @@ def training_estimate(
         "latency": speed_figures(speed),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
-        "cost": None,
+        "cost": trained_costs(
+            costed,
+            speed.tokens_per_s,
+            None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR),
+        ),
         "constraints": training_constraints(memory),
     }
     answer["warnings"] = warnings(
@@ -117,6 +140,7 @@ def training_estimate(
             *fit_cautions(resolved, memory),
             *run_cautions(speed),
             *impacts.cautions,
+            *prices.cautions,
         )
     )
     answer["provenance"] = provenance(
@@ -126,10 +150,13 @@ def training_estimate(
             *speed_entries(speed, snapshot),
             *calibration_entries(speed.figures.power_entries, snapshot),
             ("regions", region),
+            *prices.entries,
         ],
     )
     if request.explain:
-        answer["explanation"] = explanation((*memory.steps(), *speed.steps(), *impacts.steps))
+        answer["explanation"] = explanation(
+            (*memory.steps(), *speed.steps(), *impacts.steps, *costed.steps)
+        )
     return answer
 
 

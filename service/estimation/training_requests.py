@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from service.core.memory.training_settings import ALL_LINEAR, Optimizer
 from service.estimation.requests import (
     AcceleratorReference,
+    CostRequest,
     Degree,
     ModelReference,
     ParallelismRequest,
@@ -260,3 +261,4 @@ class EstimateTrainingRequest(TrainingRequest):
         description="Year of the run: factors of that year or before are used, where the catalog "
         "has any; null: the newest.",
     )
+    cost: CostRequest = CostRequest()

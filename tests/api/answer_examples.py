@@ -37,6 +37,7 @@ CATALOG = {
     "Model": ("models", "meta-llama/Llama-3.1-70B"),
     "Region": ("regions", "aws/eu-north-1"),
     "MemoryTier": ("memory-tiers", "cxl-2.0-ddr5-direct"),
+    "Instance": ("instances", "aws/p5.48xlarge"),
     "Interconnect": ("interconnects", "nvlink-4"),
     "Source": ("sources", "nvidia-h100-datasheet"),
 }

@@ -9,7 +9,15 @@ from pydantic import TypeAdapter
 from service.api.entries import ENTRIES, PAGES
 from service.api.tables import as_csv, wants_csv
 
-COLLECTIONS = ("accelerators", "models", "regions", "memory-tiers", "interconnects", "sources")
+COLLECTIONS = (
+    "accelerators",
+    "models",
+    "regions",
+    "memory-tiers",
+    "interconnects",
+    "instances",
+    "sources",
+)
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
@@ -70,6 +78,8 @@ async def test_search_filters_and_order(client):
         ("/v1/memory-tiers/ddr5", "ddr5-8ch"),
         ("/v1/memory-tiers/cxl-pooled", "cxl-2.0-ddr5-switch-pooled"),
         ("/v1/interconnects/NVLink%204", "nvlink-4"),
+        ("/v1/instances/p5.48xlarge", "aws/p5.48xlarge"),
+        ("/v1/instances/bm.gpu.h100.8", "oci/BM.GPU.H100.8"),
     ],
 )
 async def test_entries_are_found_by_id_and_alias(client, alias, id_):

@@ -127,7 +127,7 @@ async def test_recommendations_have_their_documented_shape(client):
         ({"search": {"regions": ["atlantis"]}}, "/search/regions/0"),
         ({"search": {"precisions": ["int3"]}}, "/search/precisions/0"),
         ({"usd_per_accelerator_hour": {"abacus": 1.0}}, "/usd_per_accelerator_hour/abacus"),
-        ({"weights": {"cost": 1.0}}, "/weights"),
+        ({"weights": {"cost": 1.0}, "list_prices": False}, "/weights"),
         ({"weights": {"latency": -1.0}}, "/weights/latency"),
         ({"workload": {"requests_per_s": 1.0, "concurrency": 3}}, "/workload"),
         ({"limits": {"ttft_s": 0.0}}, "/limits/ttft_s"),

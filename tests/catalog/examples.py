@@ -40,6 +40,20 @@ def accelerator(entry_id: str = "acme-one-80gb", **figures: Any) -> dict[str, An
     }
 
 
+def instance(*prices: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": "aws/acme.8x",
+        "name": "AWS acme.8x",
+        "provider": "aws",
+        "accelerator": "acme-one-80gb",
+        "accelerators": 8,
+        "described_by": "sheet",
+        "aliases": ["acme.8x"],
+        "figures": {"vcpus": figure(96)},
+        "prices": list(prices) or [figure(50.0)],
+    }
+
+
 def region(entry_id: str, parent: str | None = None, **figures: Any) -> dict[str, Any]:
     document: dict[str, Any] = {
         "id": entry_id,
@@ -148,6 +162,7 @@ def small_catalog() -> Documents:
         ],
         "memory-tiers": [memory_tier()],
         "interconnects": [interconnect()],
+        "instances": [instance()],
         "sources": [source],
         "calibrations": [stand_ins(), spreads()],
     }

@@ -56,6 +56,26 @@ def test_yaml_means_what_it_looks_like(tmp_path: Path, text: str, value: Any) ->
     assert read_files(tmp_path).documents["regions"]["x"]["notes"] == value
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"accelerator": "abacus"}, "no accelerator 'abacus'"),
+        ({"accelerators": 0}, "minimum"),
+        ({"described_by": "hearsay"}, "no source 'hearsay'"),
+        ({"prices": [figure(1.0) | {"region": "aws/atlantis"}]}, "no region 'aws/atlantis'"),
+        ({"prices": [figure(1.0), figure(2.0)]}, "has a price already"),
+        ({"prices": [figure(1.0) | {"source": "hearsay"}]}, "no source 'hearsay'"),
+        ({"prices": [figure(-1.0)]}, "-1 is less"),
+        ({"prices": [figure(1.0) | {"date": "yesterday"}]}, "yesterday"),
+    ],
+)
+def test_instances_refer_to_what_there_is(tmp_path: Path, change: Any, told: str) -> None:
+    documents = small_catalog()
+    documents["instances"]["aws/acme.8x"] |= change
+    lines = complaints(write_catalog(tmp_path, documents))
+    assert any("aws/acme.8x" in line and told in line for line in lines), lines
+
+
 def test_every_error_of_every_file_is_told(tmp_path: Path) -> None:
     directory = write_catalog(tmp_path, small_catalog())
     (directory / "accelerators" / "broken.yaml").write_text("id: [")

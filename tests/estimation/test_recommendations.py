@@ -27,6 +27,7 @@ from service.core.planning.places import places, unbeaten_places
 from service.core.planning.ranking import scores, utilities, weight_row
 from service.core.planning.workloads import METRICS
 from service.estimation.calibrations import calibration
+from service.estimation.costs import lowest_list_prices
 from service.estimation.decisions.anchors import anchors
 from service.estimation.decisions.field import (
     USUAL_WUE,
@@ -52,6 +53,7 @@ SMALL = {
         "max_accelerators": 8,
     },
     "usd_per_accelerator_hour": {"nvidia-h100-sxm-80gb": 3.0, "nvidia-l40s-48gb": 1.2},
+    "list_prices": False,
 }
 
 
@@ -186,9 +188,22 @@ def test_a_model_that_nothing_holds_lacks_memory(packaged_snapshot):
     assert change["must_rise_by"] == pytest.approx(405.9e9 - 47.8e9, rel=0.03)
 
 
+def test_list_prices_stand_in_for_own_ones_and_are_said(packaged_snapshot):
+    listed = lowest_list_prices(packaged_snapshot)
+    # p5.48xlarge, January 2026: 55.04 USD an hour for eight; OCI and Lambda ask more or less.
+    assert 1.0 < listed["nvidia-h100-sxm-80gb"] <= 55.04 / 8
+    answer = recommendation_answer(
+        asked(usd_per_accelerator_hour={}, list_prices=True), packaged_snapshot
+    )
+    assert "list_prices" in {warning["code"] for warning in answer["warnings"]}
+    for choice in answer["choices"]:
+        assert choice["candidate"]["metrics"]["cost"] > 0.0
+
+
 def test_unknown_budgets_are_not_met(packaged_snapshot):
     request = asked(
-        limits={"ttft_s": 1.0, "tpot_s": 0.05, "usd_per_hour": 100.0}, usd_per_accelerator_hour={}
+        limits={"ttft_s": 1.0, "tpot_s": 0.05, "usd_per_hour": 100.0},
+        usd_per_accelerator_hour={},
     )
     answer = recommendation_answer(request, packaged_snapshot)
     assert answer["choices"] == []

@@ -29,6 +29,11 @@ _FIGURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gco2e_per_1k_tokens", ("impacts", "per_1k_tokens", "carbon", "total_gco2e")),
     ("l_per_1k_tokens", ("impacts", "per_1k_tokens", "water", "total_l")),
     ("kwh_per_year", ("impacts", "per_year", "facility_energy_kwh")),
+    ("rented_usd_per_hour", ("cost", "rented", "usd_per_hour")),
+    (
+        "rented_usd_per_million_output_tokens",
+        ("cost", "rented", "usd_per_million_output_tokens"),
+    ),
 )
 
 

@@ -297,6 +297,15 @@ def _weights(
                 "price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
+    elif search.list_priced and search.weights["cost"] > 0.0:
+        cautions.append(
+            Caution(
+                "list_prices",
+                "cost is by the lowest on-demand list price of any provider in the catalog, "
+                "whether or not that provider is in the region; give usd_per_accelerator_hour for "
+                "your own",
+            )
+        )
     try:
         return weight_row({m: search.weights[m] for m in METRICS}, anchored)
     except ValueError as error:

@@ -142,6 +142,11 @@ class RecommendationRequest(Request):
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500, description="Own prices, by accelerator."
     )
+    list_prices: bool = Field(
+        True,
+        description="Where no own price is given, take the lowest on-demand list price of any "
+        "provider in the catalog.",
+    )
     serving: ServingRequest = ServingRequest()
     catalog_revision: int | None = Field(None, ge=0, le=2**53)
 

@@ -19,6 +19,7 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.planning.inference_candidates import Around, Demand, Offer, Space
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
+from service.estimation.costs import lowest_list_prices
 from service.estimation.decisions.requests import LimitsRequest, RecommendationRequest
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import (
@@ -55,6 +56,7 @@ class ResolvedSearch:
     limits: LimitsRequest
     weights: Mapping[str, float]
     usd_per_hour: Mapping[str, float]
+    list_priced: frozenset[str]
 
 
 def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
@@ -79,6 +81,12 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             )
         )
         is not None
+    }
+    listed = lowest_list_prices(snapshot) if request.list_prices else {}
+    assumed = {
+        entry.id: listed[entry.id]
+        for entry in accelerators
+        if entry.id in listed and entry.id not in prices
     }
     kind = WORKLOAD_KINDS[request.workload_kind]
     if kind.id in _NOT_SEARCHED:
@@ -109,7 +117,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         spaces=tuple(_space(model.value, request, offers) for model in models),
         limits=_limits(request.limits, kind),
         weights=_weights(request, kind),
-        usd_per_hour=prices,
+        usd_per_hour=assumed | prices,
+        list_priced=frozenset(assumed),
     )
 
 

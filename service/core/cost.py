@@ -1,0 +1,96 @@
+"""What a deployment costs: rented by the hour, owned, and by a price on its emissions.
+
+Money is of the day the prices were read, without taxes, discounts, staff or the building's rent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from service.core.elementwise import Number
+from service.core.explanation import Formula
+from service.core.interval import Interval, quotient, scale
+
+HOURS_PER_YEAR = 8_760.0
+_GRAMS_PER_TONNE = 1e6
+
+RENTED = Formula("rented_usd_per_hour", "instances · price of one", "USD/h", "list prices")
+HARDWARE = Formula(
+    "hardware_usd_per_hour",
+    "accelerators · purchase price / (amortisation years · 8,760 h)",
+    "USD/h",
+    "straight-line depreciation",
+)
+ELECTRICITY = Formula(
+    "electricity_usd_per_hour", "facility energy · electricity price", "USD/h", "definition"
+)
+EMISSIONS = Formula(
+    "emissions_usd_per_hour", "emissions per hour · price of a tonne", "USD/h", "definition"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """On-demand price of one instance [USD/h].
+
+    ``region`` is None where the provider asks the same everywhere; ``date`` the day or year.
+    """
+
+    usd_per_hour: float
+    region: str | None
+    date: str
+    source: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A machine that a cloud provider rents out, with ``accelerators`` of one kind."""
+
+    id: str
+    provider: str
+    accelerator: str
+    accelerators: int
+    prices: tuple[Price, ...]
+
+    def needed(self, accelerators: int) -> int:
+        """Instances that hold a number of accelerators [-]."""
+        return ceil(accelerators / self.accelerators)
+
+    def price_in(self, region: str | None) -> Price | None:
+        """The price in a region, else one for everywhere, else the first of another region."""
+        for wanted in (region, None):
+            for price in self.prices:
+                if price.region == wanted:
+                    return price
+        return self.prices[0] if self.prices else None
+
+
+def hardware_usd_per_hour(accelerators: int, purchase_usd: Interval, years: Interval) -> Interval:
+    """Depreciation of bought accelerators, each with its share of the server.
+
+    Parameters
+    ----------
+    accelerators
+        How many [-].
+    purchase_usd
+        Price of one with its share of the server [USD].
+    years
+        Time over which the price is written off [year].
+    """
+    return scale(quotient(purchase_usd, years), accelerators / HOURS_PER_YEAR)
+
+
+def electricity_usd_per_hour(facility_kwh_per_hour: Interval, usd_per_kwh: float) -> Interval:
+    """Electricity of hardware and building at a price per kWh [USD/h]."""
+    return scale(facility_kwh_per_hour, usd_per_kwh)
+
+
+def emissions_usd_per_hour(gco2e_per_hour: Interval, usd_per_tco2e: float) -> Interval:
+    """What emissions cost at a price of a tonne [USD/h]."""
+    return scale(gco2e_per_hour, usd_per_tco2e / _GRAMS_PER_TONNE)
+
+
+def per_unit(usd_per_hour: Interval, units_per_s: Interval, units: Number = 1.0) -> Interval:
+    """Cost of a number of units (requests, tokens) that come out at a rate [USD]."""
+    return scale(quotient(usd_per_hour, units_per_s), units / 3_600.0)

@@ -1,0 +1,314 @@
+"""What a deployment costs, rented or owned, and what its emissions cost at the caller's price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core import cost
+from service.core.cost import Instance
+from service.core.deployment import Accelerator, Region
+from service.core.explanation import Caution, Step
+from service.core.interval import Interval, exact, independent_sum, product, scale
+from service.estimation.answers import figure, known_figure
+from service.estimation.projections import positive
+from service.estimation.requests import CostRequest, PeriodRequest
+from service.estimation.resolution import Problems
+
+_RENTAL = "cost/rental"
+_HOURS_PER_DAY = 24.0
+_MILLION = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """What all instances of a deployment are rented for.
+
+    ``instance`` is None where the caller states the rent of an accelerator.
+    """
+
+    usd_per_hour: Interval
+    instance: Entry[Instance] | None
+    instances: int | None
+    price_region: str | None
+    price_date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices that apply to a deployment; None where there is none."""
+
+    rental: Rental | None
+    hardware_usd_per_hour: Interval | None
+    electricity_usd_per_kwh: float | None
+    usd_per_tco2e: float | None
+    cautions: tuple[Caution, ...]
+    entries: tuple[tuple[str, Entry[Any]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Costs by the hour, with how they came about."""
+
+    prices: Prices
+    hardware_usd_per_hour: Interval | None
+    electricity_usd_per_hour: Interval | None
+    emissions_usd_per_hour: Interval | None
+    steps: tuple[Step, ...]
+
+    @property
+    def owned_usd_per_hour(self) -> Interval | None:
+        """Depreciation and electricity; None unless both are known."""
+        if self.hardware_usd_per_hour is None or self.electricity_usd_per_hour is None:
+            return None
+        return independent_sum((self.hardware_usd_per_hour, self.electricity_usd_per_hour))
+
+
+def resolve_prices(
+    asked: CostRequest,
+    accelerator: Entry[Accelerator],
+    count: int,
+    region: Entry[Region],
+    life_years: Interval,
+    snapshot: CatalogSnapshot,
+) -> Prices:
+    """Prices from the request, else from the catalog.
+
+    Parameters
+    ----------
+    asked
+        What the caller says.
+    accelerator, count
+        What is rented or bought, and how many of it.
+    region
+        Where it runs.
+    life_years
+        Usual life of servers [year], where the caller states no other.
+    snapshot
+        Has the instances.
+
+    Raises
+    ------
+    Rejected
+        If the instance is unknown or has other accelerators.
+    """
+    cautions: list[Caution] = []
+    rental = _rental(asked, accelerator.id, count, region, snapshot, cautions)
+    purchase = _purchase_usd(asked, accelerator)
+    years = exact(asked.amortisation_years) if asked.amortisation_years else life_years
+    entries: list[tuple[str, Entry[Any]]] = []
+    if rental is not None and rental.instance is not None:
+        entries.append(("instances", rental.instance))
+        if rental.usd_per_hour.low != rental.usd_per_hour.high:
+            entries.append(("calibrations", snapshot.calibrations[_RENTAL]))
+    return Prices(
+        rental=rental,
+        hardware_usd_per_hour=None
+        if purchase is None
+        else cost.hardware_usd_per_hour(count, purchase, years),
+        electricity_usd_per_kwh=asked.electricity_usd_per_kwh,
+        usd_per_tco2e=asked.usd_per_tco2e,
+        cautions=tuple(cautions),
+        entries=tuple(entries),
+    )
+
+
+def costs(
+    prices: Prices, facility_kwh_per_hour: Interval | None, gco2e_per_hour: Interval | None
+) -> Costs:
+    """Costs by the hour from prices and what the hardware draws and emits in one."""
+    electricity = emissions = None
+    steps: list[Step] = []
+    if prices.rental is not None:
+        rent = prices.rental
+        named: dict[str, float | str] = {}
+        if rent.instance is not None and rent.instances is not None:
+            named = {"instance": rent.instance.id, "instances": float(rent.instances)}
+        steps.append(Step(cost.RENTED, named, rent.usd_per_hour.value))
+    if prices.hardware_usd_per_hour is not None:
+        steps.append(Step(cost.HARDWARE, {}, prices.hardware_usd_per_hour.value))
+    if prices.electricity_usd_per_kwh is not None and facility_kwh_per_hour is not None:
+        electricity = cost.electricity_usd_per_hour(
+            facility_kwh_per_hour, prices.electricity_usd_per_kwh
+        )
+        inputs = {
+            "facility_kwh_per_hour": float(facility_kwh_per_hour.value),
+            "electricity_usd_per_kwh": prices.electricity_usd_per_kwh,
+        }
+        steps.append(Step(cost.ELECTRICITY, inputs, electricity.value))
+    if prices.usd_per_tco2e is not None and gco2e_per_hour is not None:
+        emissions = cost.emissions_usd_per_hour(gco2e_per_hour, prices.usd_per_tco2e)
+        inputs = {
+            "gco2e_per_hour": float(gco2e_per_hour.value),
+            "usd_per_tco2e": prices.usd_per_tco2e,
+        }
+        steps.append(Step(cost.EMISSIONS, inputs, emissions.value))
+    return Costs(prices, prices.hardware_usd_per_hour, electricity, emissions, tuple(steps))
+
+
+def served_costs(
+    found: Costs, requests_per_s: Interval, output_tokens: float, period: PeriodRequest
+) -> dict[str, Any]:
+    """Costs of an inference deployment: by the hour, request, million output tokens and year."""
+
+    def bases(usd_per_hour: Interval) -> dict[str, Any]:
+        per_request = cost.per_unit(usd_per_hour, requests_per_s)
+        whole = (
+            scale(usd_per_hour, period.days * _HOURS_PER_DAY)
+            if period.requests is None
+            else scale(per_request, period.requests)
+        )
+        return {
+            "usd_per_hour": figure(usd_per_hour),
+            "usd_per_request": figure(per_request),
+            "usd_per_million_output_tokens": figure(scale(per_request, _MILLION / output_tokens)),
+            "usd_per_year": figure(scale(usd_per_hour, cost.HOURS_PER_YEAR)),
+            "usd_period": figure(whole),
+        }
+
+    return _shaped(found, bases)
+
+
+def trained_costs(
+    found: Costs, tokens_per_s: Interval, run_hours: Interval | None
+) -> dict[str, Any]:
+    """Costs of a training run: by the hour, million tokens, and of the whole run."""
+
+    def bases(usd_per_hour: Interval) -> dict[str, Any]:
+        whole = None if run_hours is None else product(usd_per_hour, run_hours)
+        return {
+            "usd_per_hour": figure(usd_per_hour),
+            "usd_per_million_tokens": figure(cost.per_unit(usd_per_hour, tokens_per_s, _MILLION)),
+            "usd_run": known_figure(whole),
+        }
+
+    return _shaped(found, bases)
+
+
+def hourly(given: dict[str, Any] | None, hours: float) -> Interval | None:
+    """A figure of an answer over a number of hours, by the hour."""
+    if given is None:
+        return None
+    return scale(Interval(given["value"], given["low"], given["high"]), 1.0 / hours)
+
+
+def _shaped(found: Costs, bases: Callable[[Interval], dict[str, Any]]) -> dict[str, Any]:
+    rental, owned = found.prices.rental, found.owned_usd_per_hour
+    emissions = found.emissions_usd_per_hour
+    return {
+        "rented": None
+        if rental is None
+        else {
+            "instance": None if rental.instance is None else rental.instance.id,
+            "instances": rental.instances,
+            "price_region": rental.price_region,
+            "price_date": rental.price_date,
+            **bases(rental.usd_per_hour),
+        },
+        "owned": None
+        if owned is None
+        else {
+            "hardware_usd_per_hour": known_figure(found.hardware_usd_per_hour),
+            "electricity_usd_per_hour": known_figure(found.electricity_usd_per_hour),
+            **bases(owned),
+        },
+        "emissions": None if emissions is None else bases(emissions),
+    }
+
+
+def _rental(
+    asked: CostRequest,
+    accelerator_id: str,
+    count: int,
+    region: Entry[Region],
+    snapshot: CatalogSnapshot,
+    cautions: list[Caution],
+) -> Rental | None:
+    chosen = None
+    if asked.instance is not None:
+        chosen = _named_instance(asked.instance, accelerator_id, snapshot)
+    if asked.usd_per_accelerator_hour is not None:
+        rent = exact(asked.usd_per_accelerator_hour * count)
+        return Rental(rent, chosen, chosen.value.needed(count) if chosen else None, None, None)
+    offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
+    priced = [
+        (offer.value.needed(count) * price.usd_per_hour, offer, price)
+        for offer in offers
+        if (price := offer.value.price_in(region.id)) is not None
+    ]
+    if not priced:
+        if offers:
+            message = f"no dated on-demand price of {offers[0].id} is known"
+            cautions.append(Caution("price_unknown", message))
+        elif region.document.get("kind") == "cloud":
+            message = (
+                f"no instance of {region.id.partition('/')[0]} with {accelerator_id} is in the "
+                "catalog: state cost.usd_per_accelerator_hour"
+            )
+            cautions.append(Caution("price_unknown", message))
+        return None
+    total, offer, price = min(priced, key=lambda one: one[0])
+    rent = exact(total)
+    if price.region is not None and price.region != region.id:
+        ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
+        rent = scale(ratio, total)
+        message = f"{offer.id} is priced as in {price.region}, the price in {region.id} is unknown"
+        cautions.append(Caution("price_of_another_region", message))
+    return Rental(rent, offer, offer.value.needed(count), price.region, price.date)
+
+
+def _named_instance(
+    reference: str, accelerator_id: str, snapshot: CatalogSnapshot
+) -> Entry[Instance]:
+    problems = Problems()
+    pointer = "/cost/instance"
+    found = problems.attempt(pointer, lambda: snapshot.find("instances", reference))
+    if found is not None and found.value.accelerator != accelerator_id:
+        problems.add(pointer, f"{found.id} has {found.value.accelerator}, not {accelerator_id}")
+    problems.stop_if_any()
+    if found is None:
+        raise AssertionError("unreachable: an unknown instance is a noted problem")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _offers(
+    accelerator_id: str, region: Entry[Region], snapshot: CatalogSnapshot
+) -> tuple[Entry[Instance], ...]:
+    """Instances of the region's provider with the accelerator."""
+    provider = region.id.partition("/")[0]
+    if region.document.get("kind") != "cloud":
+        return ()
+    return tuple(
+        entry
+        for entry in snapshot.instances.values()
+        if entry.value.accelerator == accelerator_id and entry.value.provider == provider
+    )
+
+
+@lru_cache(maxsize=16)
+def lowest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
+    """The lowest on-demand list price of an accelerator by any provider [USD/h], by its id."""
+    lowest: dict[str, float] = {}
+    for entry in snapshot.instances.values():
+        instance = entry.value
+        for price in instance.prices:
+            each = price.usd_per_hour / instance.accelerators
+            lowest[instance.accelerator] = min(each, lowest.get(instance.accelerator, each))
+    return MappingProxyType(lowest)
+
+
+def _purchase_usd(asked: CostRequest, accelerator: Entry[Accelerator]) -> Interval | None:
+    stated = asked.purchase_usd_per_accelerator
+    if stated is not None:
+        problems = Problems()
+        found = positive(stated, "/cost/purchase_usd_per_accelerator", problems)
+        problems.stop_if_any()
+        return found
+    listed = accelerator.document.get("figures", {}).get("price_usd")
+    return None if listed is None else exact(float(listed["value"]))

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.api.conftest import MAIN
+from tests.api.test_errors import pointers, problem
+
+PATH = "/v1/estimates/inference"
+TRAINING = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 16,
+    "training": {"tokens": 1e9, "zero_stage": 3, "activation_checkpointing": "full"},
+    "region": "aws/us-east-1",
+}
+
+
+async def cost(client, body, path=PATH):
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    return answer["cost"], {warning["code"] for warning in answer["warnings"]}, answer
+
+
+async def test_a_cloud_region_is_priced_by_its_providers_list(client):
+    found, codes, answer = await cost(client, MAIN | {"region": "aws/us-east-1"})
+    rented = found["rented"]
+    # The list of January 2026: p5.48xlarge, eight H100, 55.04 USD an hour in us-east-1.
+    assert (rented["instance"], rented["instances"]) == ("aws/p5.48xlarge", 1)
+    assert rented["price_date"] == "2026-01-21"
+    assert rented["usd_per_hour"] == {"value": 55.04, "low": 55.04, "high": 55.04}
+    assert "price_of_another_region" not in codes
+    rate = answer["latency"]["requests_per_s"]["value"]
+    assert rented["usd_per_request"]["value"] == pytest.approx(55.04 / 3600 / rate)
+    tokens = answer["deployment"]["workload"]["output_tokens"]
+    per_million = rented["usd_per_million_output_tokens"]["value"]
+    assert per_million == pytest.approx(55.04 / 3600 / rate * 1e6 / tokens)
+    assert rented["usd_per_year"]["value"] == pytest.approx(55.04 * 8760)
+    assert found["owned"] is None
+    assert found["emissions"] is None
+
+
+async def test_another_regions_price_is_a_range_and_said(client):
+    found, codes, _ = await cost(client, MAIN | {"region": "aws/eu-north-1"})
+    price = found["rented"]["usd_per_hour"]
+    assert found["rented"]["price_region"] == "aws/us-east-1"
+    assert price["low"] < price["value"] == 55.04 < price["high"]
+    assert "price_of_another_region" in codes
+
+
+async def test_nothing_is_rented_in_a_country_and_nothing_invented_in_a_cloud(client):
+    found, codes, _ = await cost(client, MAIN | {"region": "country/SE"})
+    assert found == {"rented": None, "owned": None, "emissions": None}
+    assert "price_unknown" not in codes
+    body = MAIN | {"accelerator": "amd-mi355x-288gb", "region": "aws/us-east-1"}
+    found, codes, _ = await cost(client, body)
+    assert found["rented"] is None
+    assert "price_unknown" in codes
+
+
+async def test_own_prices(client):
+    asked = {
+        "usd_per_accelerator_hour": 2.5,
+        "purchase_usd_per_accelerator": {"value": 43800, "low": 40000, "high": 48000},
+        "amortisation_years": 5,
+        "electricity_usd_per_kwh": 0.1,
+        "usd_per_tco2e": 100,
+    }
+    found, _, answer = await cost(client, MAIN | {"cost": asked, "explain": True})
+    assert found["rented"]["usd_per_hour"]["value"] == 20.0
+    assert found["rented"]["instance"] is None
+    assert found["owned"]["hardware_usd_per_hour"]["value"] == pytest.approx(8.0)
+    year = answer["impacts"]["per_year"]
+    electricity = found["owned"]["electricity_usd_per_hour"]["value"]
+    assert electricity == pytest.approx(year["facility_energy_kwh"]["value"] / 8760 * 0.1)
+    assert found["owned"]["usd_per_hour"]["value"] == pytest.approx(8.0 + electricity)
+    emitted = year["carbon"]["total_gco2e"]["value"] / 1e6
+    assert found["emissions"]["usd_per_year"]["value"] == pytest.approx(emitted * 100)
+    named = {step["name"]: step["value"] for step in answer["explanation"]}
+    assert named["electricity_usd_per_hour"] == electricity
+    assert named["hardware_usd_per_hour"] == pytest.approx(8.0)
+
+
+async def test_a_training_run_is_rented_for_as_long_as_it_takes(client):
+    found, _, answer = await cost(client, TRAINING, "/v1/estimates/training")
+    rented = found["rented"]
+    assert (rented["instance"], rented["instances"]) == ("aws/p5.48xlarge", 2)
+    assert rented["usd_per_hour"]["value"] == pytest.approx(2 * 55.04)
+    hours = answer["latency"]["run"]["days"]["value"] * 24
+    assert rented["usd_run"]["value"] == pytest.approx(2 * 55.04 * hours)
+    without = TRAINING | {"training": {"zero_stage": 3, "activation_checkpointing": "full"}}
+    found, _, _ = await cost(client, without, "/v1/estimates/training")
+    assert found["rented"]["usd_run"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointer"),
+    [
+        ({"instance": "p9.giant"}, "/cost/instance"),
+        ({"instance": "p4d.24xlarge"}, "/cost/instance"),
+        ({"usd_per_accelerator_hour": -1}, "/cost/usd_per_accelerator_hour"),
+        ({"amortisation_years": 0}, "/cost/amortisation_years"),
+        ({"electricity_usd_per_kwh": -0.1}, "/cost/electricity_usd_per_kwh"),
+        ({"usd_per_tco2e": "much"}, "/cost/usd_per_tco2e"),
+        (
+            {"purchase_usd_per_accelerator": {"value": 1, "low": 2, "high": 3}},
+            "/cost/purchase_usd_per_accelerator",
+        ),
+        ({"discount": 0.5}, "/cost/discount"),
+    ],
+)
+async def test_what_is_wrong_with_prices_is_said(client, asked, pointer):
+    body = problem(await client.post(PATH, json=MAIN | {"cost": asked}), 422)
+    assert pointer in pointers(body)
+
+
+async def test_prices_can_be_given_in_a_query(client):
+    query = {
+        "model": "llama-3.1-70b",
+        "accelerator": "h100",
+        "accelerator_count": 8,
+        "region": "aws/us-east-1",
+        "cost.usd_per_tco2e": 100,
+    }
+    response = await client.get(PATH, params=query)
+    if response.status_code == 422:
+        query["usd_per_tco2e"] = query.pop("cost.usd_per_tco2e")
+        response = await client.get(PATH, params=query)
+    assert response.status_code == 200, response.text
+    assert response.json()["cost"]["emissions"]["usd_per_hour"]["value"] > 0
