@@ -41,6 +41,7 @@ _FILTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "interconnects": (("family",), ("bandwidth_bytes_per_s",)),
     "instances": (("provider", "accelerator"), ("host_memory_bytes", "network_bytes_per_s")),
+    "rules": (("subject", "effect", "status"), ()),
     "sources": (("publisher", "kind"), ()),
 }
 _NAMES = {
@@ -50,6 +51,7 @@ _NAMES = {
     "memory-tiers": "MemoryTier",
     "interconnects": "Interconnect",
     "instances": "Instance",
+    "rules": "Rule",
     "sources": "Source",
 }
 _PAGING: Mapping[str, dict[str, Any]] = {

@@ -161,6 +161,36 @@ class InstanceEntry(TypedDict):
     sources: list[UsedSource]
 
 
+class RuleCondition(TypedDict):
+    """A fact compared with a value."""
+
+    fact: str
+    comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
+    value: float | str | bool
+
+
+class RuleEntry(TypedDict):
+    """What a site, a company or a model has to keep, report or ask for. No legal advice."""
+
+    id: str
+    name: str
+    subject: Literal["site", "company", "model"]
+    effect: Literal["limit", "report", "permit", "advice"]
+    status: Literal["in_force", "draft", "stayed", "repealed"]
+    regions: list[str]
+    begins: NotRequired[str]
+    ends: NotRequired[str]
+    due: NotRequired[str]
+    applies: list[RuleCondition]
+    requires: list[RuleCondition]
+    source: str
+    section: NotRequired[str]
+    checked_on: str
+    aliases: list[str]
+    notes: NotRequired[str]
+    sources: list[UsedSource]
+
+
 class SourceEntry(TypedDict):
     """A document that figures were taken from."""
 
@@ -193,6 +223,7 @@ ENTRIES: Mapping[str, Any] = {
     "memory-tiers": MemoryTierEntry,
     "interconnects": InterconnectEntry,
     "instances": InstanceEntry,
+    "rules": RuleEntry,
     "sources": SourceEntry,
 }
 
@@ -221,6 +252,10 @@ class InstancePage(Page[InstanceEntry]):
     """Instances, in the order asked for."""
 
 
+class RulePage(Page[RuleEntry]):
+    """Rules, in the order asked for."""
+
+
 class SourcePage(Page[SourceEntry]):
     """Sources, in the order asked for."""
 
@@ -232,5 +267,6 @@ PAGES: Mapping[str, Any] = {
     "memory-tiers": MemoryTierPage,
     "interconnects": InterconnectPage,
     "instances": InstancePage,
+    "rules": RulePage,
     "sources": SourcePage,
 }

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
+from service.api.compliance_responses import ComplianceAnswer
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
 from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
 from service.api.problems import invalid
@@ -21,6 +22,8 @@ from service.api.queries import query_request
 from service.api.state import shared, snapshot_for
 from service.api.training_estimate_responses import EstimateTrainingAnswer
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.compliance import compliance_answer
+from service.estimation.compliance_requests import ComplianceRequest
 from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.impacts import impacts_answer
 from service.estimation.inference import (
@@ -122,6 +125,14 @@ OPERATIONS = (
         ImpactsRequest,
         ImpactsAnswer,
         impacts_answer,
+    ),
+    Operation(
+        "/compliance",
+        "Compliance",
+        "How a site, a company or a model stands to the rules of a place on a day",
+        ComplianceRequest,
+        ComplianceAnswer,
+        compliance_answer,
     ),
     Operation(
         "/estimates/inference",

@@ -16,6 +16,7 @@ from service.catalog.documents import (
     every_document,
 )
 from service.catalog.snapshot import snapshot_from_documents
+from service.core.rules import EUROPEAN_UNION
 
 Schemas: TypeAlias = Mapping[str, Draft202012Validator]
 
@@ -53,6 +54,7 @@ def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogErr
         *_alias_errors(documents),
         *_plausibility_errors(documents),
         *_instance_errors(documents),
+        *_rule_errors(documents),
     ]
     told = {(error.collection, error.entry_id) for error in errors}
     try:
@@ -90,7 +92,7 @@ def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             elif figure["source"] not in known:
                 detail = f"no source {figure['source']!r:.80}"
                 yield CatalogError(collection, entry_id, f"{pointer}/source", detail)
-        for key in ("config_source", "described_by"):
+        for key in ("config_source", "described_by", "source"):
             described = document.get(key)
             if described is not None and described not in known:
                 yield CatalogError(collection, entry_id, f"/{key}", f"no source {described!r:.80}")
@@ -141,6 +143,19 @@ def _instance_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if region in seen:
                 yield CatalogError("instances", entry_id, pointer, "has a price already")
             seen.add(region)
+
+
+def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:
+    """Rules hold in known regions, begin before they end, and turn on facts that can be given."""
+    for entry_id, document in documents.get("rules", {}).items():
+        regions = document.get("regions")
+        for position, region in enumerate(regions if isinstance(regions, list) else ()):
+            if region != EUROPEAN_UNION and region not in documents.get("regions", {}):
+                detail = f"no region {region!r:.80}"
+                yield CatalogError("rules", entry_id, f"/regions/{position}", detail)
+        begins, ends = document.get("begins"), document.get("ends")
+        if begins is not None and ends is not None and str(begins) >= str(ends):
+            yield CatalogError("rules", entry_id, "/ends", "is not after begins")
 
 
 def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

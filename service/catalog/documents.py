@@ -22,6 +22,7 @@ COLLECTIONS = (
     "memory-tiers",
     "interconnects",
     "instances",
+    "rules",
     "sources",
     "calibrations",
 )

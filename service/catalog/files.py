@@ -29,6 +29,7 @@ FOLDERS: Mapping[str, str] = {
     "memory-tiers": "memory_tiers",
     "interconnects": "interconnects",
     "instances": "instances",
+    "rules": "rules",
     "sources": "sources",
     "calibrations": "calibration",
 }

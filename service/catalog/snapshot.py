@@ -28,11 +28,13 @@ from service.catalog.documents import (
 )
 from service.catalog.entries import CatalogDefaults, Entry, read_defaults
 from service.catalog.references import ReferenceIndex, UnknownReference
+from service.catalog.rules import rule_from_document
 from service.core.architecture.model import ModelArchitecture
 from service.core.cost import Instance
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval
 from service.core.memory.tiers import Interconnect, MemoryTier
+from service.core.rules import Rule
 
 Value = TypeVar("Value")
 
@@ -52,6 +54,7 @@ class CatalogSnapshot:
     memory_tiers: Mapping[str, Entry[MemoryTier]]
     interconnects: Mapping[str, Entry[Interconnect]]
     instances: Mapping[str, Entry[Instance]]
+    rules: Mapping[str, Entry[Rule]]
     sources: Mapping[str, Entry[Document]]
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]]
     defaults: CatalogDefaults
@@ -69,6 +72,8 @@ class CatalogSnapshot:
     def find(self, collection: Literal["interconnects"], reference: str) -> Entry[Interconnect]: ...
     @overload
     def find(self, collection: Literal["instances"], reference: str) -> Entry[Instance]: ...
+    @overload
+    def find(self, collection: Literal["rules"], reference: str) -> Entry[Rule]: ...
     @overload
     def find(self, collection: Literal["sources"], reference: str) -> Entry[Document]: ...
     @overload
@@ -152,6 +157,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         memory_tiers=converted("memory-tiers", memory_tier_from_document),
         interconnects=converted("interconnects", interconnect_from_document),
         instances=converted("instances", instance_from_document),
+        rules=converted("rules", rule_from_document),
         sources=converted("sources", _source_entry),
         calibrations=calibrations,
         defaults=defaults,

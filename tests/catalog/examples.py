@@ -54,6 +54,23 @@ def instance(*prices: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def rule(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "se-pue",
+        "name": "Sweden: PUE",
+        "subject": "site",
+        "effect": "limit",
+        "status": "in_force",
+        "regions": ["country/SE"],
+        "applies": [],
+        "requires": [{"fact": "pue_ratio", "comparison": "at_most", "value": 1.3}],
+        "source": "sheet",
+        "checked_on": "2026-01-01",
+        "aliases": [],
+        **changes,
+    }
+
+
 def region(entry_id: str, parent: str | None = None, **figures: Any) -> dict[str, Any]:
     document: dict[str, Any] = {
         "id": entry_id,
@@ -163,6 +180,7 @@ def small_catalog() -> Documents:
         "memory-tiers": [memory_tier()],
         "interconnects": [interconnect()],
         "instances": [instance()],
+        "rules": [rule()],
         "sources": [source],
         "calibrations": [stand_ins(), spreads()],
     }

@@ -9,7 +9,7 @@ import pytest
 from service.catalog.documents import CatalogInvalid
 from service.catalog.files import packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
-from tests.catalog.examples import accelerator, figure, small_catalog, write_catalog
+from tests.catalog.examples import accelerator, figure, rule, small_catalog, write_catalog
 
 ONE = "acme-one-80gb"
 
@@ -74,6 +74,25 @@ def test_instances_refer_to_what_there_is(tmp_path: Path, change: Any, told: str
     documents["instances"]["aws/acme.8x"] |= change
     lines = complaints(write_catalog(tmp_path, documents))
     assert any("aws/acme.8x" in line and told in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"regions": ["country/XX"]}, "no region 'country/XX'"),
+        ({"source": "hearsay"}, "no source 'hearsay'"),
+        ({"begins": "2027-01-01", "ends": "2026-01-01"}, "is not after begins"),
+        ({"effect": "wish"}, "wish"),
+        ({"requires": [{"fact": "x", "comparison": "at_most", "value": "much"}]}, "a number"),
+        ({"requires": [{"fact": "x", "comparison": "nearly", "value": 1}]}, "nearly"),
+        ({"requires": [{"fact": "x", "comparison": "from", "value": 1}]}, "a day"),
+    ],
+)
+def test_rules_are_whole(tmp_path: Path, change: Any, told: str) -> None:
+    documents = small_catalog()
+    documents["rules"] = {"se-pue": rule(**change)}
+    lines = complaints(write_catalog(tmp_path, documents))
+    assert any("se-pue" in line and told in line for line in lines), lines
 
 
 def test_every_error_of_every_file_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+"""Use case: how a site, a company or a model stands to the rules of a place on a day."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Region
+from service.core.explanation import Caution, Formula, Step
+from service.core.interval import Interval, exact
+from service.core.rules import EUROPEAN_UNION, MEMBERS, Condition, Fact, Finding, Rule, check
+from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.compliance_requests import FACTS, ComplianceRequest
+from service.estimation.resolution import Problems, resolve_region
+
+_ADVICE = Caution(
+    "not_legal_advice",
+    "rules are data with sources and the day they were read; they are not complete, they change, "
+    "and none of this is legal advice",
+)
+
+
+def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Every rule of the catalog that may hold in the place, with a verdict and its reason.
+
+    Raises
+    ------
+    Rejected
+        If the region is unknown.
+    """
+    problems = Problems()
+    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
+    problems.stop_if_any()
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    places = places_around(region, snapshot)
+    facts = _facts(request, region)
+    on = request.on.isoformat()
+    found = [
+        (entry, check(entry.value, facts, places, on))
+        for entry in snapshot.rules.values()
+        if (not entry.value.regions or entry.value.regions & places)
+        and request.subject in (None, entry.document["subject"])
+    ]
+    verdicts = Counter(finding.verdict for _, finding in found)
+    answer = frame(snapshot.revision)
+    answer |= {
+        "region": region.id,
+        "on": on,
+        "places": sorted(places),
+        "verdicts": {
+            verdict: verdicts[verdict]
+            for verdict in ("fail", "due", "unknown", "pass", "not_applicable")
+        },
+        "missing": sorted({fact for _, finding in found for fact in finding.missing}),
+        "rules": [_rule(entry, finding, facts) for entry, finding in sorted(found, key=_urgency)],
+        "warnings": warnings([_ADVICE]),
+        "provenance": provenance(
+            snapshot, [("regions", region), *(("rules", entry) for entry, _ in found)]
+        ),
+    }
+    if request.explain:
+        answer["explanation"] = explanation(
+            step for entry, _ in found for step in _steps(entry, facts)
+        )
+    return answer
+
+
+def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
+    """Every comparison of a rule that the facts decide; its value is 1 where it holds."""
+    rule = entry.value
+    for condition in (*rule.applies, *rule.requires):
+        held = condition.holds(facts)
+        if held is None:
+            continue
+        known = facts[condition.fact]
+        formula = Formula(
+            f"{entry.id}: {condition.fact}",
+            f"{condition.fact} {condition.comparison.replace('_', ' ')} limit",
+            "1",
+            str(entry.document["source"]),
+        )
+        yield Step(formula, {"fact": _said(known), "limit": _said(condition.value)}, float(held))
+
+
+def _said(known: Fact | float) -> float | str:
+    if isinstance(known, Interval):
+        return float(known.value)
+    return known if isinstance(known, float) else str(known)
+
+
+_ORDER = {"fail": 0, "due": 1, "unknown": 2, "pass": 3, "not_applicable": 4}
+
+
+def _urgency(one: tuple[Entry[Rule], Finding]) -> tuple[int, str]:
+    entry, finding = one
+    return _ORDER[finding.verdict], entry.id
+
+
+def places_around(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[str]:
+    """A region with all that contain it: its parents, its country, and the Union."""
+    found = {region.id}
+    parent = region.document.get("parent")
+    while isinstance(parent, str) and parent in snapshot.regions and parent not in found:
+        found.add(parent)
+        parent = snapshot.regions[parent].document.get("parent")
+    country = region.value.country
+    if country:
+        found.add(f"country/{country}")
+        if country in MEMBERS:
+            found.add(EUROPEAN_UNION)
+    return frozenset(found)
+
+
+def _facts(request: ComplianceRequest, region: Entry[Region]) -> dict[str, Fact]:
+    """What is known, as rules compare it."""
+    facts: dict[str, Fact] = {"pue_ratio": region.value.pue_ratio}
+    for name in FACTS:
+        value = getattr(request, name)
+        if value is None:
+            continue
+        if isinstance(value, bool | str):
+            facts[name] = value
+        elif isinstance(value, datetime.date):
+            facts[name] = value.isoformat()
+        else:
+            facts[name] = exact(float(value))
+    facts["noise_receptor"] = any(
+        getattr(request, name) is not None
+        for name in ("receptor_zone", "noise_day_db", "noise_night_db")
+    )
+    return facts
+
+
+def _rule(entry: Entry[Rule], finding: Finding, facts: dict[str, Fact]) -> dict[str, Any]:
+    document = entry.document
+    return {
+        "id": entry.id,
+        "name": document["name"],
+        "subject": document["subject"],
+        "effect": document["effect"],
+        "status": document["status"],
+        "verdict": finding.verdict,
+        "reason": finding.reason,
+        "due_on": finding.due_on,
+        "met": finding.met,
+        "missing": list(finding.missing),
+        "failed": [_failed(condition, facts) for condition in finding.failed],
+        "section": document.get("section"),
+        "checked_on": document["checked_on"],
+        "source": document["source"],
+        "notes": document.get("notes"),
+    }
+
+
+def _failed(condition: Condition, facts: dict[str, Fact]) -> dict[str, Any]:
+    known = facts[condition.fact]
+    return {
+        "fact": condition.fact,
+        "comparison": condition.comparison,
+        "limit": condition.value,
+        "value": known if isinstance(known, str | bool) else float(known.value),
+    }

@@ -1,0 +1,116 @@
+"""What is asked about rules: the place, the day, and what is known of site, company and model."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from service.estimation.requests import Ratio, Reference, RegionReference, Request
+
+Amount = Annotated[float, Field(ge=0.0, le=1e18)]
+Level = Annotated[float, Field(ge=-50.0, le=200.0)]
+
+
+class ComplianceRequest(Request):
+    """Facts that rules turn on; what is left out stays unknown, and is never assumed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "region": "country/DE",
+                    "on": "2026-11-21",
+                    "it_power_kw": 2000,
+                    "connected_load_kw": 2600,
+                    "commissioned_on": "2027-03-01",
+                    "pue_ratio": 1.25,
+                    "energy_reuse_ratio": 0.12,
+                    "receptor_zone": "residential",
+                    "noise_day_db": 48,
+                    "noise_night_db": 42,
+                }
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["country/DE"],
+    )
+    on: datetime.date = Field(description="Day on which the rules are looked at.")
+    subject: Literal["site", "company", "model"] | None = Field(
+        None, description="Only rules about this; null: about all."
+    )
+    locality: Reference | None = Field(
+        None,
+        description="County or city whose own rules hold, as rules name it.",
+        examples=["fairfax-va"],
+    )
+    it_power_kw: Amount | None = Field(None, description="Installed IT power of the site.")
+    connected_load_kw: Amount | None = Field(
+        None, description="Non-redundant connected load of the site."
+    )
+    connection_kva: Amount | None = Field(None, description="Maximum import capacity.")
+    area_ha: Amount | None = None
+    commissioned_on: datetime.date | None = Field(None, description="First day of operation.")
+    new_site: bool | None = Field(None, description="Whether it is still to be permitted.")
+    new_capacity: bool | None = Field(None, description="Whether new or more power is asked for.")
+    defence: bool = Field(False, description="Whether it serves defence or civil protection alone.")
+    pue_ratio: Annotated[float, Field(ge=1.0, le=10.0)] | None = Field(
+        None, description="Annual mean; null: what the catalog knows of the place, as a range."
+    )
+    energy_reuse_ratio: Ratio | None = Field(None, description="ERF, energy reused over all.")
+    renewable_ratio: Ratio | None = Field(None, description="Renewable share of electricity.")
+    additional_renewable_ratio: Ratio | None = Field(
+        None, description="Share of the demand from new renewable generation in the country."
+    )
+    dispatchable_capacity_ratio: Amount | None = Field(
+        None, description="Own dispatchable power over maximum import capacity."
+    )
+    receptor_zone: (
+        Literal[
+            "industrial",
+            "commercial",
+            "mixed",
+            "residential",
+            "purely-residential",
+            "hospital",
+        ]
+        | None
+    ) = Field(None, description="Kind of area in which the sound is heard.")
+    noise_day_db: Level | None = Field(None, description="Level at the receptor by day [dBA].")
+    noise_night_db: Level | None = Field(None, description="Level at the receptor by night [dBA].")
+    tonal_day_dbc: Level | None = Field(None, description="Steady tonal sound by day [dBC].")
+    tonal_night_dbc: Level | None = Field(None, description="Steady tonal sound by night [dBC].")
+    noise_above_baseline_db: Level | None = Field(
+        None, description="Above the level before construction."
+    )
+    noise_study: bool | None = Field(None, description="Whether studies are made before and after.")
+    building_setback_m: Amount | None = Field(None, description="Building to lots of homes.")
+    equipment_setback_m: Amount | None = Field(None, description="Equipment to lots of homes.")
+    metro_distance_m: Amount | None = None
+    employees: Amount | None = None
+    turnover_eur: Amount | None = None
+    revenue_usd: Amount | None = None
+    california_business: bool | None = Field(
+        None, description="Whether the company does business in California."
+    )
+    sec_registrant: bool | None = None
+    eu_model_provider: bool | None = Field(
+        None, description="Whether a general-purpose model is placed on the EU market."
+    )
+    training_flop: Annotated[float, Field(ge=0.0, le=1e40)] | None = Field(
+        None, description="Computation that went into training the model."
+    )
+    explain: bool = Field(False, description="Add every comparison that decided.")
+    catalog_revision: int | None = Field(
+        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
+    )
+
+
+#: Facts that callers can give, by the names that rules use.
+FACTS = frozenset(ComplianceRequest.model_fields) - {
+    *("region", "on", "subject", "explain", "catalog_revision")
+}
