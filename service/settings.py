@@ -93,6 +93,24 @@ class Settings(BaseSettings):
     concurrency_limit: int | None = Field(
         None, ge=1, description="Requests in flight per worker above which 503 is answered."
     )
+    uk_carbon_intensity: bool = Field(
+        False,
+        description="Ask NESO's public service (no key) what the British grid emits at this hour.",
+    )
+    electricity_maps_token: SecretStr | None = Field(
+        None, description="Your key of Electricity Maps, for the grid's average at this hour."
+    )
+    watttime_user: str | None = Field(
+        None, description="Your WattTime account, for what one more kWh makes the grid emit."
+    )
+    watttime_password: SecretStr | None = Field(None, description="Its password.")
+    grid_refresh_s: float = Field(
+        300.0, ge=10, le=86_400, description="Seconds after which live grid figures are renewed."
+    )
+    grid_timeout_s: float = Field(
+        5.0, gt=0, le=60, description="Seconds after which a provider of grid figures is given up."
+    )
+
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",),
         description="Origins whose pages may call the API from a browser, separated by commas. "
@@ -106,7 +124,13 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in given.split(",") if part.strip())
         return given
 
-    @field_validator("database_url", mode="before")
+    @field_validator(
+        "database_url",
+        "electricity_maps_token",
+        "watttime_user",
+        "watttime_password",
+        mode="before",
+    )
     @classmethod
     def _empty_is_none(cls, given: object) -> object:
         return None if given == "" else given

@@ -17,6 +17,7 @@ from service.api import (
     contract,
     decisions,
     estimates,
+    grid,
     measurements,
     operations,
     reports,
@@ -27,6 +28,7 @@ from service.api.middleware import Surroundings
 from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
+from service.grid.live import LiveGrid
 from service.settings import Settings
 
 
@@ -50,10 +52,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         store = CatalogStore(chosen)
         await store.start()
-        app.state.shared = Shared(chosen, store)
+        live = LiveGrid(chosen)
+        app.state.shared = Shared(chosen, store, live)
         try:
             yield
         finally:
+            await live.stop()
             await store.stop()
 
     app = FastAPI(
@@ -71,6 +75,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         measurements.router,
         claims.router,
         reports.router,
+        grid.router,
         catalog.router,
         operations.router,
     ):

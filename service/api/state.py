@@ -12,6 +12,7 @@ from service.catalog.revisions import RevisionUnknown
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.rejection import FieldError
+from service.grid.live import LiveGrid
 from service.settings import Settings
 
 _RETRY_AFTER_S = "5"
@@ -19,10 +20,11 @@ _RETRY_AFTER_S = "5"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings and catalog of the process."""
+    """Settings, catalog and live grid figures of the process."""
 
     settings: Settings
     store: CatalogStore
+    grid: LiveGrid
 
 
 def shared(http: HttpRequest) -> Shared:

@@ -110,6 +110,7 @@ async def make() -> dict[str, Any]:
                 found[f"{name}Page"] = page
             found["TechniqueEntry"] = (await client.get("/v1/techniques/zero-3")).json()
             found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
+            found["GridAnswer"] = (await client.get("/v1/grid/country/GB")).json()
             found["Liveness"] = (await client.get("/livez")).json()
             found["Readiness"] = (await client.get("/readyz")).json()
             problem = await client.post(

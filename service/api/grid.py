@@ -1,0 +1,214 @@
+"""The grid at this hour: what it emits, and when a job that can wait had best run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import orjson
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.contract import ITEM_PROBLEMS
+from service.api.deployment_responses import Answer, Interval
+from service.api.problems import Problem, invalid
+from service.api.queries import plain_query
+from service.api.responses import Remark
+from service.api.state import shared
+from service.catalog.entries import Entry
+from service.catalog.references import UnknownReference
+from service.core.deployment import Region
+from service.core.impact.scheduling import best_window
+from service.core.interval import Interval as Figure
+from service.estimation.answers import figure
+from service.estimation.rejection import FieldError
+from service.grid.live import Look
+from service.grid.providers import Place
+from service.grid.series import Signal
+
+router = APIRouter(prefix="/v1", tags=["grid"])
+
+#: What a year's average is taken to miss an hour by, where nothing better is known [-].
+_HOURLY_SPREAD_RATIO = 0.2
+_USUAL_HOURS = 4.0
+_MOST_HOURS = 72.0
+_SECONDS_PER_HOUR = 3_600.0
+_HOURS: Mapping[str, Mapping[str, Any]] = {
+    "hours": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "maximum": _MOST_HOURS,
+        "default": _USUAL_HOURS,
+        "description": "Length of a job that can wait, for best_hours.",
+    }
+}
+
+
+class GridFigure(Answer):
+    """What the grid emits, and how that is known."""
+
+    gco2e_per_kwh: Interval
+    from_: Literal["live", "catalog"] = Field(alias="from")
+    provider: str | None
+    zone: str | None = Field(description="The provider's name of the place.")
+    at: str | None = Field(description="Time that the figure is about; null for a year's average.")
+    age_s: float | None = Field(description="Since the figure was fetched.")
+    stale: bool = Field(description="Whether a year's average or an old figure stands in.")
+
+
+class BestHours(Answer):
+    """When a job of constant power that can wait emits least, by a forecast."""
+
+    signal: Literal["average", "marginal"]
+    begins_at: str
+    ends_at: str
+    gco2e_per_kwh: float
+    at_once_gco2e_per_kwh: float
+    saving_ratio: float
+
+
+class GridAnswer(Answer):
+    """The grid of a place at this hour."""
+
+    region: str
+    catalog_revision: int
+    average: GridFigure | None
+    marginal: GridFigure | None = Field(description="For decisions alone; part of no total.")
+    best_hours: BestHours | None = Field(description="Null without a forecast that is long enough.")
+    warnings: list[Remark]
+
+
+@router.get(
+    "/grid/{id:path}",
+    operation_id="getGrid",
+    summary="What a place's grid emits at this hour, and when a job had best run",
+    responses={200: {"model": GridAnswer}, **ITEM_PROBLEMS},
+    openapi_extra={
+        "parameters": [
+            {"name": "hours", "in": "query", "required": False, "schema": dict(_HOURS["hours"])},
+            {
+                "name": "id",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+                "description": "Id or alias of a region; ids may hold slashes.",
+            },
+        ]
+    },
+)
+async def grid(http: HttpRequest) -> Response:
+    """Answer at once: live figures where they are held, the catalog's in their place where not."""
+    duration_s = _hours(plain_query(http.query_params, _HOURS)) * _SECONDS_PER_HOUR
+    found = shared(http)
+    try:
+        region = found.store.snapshot.find("regions", http.path_params["id"])
+    except UnknownReference as unknown:
+        near = ", ".join(unknown.suggestions)
+        hint = f"; did you mean {near}?" if near else ""
+        raise Problem("not-found", f"no such region{hint}") from None
+    place = Place(
+        region.id,
+        region.value.country,
+        region.document.get("latitude"),
+        region.document.get("longitude"),
+    )
+    looks = {signal: found.grid.look(place, signal) for signal in ("average", "marginal")}
+    body = {
+        "region": region.id,
+        "catalog_revision": found.store.snapshot.revision,
+        "average": _figure(looks["average"], region.value.grid_gco2e_per_kwh),
+        "marginal": _figure(looks["marginal"], region.value.marginal_gco2e_per_kwh),
+        "best_hours": _best(looks, duration_s),
+        "warnings": _warnings(region, looks),
+    }
+    return Response(
+        orjson.dumps(body), media_type="application/json", headers={"Cache-Control": "no-store"}
+    )
+
+
+def _hours(given: Mapping[str, str]) -> float:
+    text = given.get("hours")
+    if text is None:
+        return _USUAL_HOURS
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0.0 < hours <= _MOST_HOURS:
+        raise invalid([FieldError("/hours", f"must be a number above 0, {_MOST_HOURS:g} at most")])
+    return hours
+
+
+def _figure(look: Look | None, average: Figure | None) -> dict[str, Any] | None:
+    if look is not None and look.reading is not None:
+        series = look.reading.series
+        value = series.now_gco2e_per_kwh
+        return {
+            "gco2e_per_kwh": {"value": value, "low": value, "high": value},
+            "from": "live",
+            "provider": series.provider,
+            "zone": series.zone,
+            "at": _iso(series.at.timestamp()),
+            "age_s": look.reading.age_s,
+            "stale": look.reading.stale,
+        }
+    if average is None:
+        return None
+    wider = Figure(
+        average.value,
+        min(average.low, average.value * (1.0 - _HOURLY_SPREAD_RATIO)),
+        max(average.high, average.value * (1.0 + _HOURLY_SPREAD_RATIO)),
+    )
+    return {
+        "gco2e_per_kwh": figure(wider),
+        "from": "catalog",
+        "provider": None,
+        "zone": None,
+        "at": None,
+        "age_s": None,
+        "stale": True,
+    }
+
+
+def _best(looks: Mapping[str, Look | None], duration_s: float) -> dict[str, Any] | None:
+    """By the marginal signal, which says what waiting changes; else by the average."""
+    signals: tuple[Signal, ...] = ("marginal", "average")
+    for signal in signals:
+        look = looks[signal]
+        if look is None or look.reading is None:
+            continue
+        now_s = datetime.now(UTC).timestamp()
+        ahead = [period for period in look.reading.series.forecast if period.end_s > now_s]
+        window = best_window(ahead, duration_s)
+        if window is not None:
+            return {
+                "signal": signal,
+                "begins_at": _iso(window.start_s),
+                "ends_at": _iso(window.end_s),
+                "gco2e_per_kwh": window.gco2e_per_kwh,
+                "at_once_gco2e_per_kwh": window.at_once_gco2e_per_kwh,
+                "saving_ratio": window.saving_ratio,
+            }
+    return None
+
+
+def _warnings(region: Entry[Region], looks: Mapping[str, Look | None]) -> list[dict[str, str]]:
+    found = []
+    average = looks["average"]
+    if average is None:
+        message = (
+            f"no live source is set up for {region.id}: the year's average stands in, within a "
+            "fifth to either side at least"
+        )
+        found.append({"code": "no_live_source", "message": message})
+    for signal, look in looks.items():
+        if look is not None and look.problem is not None:
+            found.append({"code": f"live_{signal}_unavailable", "message": look.problem})
+    return found
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
