@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field
 
 from service.api.deployment_responses import Answer
-from service.api.responses import Repeatable
 
 Verdict = Literal["pass", "fail", "due", "not_applicable", "unknown"]
 
@@ -52,10 +51,9 @@ class VerdictCounts(Answer):
     not_applicable: int
 
 
-class ComplianceAnswer(Repeatable):
+class Compliance(Answer):
     """Every rule of the catalog that may hold in the place. No legal advice."""
 
-    region: str
     on: str
     places: list[str] = Field(description="The region with all that contain it.")
     verdicts: VerdictCounts

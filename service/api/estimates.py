@@ -14,7 +14,6 @@ from starlette.responses import Response
 from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
-from service.api.compliance_responses import ComplianceAnswer
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
 from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
 from service.api.problems import invalid
@@ -31,12 +30,12 @@ from service.estimation.inference import (
     inference_latency_answer,
     inference_memory_answer,
 )
+from service.estimation.inference_requests import InferenceRequest
 from service.estimation.memory_choices import MemoryChoiceRequest, memory_choice_answer
 from service.estimation.projection_requests import ProjectionRequest
 from service.estimation.projections import projection_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
-    InferenceRequest,
     LatencyInferenceRequest,
     MemoryInferenceRequest,
     Request,
@@ -131,7 +130,7 @@ OPERATIONS = (
         "Compliance",
         "How a site, a company or a model stands to the rules of a place on a day",
         ComplianceRequest,
-        ComplianceAnswer,
+        responses.ComplianceAnswer,
         compliance_answer,
     ),
     Operation(

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from service.api.compliance_responses import Compliance
 from service.api.cost_responses import InferenceCost
 from service.api.deployment_responses import Answer as Answer
 from service.api.deployment_responses import Deployment as Deployment
@@ -334,6 +335,13 @@ class InferenceParts(Answer):
     impacts: DeploymentImpacts | None
     cost: InferenceCost
     constraints: list[Constraint]
+    compliance: Compliance | None = Field(description="Null unless asked for.")
+
+
+class ComplianceAnswer(Repeatable, Compliance):
+    """How a site, a company or a model stands to the rules of a place on a day."""
+
+    region: str
 
 
 class InferenceAnswer(Repeatable, InferenceParts):

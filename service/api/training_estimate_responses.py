@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from service.api.compliance_responses import Compliance
 from service.api.cost_responses import TrainingCost
 from service.api.responses import Answer, Constraint, Impact, Interval, Repeatable
 from service.api.training_responses import TrainingDeployment, TrainingMemory
@@ -51,3 +52,4 @@ class EstimateTrainingAnswer(Repeatable):
     impacts: TrainingImpacts | None
     cost: TrainingCost
     constraints: list[Constraint]
+    compliance: Compliance | None = Field(description="Null unless asked for.")

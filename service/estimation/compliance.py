@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.entries import Entry
@@ -14,7 +15,7 @@ from service.core.explanation import Caution, Formula, Step
 from service.core.interval import Interval, exact
 from service.core.rules import EUROPEAN_UNION, MEMBERS, Condition, Fact, Finding, Rule, check
 from service.estimation.answers import explanation, frame, provenance, warnings
-from service.estimation.compliance_requests import FACTS, ComplianceRequest
+from service.estimation.compliance_requests import FACTS, ComplianceRequest, RuleFacts
 from service.estimation.resolution import Problems, resolve_region
 
 _ADVICE = Caution(
@@ -37,19 +38,58 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
     problems.stop_if_any()
     if region is None:
         raise AssertionError("unreachable: an unknown region is a noted problem")
+    found = hold_against_rules(request, region, snapshot)
+    answer = frame(snapshot.revision)
+    answer |= {"region": region.id, **found.answer}
+    answer |= {
+        "warnings": warnings([_ADVICE]),
+        "provenance": provenance(snapshot, [("regions", region), *found.entries]),
+    }
+    if request.explain:
+        answer["explanation"] = explanation(found.steps)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Findings shaped for an answer, with the rules, comparisons and cautions behind them."""
+
+    answer: dict[str, Any]
+    entries: tuple[tuple[str, Entry[Any]], ...]
+    steps: tuple[Step, ...]
+    cautions: tuple[Caution, ...]
+
+
+def hold_against_rules(
+    asked: RuleFacts,
+    region: Entry[Region],
+    snapshot: CatalogSnapshot,
+    known: Mapping[str, Fact] | None = None,
+) -> Held:
+    """Every rule that may hold in a place, with a verdict and its reason.
+
+    Parameters
+    ----------
+    asked
+        The day, and what is known.
+    region
+        The place.
+    snapshot
+        Has the rules.
+    known
+        Further facts, where the caller states none.
+    """
     places = places_around(region, snapshot)
-    facts = _facts(request, region)
-    on = request.on.isoformat()
+    facts = dict(known or {}) | _facts(asked, region)
+    on = asked.on.isoformat()
     found = [
         (entry, check(entry.value, facts, places, on))
         for entry in snapshot.rules.values()
         if (not entry.value.regions or entry.value.regions & places)
-        and request.subject in (None, entry.document["subject"])
+        and asked.subject in (None, entry.document["subject"])
     ]
     verdicts = Counter(finding.verdict for _, finding in found)
-    answer = frame(snapshot.revision)
-    answer |= {
-        "region": region.id,
+    answer = {
         "on": on,
         "places": sorted(places),
         "verdicts": {
@@ -58,16 +98,13 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
         },
         "missing": sorted({fact for _, finding in found for fact in finding.missing}),
         "rules": [_rule(entry, finding, facts) for entry, finding in sorted(found, key=_urgency)],
-        "warnings": warnings([_ADVICE]),
-        "provenance": provenance(
-            snapshot, [("regions", region), *(("rules", entry) for entry, _ in found)]
-        ),
     }
-    if request.explain:
-        answer["explanation"] = explanation(
-            step for entry, _ in found for step in _steps(entry, facts)
-        )
-    return answer
+    return Held(
+        answer=answer,
+        entries=tuple(("rules", entry) for entry, _ in found),
+        steps=tuple(step for entry, _ in found for step in _steps(entry, facts)),
+        cautions=(_ADVICE,),
+    )
 
 
 def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
@@ -116,7 +153,7 @@ def places_around(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset
     return frozenset(found)
 
 
-def _facts(request: ComplianceRequest, region: Entry[Region]) -> dict[str, Fact]:
+def _facts(request: RuleFacts, region: Entry[Region]) -> dict[str, Fact]:
     """What is known, as rules compare it."""
     facts: dict[str, Fact] = {"pue_ratio": region.value.pue_ratio}
     for name in FACTS:

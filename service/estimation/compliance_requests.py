@@ -13,32 +13,9 @@ Amount = Annotated[float, Field(ge=0.0, le=1e18)]
 Level = Annotated[float, Field(ge=-50.0, le=200.0)]
 
 
-class ComplianceRequest(Request):
+class RuleFacts(Request):
     """Facts that rules turn on; what is left out stays unknown, and is never assumed."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "region": "country/DE",
-                    "on": "2026-11-21",
-                    "it_power_kw": 2000,
-                    "connected_load_kw": 2600,
-                    "commissioned_on": "2027-03-01",
-                    "pue_ratio": 1.25,
-                    "energy_reuse_ratio": 0.12,
-                    "receptor_zone": "residential",
-                    "noise_day_db": 48,
-                    "noise_night_db": 42,
-                }
-            ]
-        }
-    )
-
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["country/DE"],
-    )
     on: datetime.date = Field(description="Day on which the rules are looked at.")
     subject: Literal["site", "company", "model"] | None = Field(
         None, description="Only rules about this; null: about all."
@@ -104,6 +81,34 @@ class ComplianceRequest(Request):
     training_flop: Annotated[float, Field(ge=0.0, le=1e40)] | None = Field(
         None, description="Computation that went into training the model."
     )
+
+
+class ComplianceRequest(RuleFacts):
+    """A place, a day, and what is known of a site, a company or a model there."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "region": "country/DE",
+                    "on": "2026-11-21",
+                    "it_power_kw": 2000,
+                    "connected_load_kw": 2600,
+                    "commissioned_on": "2027-03-01",
+                    "pue_ratio": 1.25,
+                    "energy_reuse_ratio": 0.12,
+                    "receptor_zone": "residential",
+                    "noise_day_db": 48,
+                    "noise_night_db": 42,
+                }
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["country/DE"],
+    )
     explain: bool = Field(False, description="Add every comparison that decided.")
     catalog_revision: int | None = Field(
         None, ge=0, le=2**53, description="Answer from this revision of the catalog."
@@ -111,6 +116,4 @@ class ComplianceRequest(Request):
 
 
 #: Facts that callers can give, by the names that rules use.
-FACTS = frozenset(ComplianceRequest.model_fields) - {
-    *("region", "on", "subject", "explain", "catalog_revision")
-}
+FACTS = frozenset(RuleFacts.model_fields) - {"on", "subject"}

@@ -23,6 +23,7 @@ from service.estimation.answers import (
     provenance,
     warnings,
 )
+from service.estimation.compliance import hold_against_rules
 from service.estimation.constraints import constraints
 from service.estimation.costs import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.deployments import (
@@ -33,11 +34,11 @@ from service.estimation.deployments import (
 )
 from service.estimation.impacts import DeploymentImpacts, deployment_impacts
 from service.estimation.inference_remedies import inference_remedies
+from service.estimation.inference_requests import InferenceRequest
 from service.estimation.remedies import NOTHING_TO_CHANGE
 from service.estimation.requests import (
     CostRequest,
     DeploymentRequest,
-    InferenceRequest,
     LatencyInferenceRequest,
     MemoryInferenceRequest,
 )
@@ -95,6 +96,8 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         raise AssertionError("unreachable: an unknown region is a noted problem")
     impacts = deployment_impacts(computed, region, request.period)
     costed = _costs(computed, region, request.cost, impacts, snapshot)
+    asked = request.compliance
+    held = None if asked is None else hold_against_rules(asked, region, snapshot)
     answer = frame(snapshot.revision)
     answer |= {
         "deployment": echo(computed.resolved) | {"region": region.id},
@@ -109,6 +112,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             request.period,
         ),
         "constraints": constraints(computed),
+        "compliance": None if held is None else held.answer,
     }
 
     def steps() -> tuple[Step, ...]:
@@ -117,10 +121,14 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             *_latency_steps(computed),
             *impacts.steps(),
             *costed.steps,
+            *(held.steps if held is not None else ()),
         )
 
     cautions = (*computed.cautions, *impacts.cautions, *costed.prices.cautions)
     entries = [("regions", region), *costed.prices.entries]
+    if held is not None:
+        cautions += held.cautions
+        entries += held.entries
     return _finish(answer, request, snapshot, computed, steps, cautions, entries)
 
 

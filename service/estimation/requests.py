@@ -434,22 +434,3 @@ class LatencyInferenceRequest(DeploymentRequest):
     model_config = ConfigDict(
         json_schema_extra={"examples": [EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD}]}
     )
-
-
-class InferenceRequest(DeploymentRequest):
-    """Everything about one inference deployment in one answer."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                EXAMPLE_DEPLOYMENT | {"region": "aws/eu-north-1", "workload": EXAMPLE_WORKLOAD}
-            ]
-        }
-    )
-
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["aws/eu-north-1"],
-    )
-    period: PeriodRequest = PeriodRequest()
-    cost: CostRequest = CostRequest()

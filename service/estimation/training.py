@@ -7,9 +7,10 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.interval import scale
+from service.core.interval import exact, scale
 from service.core.memory.training import TrainingMemory, training_memory
 from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.compliance import hold_against_rules
 from service.estimation.constraints import training_constraints
 from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
 from service.estimation.resolution import Problems, resolve_region
@@ -114,6 +115,11 @@ def training_estimate(
         speed.figures.infrastructure.hardware_life_years,
         snapshot,
     )
+    held = None
+    if request.compliance is not None:
+        flops = _training_flop(speed)
+        known = {} if flops is None else {"training_flop": exact(flops)}
+        held = hold_against_rules(request.compliance, region, snapshot, known)
     day = None if impacts.impacts is None else impacts.impacts["per_day"]
     costed = costs(
         prices,
@@ -133,6 +139,7 @@ def training_estimate(
             None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR),
         ),
         "constraints": training_constraints(memory),
+        "compliance": None if held is None else held.answer,
     }
     answer["warnings"] = warnings(
         (
@@ -141,6 +148,7 @@ def training_estimate(
             *run_cautions(speed),
             *impacts.cautions,
             *prices.cautions,
+            *(held.cautions if held is not None else ()),
         )
     )
     answer["provenance"] = provenance(
@@ -151,13 +159,22 @@ def training_estimate(
             *calibration_entries(speed.figures.power_entries, snapshot),
             ("regions", region),
             *prices.entries,
+            *(held.entries if held is not None else ()),
         ],
     )
     if request.explain:
         answer["explanation"] = explanation(
             (*memory.steps(), *speed.steps(), *impacts.steps, *costed.steps)
+            + (held.steps if held is not None else ())
         )
     return answer
+
+
+def _training_flop(speed: TrainingSpeed) -> float | None:
+    """Computation that goes into the model, 6 a parameter and token; None without a run."""
+    if speed.run is None:
+        return None
+    return 6.0 * speed.setup.deployment.architecture.active_parameters * float(speed.run.tokens)
 
 
 def speed_entries(speed: TrainingSpeed, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.core.memory.training_settings import ALL_LINEAR, Optimizer
+from service.estimation.compliance_requests import RuleFacts
 from service.estimation.requests import (
     AcceleratorReference,
     CostRequest,
@@ -262,3 +263,6 @@ class EstimateTrainingRequest(TrainingRequest):
         "has any; null: the newest.",
     )
     cost: CostRequest = CostRequest()
+    compliance: RuleFacts | None = Field(
+        None, description="What is known of the site, to hold it against the place's rules."
+    )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from service.estimation.compliance_requests import FACTS
+from tests.api.conftest import MAIN
 from tests.api.test_errors import pointers, problem
 
 PATH = "/v1/compliance"
@@ -82,6 +83,45 @@ async def test_explained_comparisons_decide(client):
     assert decided["inputs"] == {"fact": 1.25, "limit": 1.2}
     assert decided["value"] == 0.0
     assert steps["de-enefg-new-pue: connected_load_kw"]["value"] == 1.0
+
+
+async def test_an_estimate_is_held_against_the_rules_of_its_place(client):
+    facts = {name: value for name, value in SITE.items() if name not in ("region", "pue_ratio")}
+    body = MAIN | {"region": "country/DE", "compliance": facts, "explain": True}
+    response = await client.post("/v1/estimates/inference", json=body)
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    rules = {rule["id"]: rule for rule in answer["compliance"]["rules"]}
+    # The catalog knows PUE in Germany as a range, which is on both sides of 1.2 or above it.
+    assert rules["de-enefg-new-pue"]["verdict"] in ("unknown", "fail")
+    assert rules["de-enefg-reuse-10"]["verdict"] == "pass"
+    assert "not_legal_advice" in {warning["code"] for warning in answer["warnings"]}
+    assert ("rules", "de-enefg-reuse-10") in {
+        (used["collection"], used["id"]) for used in answer["provenance"]
+    }
+    plain = (await client.post("/v1/estimates/inference", json=MAIN)).json()
+    assert plain["compliance"] is None
+
+
+async def test_a_training_run_knows_its_computation(client):
+    body = {
+        "model": "meta-llama/Llama-3.1-405B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 16384,
+        "parallelism": {"tensor": 8, "pipeline": 16, "data": 128},
+        "training": {"tokens": 15.6e12, "gradient_accumulation_steps": 16},
+        "region": "country/US",
+        "compliance": {"on": "2026-11-21", "eu_model_provider": True, "subject": "model"},
+    }
+    response = await client.post("/v1/estimates/training", json=body)
+    assert response.status_code == 200, response.text
+    rules = {rule["id"]: rule for rule in response.json()["compliance"]["rules"]}
+    # 6 · 405e9 · 15.6e12 = 3.8e25 FLOP, above the presumption's 1e25.
+    assert rules["eu-ai-act-systemic"]["verdict"] == "due"
+    body["training"]["tokens"] = 1e12
+    response = await client.post("/v1/estimates/training", json=body)
+    rules = {rule["id"]: rule for rule in response.json()["compliance"]["rules"]}
+    assert rules["eu-ai-act-systemic"]["verdict"] == "not_applicable"
 
 
 async def test_as_a_link(client):

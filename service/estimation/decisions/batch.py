@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
 from service.estimation.inference import inference_estimate
+from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import InferenceRequest
 from service.estimation.training import training_estimate
 from service.estimation.training_requests import EstimateTrainingRequest
 

@@ -9,8 +9,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
 from service.estimation.decisions.requests import CompareRequest
 from service.estimation.inference import inference_estimate
+from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
-from service.estimation.requests import InferenceRequest, ParallelismRequest
+from service.estimation.requests import ParallelismRequest
 
 #: Columns of a row by where they stand in an estimate.
 _FIGURES: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -10,9 +10,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.requests import RecommendationRequest
 from service.estimation.decisions.space import ResolvedSearch
 from service.estimation.inference import inference_estimate
+from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
-    InferenceRequest,
     ParallelismRequest,
     PrecisionRequest,
     WorkloadRequest,
