@@ -21,6 +21,7 @@ from service.api import (
     measurements,
     operations,
     reports,
+    revisions,
     techniques,
 )
 from service.api.logs import set_up_logs
@@ -76,6 +77,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         claims.router,
         reports.router,
         grid.router,
+        revisions.router,
         catalog.router,
         operations.router,
     ):

@@ -46,6 +46,16 @@ async def newest_revision(connection: AsyncConnection) -> Revision | None:
     return None if row is None else Revision(**row._mapping)
 
 
+async def list_revisions(
+    connection: AsyncConnection, before: int | None, limit: int
+) -> list[Revision]:
+    """Revisions from the newest down, or from those before a number."""
+    wanted = select(catalog_revision).order_by(catalog_revision.c.revision.desc()).limit(limit)
+    if before is not None:
+        wanted = wanted.where(catalog_revision.c.revision < before)
+    return [Revision(**row._mapping) for row in await connection.execute(wanted)]
+
+
 async def read_revision(connection: AsyncConnection, revision: int) -> Revision:
     """A revision by its number.
 

@@ -50,6 +50,46 @@ DECISIONS = (
 )
 
 
+_REVISION = {
+    "revision": 12,
+    "created_at": "2026-11-02T09:30:00+00:00",
+    "author": "ada",
+    "reason": "power limit measured",
+    "content_hash": "d6a40d2d8b1e6a4c2a3f7b0e8c9d5f1a2b3c4d5e6f708192a3b4c5d6e7f80912",
+    "from_package": False,
+    "entry_count": 1004,
+}
+#: What a database with a history would answer; the application here has none.
+HISTORY: dict[str, Any] = {
+    "CatalogRevision": _REVISION,
+    "CatalogRevisionPage": {"items": [_REVISION], "next_cursor": None},
+    "CatalogDifference": {
+        "older": 11,
+        "newer": 12,
+        "added": 0,
+        "removed": 0,
+        "changed": 1,
+        "items": [
+            {
+                "collection": "accelerators",
+                "id": "nvidia-t4-16gb",
+                "change": "changed",
+                "fields": [
+                    {
+                        "pointer": "/figures/thermal_design_power_w/value",
+                        "before": 70,
+                        "after": 71,
+                        "missing": None,
+                    }
+                ],
+                "more_fields": 0,
+            }
+        ],
+        "more_items": 0,
+    },
+}
+
+
 def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
     """A report as it would be kept first, without a database to keep it in."""
     compared = compared_measurement(asked, snapshot)
@@ -111,6 +151,7 @@ async def make() -> dict[str, Any]:
             found["TechniqueEntry"] = (await client.get("/v1/techniques/zero-3")).json()
             found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
             found["GridAnswer"] = (await client.get("/v1/grid/country/GB")).json()
+            found |= HISTORY
             found["Liveness"] = (await client.get("/livez")).json()
             found["Readiness"] = (await client.get("/readyz")).json()
             problem = await client.post(
