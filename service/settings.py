@@ -100,6 +100,9 @@ class Settings(BaseSettings):
     electricity_maps_token: SecretStr | None = Field(
         None, description="Your key of Electricity Maps, for the grid's average at this hour."
     )
+    entsoe_token: SecretStr | None = Field(
+        None, description="Your token of ENTSO-E's Transparency Platform, for European grids."
+    )
     watttime_user: str | None = Field(
         None, description="Your WattTime account, for what one more kWh makes the grid emit."
     )
@@ -127,6 +130,7 @@ class Settings(BaseSettings):
     @field_validator(
         "database_url",
         "electricity_maps_token",
+        "entsoe_token",
         "watttime_user",
         "watttime_password",
         mode="before",

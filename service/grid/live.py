@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from service.grid.entsoe import Entsoe
 from service.grid.providers import ElectricityMaps, Place, Provider, UkCarbonIntensity, WattTime
 from service.grid.series import ProviderFailed, Series, Signal
 from service.settings import Settings
@@ -55,6 +56,8 @@ def providers_of(settings: Settings) -> tuple[Provider, ...]:
     chosen: list[Provider] = []
     if settings.electricity_maps_token is not None:
         chosen.append(ElectricityMaps(settings.electricity_maps_token.get_secret_value()))
+    if settings.entsoe_token is not None:
+        chosen.append(Entsoe(settings.entsoe_token.get_secret_value()))
     if settings.uk_carbon_intensity:
         chosen.append(UkCarbonIntensity())
     if settings.watttime_user is not None and settings.watttime_password is not None:

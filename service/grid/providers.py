@@ -57,15 +57,22 @@ class Provider(Protocol):
         """
 
 
-async def _get(
+async def read_bounded(
     client: httpx.AsyncClient,
     url: str,
     params: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     auth: tuple[str, str] | None = None,
-) -> Any:
-    """A bounded JSON answer."""
+) -> bytes:
+    """An answer of bounded length.
+
+    Raises
+    ------
+    ProviderFailed
+        If there is none, or it is no plain success.
+    """
     request = client.build_request("GET", url, params=params, headers=headers)
+    content = bytearray()
     try:
         answer = await client.send(
             request, stream=True, auth=httpx.BasicAuth(*auth) if auth else None
@@ -73,16 +80,26 @@ async def _get(
         try:
             if answer.status_code != httpx.codes.OK:
                 raise ProviderFailed(f"answered {answer.status_code}")
-            content = bytearray()
             async for part in answer.aiter_bytes():
                 content += part
                 if len(content) > _MOST_BYTES:
                     raise ProviderFailed("answered too much")
         finally:
             await answer.aclose()
-        return orjson.loads(bytes(content))
     except httpx.HTTPError as error:
         raise ProviderFailed(f"did not answer: {type(error).__name__}") from None
+    return bytes(content)
+
+
+async def _get(
+    client: httpx.AsyncClient,
+    url: str,
+    params: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    auth: tuple[str, str] | None = None,
+) -> Any:
+    try:
+        return orjson.loads(await read_bounded(client, url, params, headers, auth))
     except orjson.JSONDecodeError:
         raise ProviderFailed("answered no JSON") from None
 

@@ -190,9 +190,10 @@ def test_nobody_is_asked_unless_the_settings_say_so():
     opened = Settings(
         uk_carbon_intensity=True,
         electricity_maps_token="a",
+        entsoe_token="d",
         watttime_user="b",
         watttime_password="c",
     )
     names = [provider.name for provider in providers_of(opened)]
-    assert names == ["electricity-maps", "uk-carbon-intensity", "watttime"]
+    assert names == ["electricity-maps", "entsoe", "uk-carbon-intensity", "watttime"]
     assert "secret" not in repr(opened)
