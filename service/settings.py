@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     body_limit_bytes: int = Field(
         1_000_000, ge=1_000, description="Largest request body; a larger one is answered 413."
     )
+    import_limit_bytes: int = Field(
+        5_000_000, ge=1_000, description="Largest file that is brought into the catalog."
+    )
     batch_limit_items: int = Field(
         1_000, ge=1, description="Most estimates asked for in one batch or comparison."
     )

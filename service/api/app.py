@@ -11,6 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from service.access.keyring import Keyring
 from service.api import (
     catalog,
     claims,
@@ -18,17 +19,23 @@ from service.api import (
     decisions,
     estimates,
     grid,
+    imports,
+    keys,
     measurements,
     operations,
     reports,
     revisions,
+    schemas,
+    search,
     techniques,
+    writes,
 )
 from service.api.logs import set_up_logs
 from service.api.middleware import Surroundings
 from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
+from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
 from service.settings import Settings
 
@@ -51,10 +58,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        store = CatalogStore(chosen)
+        keyring = Keyring()
+        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh})
         await store.start()
         live = LiveGrid(chosen)
-        app.state.shared = Shared(chosen, store, live)
+        app.state.shared = Shared(chosen, store, keyring, live)
         try:
             yield
         finally:
@@ -77,7 +85,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         claims.router,
         reports.router,
         grid.router,
+        keys.router,
+        imports.router,
         revisions.router,
+        schemas.router,
+        search.router,
+        writes.router,
         catalog.router,
         operations.router,
     ):
@@ -89,9 +102,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(chosen.cors_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type", "If-None-Match", "X-Request-ID"],
-            expose_headers=["ETag", "Link", "X-Request-ID", "Retry-After"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "Idempotency-Key"),
+                *("If-Match", "If-None-Match", "X-Request-ID"),
+            ],
+            expose_headers=[
+                *("ETag", "Link", "Location", "Retry-After"),
+                *("X-Catalog-Revision", "X-Request-ID"),
+            ],
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
     return app

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import orjson
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 
@@ -27,20 +28,44 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     Problem
         If the body is too large (413), not JSON (415, 422) or not what the operation takes (422).
     """
-    content_type = http.headers.get("content-type", "")
-    kind = content_type.split(";", 1)[0].strip().lower()
+    body = await _json_body(http, limit_bytes)
+    try:
+        return model.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        raise validation_problem(error, {}) from None
+
+
+async def read_json(http: HttpRequest, limit_bytes: int) -> Any:
+    """The JSON that a body holds, whatever it says.
+
+    Raises
+    ------
+    Problem
+        If the body is too large (413) or not JSON (415, 422).
+    """
+    body = await _json_body(http, limit_bytes)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Problem("malformed-json", str(error)) from None
+
+
+def content_kind(http: HttpRequest) -> str:
+    """The media type of a body without its parameters, in lower case."""
+    return http.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+
+
+async def _json_body(http: HttpRequest, limit_bytes: int) -> bytes:
+    kind = content_kind(http)
     if kind != "application/json" and not kind.endswith("+json"):
         raise Problem("unsupported-media-type", f"Content-Type is {kind[:100] or 'missing'!r}")
-    body = await _read(http, limit_bytes)
+    body = await read_body(http, limit_bytes)
     if is_too_deep(body):
         raise Problem(
             "malformed-json",
             f"brackets do not match, or are nested more than {_DEEPEST} levels deep",
         )
-    try:
-        return model.model_validate_json(body, strict=True)
-    except ValidationError as error:
-        raise validation_problem(error, {}) from None
+    return body
 
 
 def is_too_deep(body: bytes) -> bool:
@@ -57,7 +82,14 @@ def is_too_deep(body: bytes) -> bool:
     return bool(marks)
 
 
-async def _read(http: HttpRequest, limit_bytes: int) -> bytes:
+async def read_body(http: HttpRequest, limit_bytes: int) -> bytes:
+    """The bytes of a body.
+
+    Raises
+    ------
+    Problem
+        If there are more than the limit (413).
+    """
     stated = http.headers.get("content-length", "")
     if stated.isascii() and stated.isdigit() and int(stated[:20]) > limit_bytes:
         raise _too_large(limit_bytes)

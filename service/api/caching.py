@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -9,10 +10,14 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
+from service.catalog.documents import Document, document_hash
 from service.catalog.snapshot import CatalogSnapshot
 
+_ENTRY_TAG = re.compile(r'"([0-9a-f]{64})\.[0-9a-f]{16}"')
 #: A revision may land at any time, so a cached answer is asked about again after a minute.
 _FRESH = "public, max-age=60"
+#: What a key opens is for its holder alone.
+_FRESH_FOR_ONE = "private, max-age=60"
 
 
 def entity_tag(snapshot: CatalogSnapshot, *parts: str) -> str:
@@ -23,6 +28,26 @@ def entity_tag(snapshot: CatalogSnapshot, *parts: str) -> str:
     whole = (str(snapshot.revision), snapshot.content_hash, ENGINE_VERSION, *parts)
     digest = sha256("\0".join(whole).encode("utf-8", "replace"))
     return f'"{digest.hexdigest()[:32]}"'
+
+
+def entry_tag(document: Document, body: bytes) -> str:
+    """A strong entity tag of a catalog entry as it is served.
+
+    Its first part is of the entry alone: what is derived from others may change under a client
+    that is about to change the entry without making its change a late one.
+    """
+    return f'"{document_hash(document)}.{sha256(body).hexdigest()[:16]}"'
+
+
+def hash_in_tag(tag: str) -> str:
+    """The document's hash in such a tag; "" for what is no such tag, which no document has."""
+    found = _ENTRY_TAG.fullmatch(tag.strip())
+    return found[1] if found else ""
+
+
+def is_keyed(http: HttpRequest) -> bool:
+    """Whether an answer may depend on whose key the request has."""
+    return "authorization" in http.headers
 
 
 def confirmed_or(
@@ -48,7 +73,6 @@ def confirmed_or(
     if response is None or "*" in held:
         response = Response(status_code=304)
     response.headers["ETag"] = tag
-    response.headers["Cache-Control"] = _FRESH
-    if vary is not None:
-        response.headers["Vary"] = vary
+    response.headers["Cache-Control"] = _FRESH_FOR_ONE if is_keyed(http) else _FRESH
+    response.headers["Vary"] = "Authorization" if vary is None else f"Authorization, {vary}"
     return response

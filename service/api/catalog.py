@@ -11,12 +11,12 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.caching import confirmed_or, entity_tag
+from service.api.caching import confirmed_or, entity_tag, entry_tag
 from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
 from service.api.entries import ENTRIES, PAGES
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
-from service.api.state import shared
+from service.api.state import current_snapshot
 from service.api.tables import as_csv, wants_csv
 from service.catalog.references import UnknownReference
 from service.estimation.listing import Listing, entry_answer, list_entries
@@ -55,7 +55,11 @@ _NAMES = {
     "sources": "Source",
 }
 _PAGING: Mapping[str, dict[str, Any]] = {
-    "q": {"type": "string", "maxLength": 200, "description": "Text in id, name or alias."},
+    "q": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "Words of id, name or alias; slips are forgiven.",
+    },
     "sort": {
         "type": "string",
         "pattern": "^-?[a-z0-9_]{1,60}$",
@@ -78,7 +82,7 @@ def _add(collection: str) -> None:
     async def list_(http: HttpRequest) -> Response:
         given = plain_query(http.query_params, known)
         listing = _listing(given, equal, at_least)
-        snapshot = shared(http).store.snapshot
+        snapshot = await current_snapshot(http)
         table = wants_csv(http.headers.get("accept", ""))
         tag = entity_tag(snapshot, http.url.path, urlencode(given), "csv" if table else "json")
 
@@ -105,22 +109,16 @@ def _add(collection: str) -> None:
 
     async def item(http: HttpRequest) -> Response:
         plain_query(http.query_params, {})
-        snapshot = shared(http).store.snapshot
+        snapshot = await current_snapshot(http)
         try:
             entry = snapshot.find(collection, http.path_params["id"])
         except UnknownReference as unknown:
             near = ", ".join(unknown.suggestions)
             hint = f"; did you mean {near}?" if near else ""
             raise Problem("not-found", f"no such entry among the {collection}{hint}") from None
-        tag = entity_tag(snapshot, collection, entry.id)
-        return confirmed_or(
-            http,
-            tag,
-            lambda: Response(
-                orjson.dumps(entry_answer(snapshot, collection, entry)),
-                media_type="application/json",
-            ),
-        )
+        body = orjson.dumps(entry_answer(snapshot, collection, entry))
+        tag = entry_tag(entry.document, body)
+        return confirmed_or(http, tag, lambda: Response(body, media_type="application/json"))
 
     parameters = [
         {"name": name, "in": "query", "required": False, "schema": schema}

@@ -15,7 +15,7 @@ from service.api.claim_responses import ClaimEntry, ClaimPage
 from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS
 from service.api.problems import Problem
 from service.api.queries import plain_query
-from service.api.state import shared
+from service.api.state import current_snapshot
 from service.estimation.claims import FILTERS, UnknownClaim, claim_answer, claims_answer
 
 router = APIRouter(prefix="/v1", tags=["claims"])
@@ -40,7 +40,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 async def list_claims(http: HttpRequest) -> Response:
     """All claims, or those with a verdict or of a document."""
     wanted = plain_query(http.query_params, _KNOWN)
-    snapshot = shared(http).store.snapshot
+    snapshot = await current_snapshot(http)
     tag = entity_tag(snapshot, http.url.path, urlencode(wanted))
     return confirmed_or(http, tag, lambda: _json(claims_answer(snapshot, wanted)))
 
@@ -64,7 +64,7 @@ async def list_claims(http: HttpRequest) -> Response:
 async def get_claim(http: HttpRequest) -> Response:
     """One claim by id."""
     plain_query(http.query_params, {})
-    snapshot = shared(http).store.snapshot
+    snapshot = await current_snapshot(http)
     try:
         answer = claim_answer(snapshot, http.path_params["id"])
     except UnknownClaim as unknown:

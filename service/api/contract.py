@@ -34,20 +34,28 @@ def _problem(status: int) -> dict[str, Any]:
     }
 
 
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: _problem(status) for status in statuses}
+
+
 _CURRENT: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is current"}}
-GET_PROBLEMS = _CURRENT | {status: _problem(status) for status in (422, 503)}
-LIST_PROBLEMS = _CURRENT | {status: _problem(status) for status in (406, 422, 503)}
-ITEM_PROBLEMS = _CURRENT | {status: _problem(status) for status in (404, 422, 503)}
-POST_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _problem(status) for status in (413, 415, 422, 503)
-}
+GET_PROBLEMS = _CURRENT | _problems(401, 422, 503)
+LIST_PROBLEMS = GET_PROBLEMS | _problems(406)
+ITEM_PROBLEMS = GET_PROBLEMS | _problems(404)
+POST_PROBLEMS = _problems(401, 413, 415, 422, 503)
+LISTING_POST_PROBLEMS = POST_PROBLEMS | _problems(406)
+REPORT_GET_PROBLEMS = LIST_PROBLEMS | _problems(404)
+REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | _problems(404)
+KEPT_POST_PROBLEMS = POST_PROBLEMS | _problems(409)
 
-LISTING_POST_PROBLEMS = POST_PROBLEMS | {406: _problem(406)}
+#: Operations that only a key with a scope may use.
+KEYED_PROBLEMS = _problems(401, 403, 404, 422, 503)
+KEYED_POST_PROBLEMS = KEYED_PROBLEMS | _problems(409, 413, 415)
+WRITE_PROBLEMS = KEYED_PROBLEMS | _problems(409, 412, 413, 415, 428)
 
-REPORT_GET_PROBLEMS = _CURRENT | {status: _problem(status) for status in (404, 406, 422, 503)}
-REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | {404: _problem(404)}
-
-KEPT_POST_PROBLEMS = POST_PROBLEMS | {409: _problem(409)}
+_KEY_SCHEME = "apiKey"
+#: The declaration of an operation that needs a key; all others take one or none.
+NEEDS_KEY: dict[str, Any] = {"security": [{_KEY_SCHEME: []}]}
 
 #: Request models whose schemas the document must hold, noted as operations are declared.
 _request_models: dict[type[Request], None] = {}
@@ -100,7 +108,17 @@ def document(app: FastAPI) -> dict[str, Any]:
     _, definitions = models_json_schema(
         [(model, "validation") for model in wanted], ref_template=_REF
     )
-    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    result["security"] = [{}, {_KEY_SCHEME: []}]
+    components = result.setdefault("components", {})
+    components["securitySchemes"] = {
+        _KEY_SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "Asking needs no key. With one, its organisation's own entries can be "
+            "asked about too; what it may change is told by its scopes.",
+        }
+    }
+    schemas = components.setdefault("schemas", {})
     schemas |= definitions.get("$defs", {})
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)

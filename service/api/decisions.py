@@ -25,7 +25,7 @@ from service.api.contract import (
     body_of,
 )
 from service.api.problems import Problem, invalid, validation_problem
-from service.api.state import shared, snapshot_for
+from service.api.state import current_snapshot, shared, snapshot_for
 from service.api.tables import as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.batch import batch_answer
@@ -115,14 +115,14 @@ async def list_workloads(http: HttpRequest) -> Response:
         raise invalid(
             [FieldError(f"/{name[:100]}", "unknown parameter") for name in http.query_params]
         )
-    snapshot = shared(http).store.snapshot
+    snapshot = await current_snapshot(http)
     tag = entity_tag(snapshot, http.url.path)
     return confirmed_or(http, tag, lambda: _json({"items": workload_answers()}))
 
 
 async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
     request: Any = await read_request(http, model, shared(http).settings.body_limit_bytes)
-    return request, await snapshot_for(http, request.catalog_revision)
+    return request, await snapshot_for(http, request)
 
 
 def _bounded(http: HttpRequest, items: int, pointer: str) -> None:

@@ -179,11 +179,11 @@ def _add(operation: Operation) -> None:
     async def post(http: HttpRequest) -> Response:
         limit_bytes = shared(http).settings.body_limit_bytes
         request: Any = await read_request(http, operation.request, limit_bytes)
-        return respond(request, await snapshot_for(http, request.catalog_revision))
+        return respond(request, await snapshot_for(http, request))
 
     async def get(http: HttpRequest) -> Response:
         request: Any = query_request(http.query_params, operation.request)
-        snapshot = await snapshot_for(http, request.catalog_revision)
+        snapshot = await snapshot_for(http, request)
         tag = entity_tag(snapshot, operation.path, request.model_dump_json())
         return confirmed_or(http, tag, lambda: respond(request, snapshot))
 

@@ -17,7 +17,7 @@ from service.api.deployment_responses import Answer, Interval
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
 from service.api.responses import Remark
-from service.api.state import shared
+from service.api.state import current_snapshot, shared
 from service.catalog.entries import Entry
 from service.catalog.references import UnknownReference
 from service.core.deployment import Region
@@ -103,8 +103,9 @@ async def grid(http: HttpRequest) -> Response:
     """Answer at once: live figures where they are held, the catalog's in their place where not."""
     duration_s = _hours(plain_query(http.query_params, _HOURS)) * _SECONDS_PER_HOUR
     found = shared(http)
+    snapshot = await current_snapshot(http)
     try:
-        region = found.store.snapshot.find("regions", http.path_params["id"])
+        region = snapshot.find("regions", http.path_params["id"])
     except UnknownReference as unknown:
         near = ", ".join(unknown.suggestions)
         hint = f"; did you mean {near}?" if near else ""
@@ -118,7 +119,7 @@ async def grid(http: HttpRequest) -> Response:
     looks = {signal: found.grid.look(place, signal) for signal in ("average", "marginal")}
     body = {
         "region": region.id,
-        "catalog_revision": found.store.snapshot.revision,
+        "catalog_revision": snapshot.revision,
         "average": _figure(looks["average"], region.value.grid_gco2e_per_kwh),
         "marginal": _figure(looks["marginal"], region.value.marginal_gco2e_per_kwh),
         "best_hours": _best(looks, duration_s),

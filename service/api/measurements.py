@@ -95,7 +95,7 @@ async def create_measurement(http: HttpRequest) -> Response:
     key = _idempotency_key(http)
     limit_bytes = shared(http).settings.body_limit_bytes
     request: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
-    snapshot = await snapshot_for(http, request.catalog_revision)
+    snapshot = await snapshot_for(http, request, with_own=False)
     try:
         compared = compared_measurement(request, snapshot)
     except Rejected as rejected:

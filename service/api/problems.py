@@ -79,6 +79,33 @@ PROBLEM_TYPES = {
             "what that is.",
         ),
         ProblemType(
+            "unauthorized",
+            401,
+            "An API key is needed",
+            "The operation needs an API key and there is none, or the one that was sent is "
+            "unknown, expired or revoked. Send it as `Authorization: Bearer …`.",
+        ),
+        ProblemType(
+            "forbidden",
+            403,
+            "The API key does not allow this",
+            "The key holds, but has not the scope that the detail names.",
+        ),
+        ProblemType(
+            "precondition-failed",
+            412,
+            "It is not what you last saw",
+            "What `If-Match` or `If-None-Match` names is not what the service holds: somebody "
+            "changed it since. Read it again, and send the change with its new `ETag`.",
+        ),
+        ProblemType(
+            "precondition-required",
+            428,
+            "Say what the change is based on",
+            "So that no change undoes another unseen, send `If-Match` with the `ETag` of the entry "
+            "to be changed, or `If-None-Match: *` for one that is to be new.",
+        ),
+        ProblemType(
             "method-not-allowed",
             405,
             "Method not allowed",
@@ -130,11 +157,16 @@ def problem_response(problem: Problem, request_id: str) -> Response:
         "instance": f"urn:request:{request_id}",
     }
     if problem.errors:
-        body["errors"] = [
-            {"pointer": error.pointer, "detail": error.detail} for error in problem.errors
-        ]
+        body["errors"] = [_listed(error) for error in problem.errors]
     headers = {"Cache-Control": "no-store", **problem.headers}
     return Response(orjson.dumps(body), kind.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _listed(error: FieldError) -> dict[str, Any]:
+    listed: dict[str, Any] = {"pointer": error.pointer, "detail": _printable(error.detail)}
+    if error.line is not None:
+        listed |= {"line": error.line, "column": error.column}
+    return listed
 
 
 def slug_of_status(status: int) -> str:
@@ -142,14 +174,16 @@ def slug_of_status(status: int) -> str:
     return _BY_STATUS.get(status, "internal-error" if status >= 500 else "invalid-request")
 
 
-def invalid(errors: Iterable[FieldError]) -> Problem:
-    """The problem of a request with errors in its fields."""
+def invalid(errors: Iterable[FieldError], most: int = _MOST_LISTED) -> Problem:
+    """The problem of a request with errors in its fields, of which at most so many are listed."""
     listed = tuple(errors)
     count = "1 error" if len(listed) == 1 else f"{len(listed)} errors"
     first = listed[0]
     where = first.pointer or "the request"
+    if first.line is not None:
+        where = f"line {first.line}, column {first.column}"
     detail = f"{count}; the first, at {where}: {first.detail}"
-    return Problem("invalid-request", detail, listed[:_MOST_LISTED])
+    return Problem("invalid-request", detail, listed[:most])
 
 
 def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], str]) -> Problem:

@@ -49,7 +49,7 @@ async def create_report(http: HttpRequest, kind: Kind) -> Response:
     table = _wanted(http, kind)
     limit_bytes = shared(http).settings.body_limit_bytes
     request: Any = await read_request(http, ReportRequest, limit_bytes)
-    return _respond(kind, request, await snapshot_for(http, request.catalog_revision), table)
+    return _respond(kind, request, await snapshot_for(http, request), table)
 
 
 @router.get(
@@ -63,7 +63,7 @@ async def get_report(http: HttpRequest, kind: Kind) -> Response:
     """Report on what query parameters describe."""
     table = _wanted(http, kind)
     request: Any = query_request(http.query_params, ReportRequest)
-    snapshot = await snapshot_for(http, request.catalog_revision)
+    snapshot = await snapshot_for(http, request)
     form = "csv" if table else "json"
     tag = entity_tag(snapshot, http.url.path, form, request.model_dump_json())
     return confirmed_or(http, tag, lambda: _respond(kind, request, snapshot, table), "Accept")

@@ -378,6 +378,12 @@ class FieldProblem(Answer):
 
     pointer: str
     detail: str
+    line: int | None = Field(
+        default=None, description="Of a file that was sent, from 1; left out for other bodies."
+    )
+    column: int | None = Field(
+        default=None, description="In that line, from 1; of a table the number of the cell."
+    )
 
 
 class ProblemDetails(Answer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
 from service.api.deployment_responses import Answer
 from service.api.problems import Problem
 from service.api.queries import plain_query, whole_number
-from service.api.state import shared
+from service.api.state import RETRY_AFTER_S, caller, current_snapshot, shared
 from service.catalog.differences import EntryChange, differences
 from service.catalog.documents import CatalogInvalid
 from service.catalog.revisions import Revision, RevisionUnknown, list_revisions, read_revision
@@ -31,7 +32,6 @@ _USUAL_ITEMS = 50
 #: Entries of a difference that are listed; the counts are of all.
 _MOST_CHANGES = 1_000
 _MOST_FIELDS = 100
-_RETRY_AFTER_S = "5"
 _PAGING: dict[str, dict[str, Any]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},
     "cursor": {"type": "string", "maxLength": 30, "description": "next_cursor of a page."},
@@ -48,6 +48,10 @@ class CatalogRevision(Answer):
     content_hash: str = Field(description="Of all that the catalog holds after it (SHA-256).")
     from_package: bool = Field(description="Whether it is what the release brought, unchanged.")
     entry_count: int
+    own: bool = Field(
+        description="Whether it changed the caller's organisation's own entries; count and hash "
+        "are then of these."
+    )
 
 
 class CatalogRevisionPage(Answer):
@@ -108,7 +112,7 @@ async def list_(http: HttpRequest) -> Response:
     store = shared(http).store
     try:
         async with store.transaction() as connection:
-            found = await list_revisions(connection, before, limit + 1)
+            found = await list_revisions(connection, before, limit + 1, _organisation(http))
     except DatabaseUnavailable as error:
         raise _unavailable(error) from None
     items, more = found[:limit], len(found) > limit
@@ -162,9 +166,9 @@ async def item(http: HttpRequest) -> Response:
     store = shared(http).store
     try:
         async with store.transaction() as connection:
-            found = await read_revision(connection, number)
+            found = await read_revision(connection, number, _organisation(http))
     except RevisionUnknown:
-        raise _unknown(number, store.snapshot.revision) from None
+        raise _unknown(number, (await current_snapshot(http)).revision) from None
     except DatabaseUnavailable as error:
         raise _unavailable(error) from None
     body = orjson.dumps(_shown(found))
@@ -174,13 +178,18 @@ async def item(http: HttpRequest) -> Response:
 async def _snapshot(http: HttpRequest, number: int) -> CatalogSnapshot:
     store = shared(http).store
     try:
-        return await store.snapshot_at(number)
+        return await store.snapshot_at(number, _organisation(http))
     except RevisionUnknown:
-        raise _unknown(number, store.snapshot.revision) from None
+        raise _unknown(number, (await current_snapshot(http)).revision) from None
     except CatalogInvalid:
         raise Problem("not-found", f"this release cannot read revision {number}") from None
     except DatabaseUnavailable as error:
         raise _unavailable(error) from None
+
+
+def _organisation(http: HttpRequest) -> str | None:
+    known = caller(http)
+    return None if known is None else known.organisation
 
 
 def _revision(text: str) -> int:
@@ -196,7 +205,7 @@ def _unavailable(error: Exception) -> Problem:
     return Problem(
         "unavailable",
         f"the catalog's history is in the database: {error}",
-        headers={"Retry-After": _RETRY_AFTER_S},
+        headers={"Retry-After": RETRY_AFTER_S},
     )
 
 
@@ -209,22 +218,26 @@ def _shown(revision: Revision) -> dict[str, Any]:
         "content_hash": revision.content_hash,
         "from_package": revision.package_hash is not None,
         "entry_count": revision.entry_count,
+        "own": revision.organisation is not None,
     }
 
 
-def _difference(older: CatalogSnapshot, newer: CatalogSnapshot) -> bytes:
+def changes_answer(changes: Iterable[EntryChange]) -> dict[str, Any]:
+    """Counts of what differs, and the first of it."""
     counts = {"added": 0, "removed": 0, "changed": 0}
     listed: list[dict[str, Any]] = []
-    for change in differences(older.documents(), newer.documents()):
+    for change in changes:
         counts[change.change] += 1
         if len(listed) < _MOST_CHANGES:
             listed.append(_entry(change))
+    return {**counts, "items": listed, "more_items": sum(counts.values()) - len(listed)}
+
+
+def _difference(older: CatalogSnapshot, newer: CatalogSnapshot) -> bytes:
     body = {
         "older": older.revision,
         "newer": newer.revision,
-        **counts,
-        "items": listed,
-        "more_items": sum(counts.values()) - len(listed),
+        **changes_answer(differences(older.documents(), newer.documents())),
     }
     return orjson.dumps(body)
 

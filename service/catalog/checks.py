@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from service.catalog.documents import (
     escape,
     every_document,
 )
+from service.catalog.own import is_own
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.rules import EUROPEAN_UNION
 
@@ -28,6 +30,9 @@ _PEAK_ORDER = (
     ("peak_fp16_flops_per_s", "peak_fp8_flops_per_s"),
     ("peak_fp8_flops_per_s", "peak_fp4_flops_per_s"),
 )
+#: Own entries have ids of one form, whatever those of their collection look like.
+_OWN_ID = re.compile(r"own/[A-Za-z0-9]+([._/-][A-Za-z0-9]+)*")
+_LONGEST_ID = 200
 #: Firmware holds back a few percent of the memory; unified memory leaves a quarter to the host.
 _LEAST_USABLE_RATIO = 0.5
 
@@ -71,10 +76,19 @@ def _form_errors(documents: DocumentSet, schemas: Schemas) -> Iterator[CatalogEr
     for collection, entry_id, document in every_document(documents):
         if document.get("id") != entry_id:
             yield CatalogError(collection, entry_id, "/id", "is not the entry's id")
+        if len(entry_id) > _LONGEST_ID:
+            detail = f"is longer than {_LONGEST_ID} characters"
+            yield CatalogError(collection, entry_id, "/id", detail)
         validator = schemas.get(collection)
         if validator is None:
             continue
+        own = is_own(entry_id)
+        if own and not _OWN_ID.fullmatch(entry_id):
+            detail = "an own id is own/ and letters, digits, dots, hyphens, underscores, slashes"
+            yield CatalogError(collection, entry_id, "/id", detail)
         for error in validator.iter_errors(document):
+            if own and list(error.absolute_path) == ["id"]:
+                continue
             pointer = "".join(f"/{escape(part)}" for part in error.absolute_path)
             yield CatalogError(collection, entry_id, pointer, error.message[:300])
 

@@ -77,7 +77,7 @@ def read_files(directory: Path) -> CatalogFiles:
         for path in sorted((directory / folder).glob("*.yaml")):
             file = f"{folder}/{path.name}"
             try:
-                listed = _listed(canonical(yaml.load(path.read_bytes(), Loader=_Loader)))  # noqa: S506
+                listed = _listed(canonical(yaml.load(path.read_bytes(), Loader=Yaml)))  # noqa: S506
             except (yaml.YAMLError, DocumentInvalid) as error:
                 errors.append(CatalogError(collection, "", "", str(error), file))
                 continue
@@ -111,7 +111,7 @@ def _listed(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
 
-class _Loader(yaml.CSafeLoader):
+class Yaml(yaml.CSafeLoader):
     """YAML as its 1.2 core schema reads it, the only tags being those of JSON.
 
     PyYAML follows version 1.1, in which the country NO is false, 2026-11-20 is no text, 1e9 is no
@@ -121,23 +121,26 @@ class _Loader(yaml.CSafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", node.start_mark
-                )
+        """An object, whose keys are plain texts that stand once."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            fault = None
+            if not isinstance(key, yaml.ScalarNode):
+                fault = "a key must be plain text"
+            elif key.value in seen:
+                fault = f"the key {key.value!r:.80} stands twice"
+            if fault is not None:
+                raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""]
-)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
-_Loader.add_implicit_resolver(
+Yaml.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+Yaml.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
+Yaml.add_implicit_resolver(
     "tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")
 )
-_Loader.add_implicit_resolver(
+Yaml.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
     list("-+.0123456789"),

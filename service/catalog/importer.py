@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import Table, func, insert, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.checks import Schemas, check_documents
 from service.catalog.database import hold_writer_lock
+from service.catalog.differences import EntryChange, differences
 from service.catalog.documents import (
+    CatalogError,
     CatalogInvalid,
     Document,
     DocumentSet,
@@ -22,8 +25,9 @@ from service.catalog.documents import (
     every_document,
     hashes_of,
 )
-from service.catalog.revisions import documents_at, newest_revision
-from service.catalog.tables import catalog_entry, catalog_revision
+from service.catalog.own import OWN_COLLECTIONS, OWN_PREFIX, is_own, merged
+from service.catalog.revisions import documents_at, newest_revision, own_documents_at
+from service.catalog.tables import catalog_entry, catalog_revision, own_entry
 
 #: Documents by collection and id, None for an entry to be removed.
 Changes = Mapping[tuple[str, str], Document | None]
@@ -38,6 +42,54 @@ class RevisionConflict(RuntimeError):  # noqa: N818 - the name says what happene
         super().__init__(f"the catalog is at revision {newest}, not {expected}")
         self.expected = expected
         self.newest = newest
+
+
+class EntryConflict(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+    """An entry is not what a change was based on; ``held`` is its hash, None if there is none."""
+
+    def __init__(self, collection: str, entry_id: str, held: str | None) -> None:
+        super().__init__(f"{collection} {entry_id} is not what the change was based on")
+        self.collection = collection
+        self.entry_id = entry_id
+        self.held = held
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What somebody wants changed, and on what it is based.
+
+    Parameters
+    ----------
+    entries
+        Documents by collection and id, None for an entry to be removed.
+    author, reason
+        Who changes it and why, for the audit trail.
+    organisation
+        Whose own entries they are, None for the catalog that all share.
+    key_id
+        The API key that it is done with.
+    expected_revision
+        The revision that it is based on, None for whichever is the newest.
+    expected_hashes
+        Hashes of the documents that it is based on, None for those that must not exist; entries
+        that are not named may be what they are.
+    """
+
+    entries: Changes
+    author: str
+    reason: str
+    organisation: str | None = None
+    key_id: str | None = None
+    expected_revision: int | None = None
+    expected_hashes: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of a change: the revision that it made, None for none, and what differs."""
+
+    revision: int | None
+    differences: tuple[EntryChange, ...]
 
 
 async def import_package(
@@ -77,62 +129,106 @@ async def import_package(
     changes = {
         place: document
         for place, document in wanted.items()
-        if place not in edited and hashes.get(place) != held.get(place, (None, True))[0]
+        if place not in edited and hashes.get(place) != held.get(place, _NONE)[0]
     }
-    return await _append(connection, held, changes, PACKAGE_AUTHOR, reason, package_hash)
+    return await _append(
+        connection,
+        catalog_entry,
+        held,
+        changes,
+        author=PACKAGE_AUTHOR,
+        reason=reason,
+        package_hash=package_hash,
+    )
 
 
-async def apply_changes(
-    connection: AsyncConnection,
-    changes: Changes,
-    schemas: Schemas,
-    *,
-    author: str,
-    reason: str,
-    expected_revision: int | None = None,
-) -> int | None:
-    """Record a person's changes as a revision, if the catalog is sound with them.
+async def apply_change(
+    connection: AsyncConnection, change: Change, schemas: Schemas, *, dry_run: bool = False
+) -> Applied:
+    """Record a change as a revision, if the catalog is sound with it.
 
-    To be run in a transaction of its own.
-
-    Returns
-    -------
-    int or None
-        The new revision, None when the catalog already says all that.
+    To be run in a transaction of its own. A dry run finds out all the same and records nothing. A
+    change after which the catalog says what it said before makes no revision.
 
     Raises
     ------
     CatalogInvalid
         With everything that would be wrong; nothing is changed.
-    RevisionConflict
-        If ``expected_revision`` is given and no longer the newest.
+    RevisionConflict, EntryConflict
+        If the change is based on something else than there is.
     """
     await hold_writer_lock(connection)
-    newest = await newest_revision(connection)
+    newest = await newest_revision(connection, change.organisation)
     number = 0 if newest is None else newest.revision
-    if expected_revision is not None and expected_revision != number:
-        raise RevisionConflict(expected_revision, number)
-    documents = await documents_at(connection, number)
-    clean: dict[tuple[str, str], Document | None] = {}
-    for (collection, entry_id), document in changes.items():
-        clean[collection, entry_id] = None if document is None else canonical(document)
-        held_there = documents.setdefault(collection, {})
-        if document is None:
-            held_there.pop(entry_id, None)
-        else:
+    if change.expected_revision not in (None, number):
+        raise RevisionConflict(change.expected_revision, number)
+    shared = await documents_at(connection, number)
+    if change.organisation is None:
+        held_documents = shared
+        table, held = catalog_entry, await _held(connection)
+    else:
+        held_documents = await own_documents_at(connection, number, change.organisation)
+        table, held = own_entry, _hashed(held_documents)
+    for (collection, entry_id), based_on in change.expected_hashes.items():
+        there = held.get((collection, entry_id), _NONE)[0]
+        if based_on != there:
+            raise EntryConflict(collection, entry_id, there)
+    wanted = {collection: dict(entries) for collection, entries in held_documents.items()}
+    errors = [*_misplaced(change)]
+    for (collection, entry_id), document in change.entries.items():
+        held_there = wanted.setdefault(collection, {})
+        if document is not None:
             held_there[entry_id] = canonical(document)
-    errors = await asyncio.to_thread(check_documents, documents, schemas)
+        elif held_there.pop(entry_id, None) is None:
+            errors.append(CatalogError(collection, entry_id, "", "there is no such entry"))
+    whole = wanted if change.organisation is None else merged(shared, wanted)
+    errors += await asyncio.to_thread(check_documents, whole, schemas)
     if errors:
         raise CatalogInvalid(errors)
-    held = await _held(connection)
+    differing = tuple(await asyncio.to_thread(_differences, held_documents, wanted))
     changed = {
-        place: document
-        for place, document in clean.items()
-        if _hash(document) != held.get(place, (None, True))[0]
+        (one.collection, one.entry_id): wanted[one.collection].get(one.entry_id)
+        for one in differing
     }
-    if not changed:
-        return None
-    return await _append(connection, held, changed, author, reason, None)
+    if dry_run or not changed:
+        return Applied(None, differing)
+    revision = await _append(
+        connection,
+        table,
+        held,
+        changed,
+        author=change.author,
+        reason=change.reason,
+        organisation=change.organisation,
+        key_id=change.key_id,
+    )
+    return Applied(revision, differing)
+
+
+#: What is held of an entry that never was: no hash, and nobody's edit.
+_NONE: tuple[str | None, bool] = (None, True)
+
+
+def _differences(before: DocumentSet, after: DocumentSet) -> list[EntryChange]:
+    return list(differences(before, after))
+
+
+def _misplaced(change: Change) -> Iterator[CatalogError]:
+    """Own entries among the shared ones, shared ones among an organisation's own."""
+    for collection, entry_id in change.entries:
+        own = change.organisation is not None
+        if own and collection not in OWN_COLLECTIONS:
+            yield CatalogError(collection, entry_id, "", "organisations have no own entries here")
+        elif own and not is_own(entry_id):
+            detail = f"ids of an organisation's own entries begin with {OWN_PREFIX}"
+            yield CatalogError(collection, entry_id, "/id", detail)
+        elif not own and is_own(entry_id):
+            detail = f"ids that begin with {OWN_PREFIX} are for organisations' own entries"
+            yield CatalogError(collection, entry_id, "/id", detail)
+
+
+def _hashed(documents: DocumentSet) -> dict[tuple[str, str], tuple[str | None, bool]]:
+    return {place: (digest, False) for place, digest in hashes_of(documents).items()}
 
 
 async def _held(
@@ -163,11 +259,15 @@ async def _held(
 
 async def _append(
     connection: AsyncConnection,
+    table: Table,
     held: Mapping[tuple[str, str], tuple[str | None, bool]],
     changes: Changes,
+    *,
     author: str,
     reason: str,
-    package_hash: str | None,
+    package_hash: str | None = None,
+    organisation: str | None = None,
+    key_id: str | None = None,
 ) -> int:
     """Add one revision with its entries; the caller holds the writer lock."""
     after = {place: digest for place, (digest, _) in held.items()}
@@ -176,17 +276,23 @@ async def _append(
     inserted = await connection.execute(
         insert(catalog_revision)
         .values(
+            # Not the transaction's own time: it may have begun before the revision that it awaited.
+            created_at=func.clock_timestamp(),
             author=author,
             reason=reason,
             content_hash=content_hash(present),
             package_hash=package_hash,
             entry_count=len(present),
+            organisation=organisation,
+            key_id=key_id,
         )
         .returning(catalog_revision.c.revision)
     )
     revision: int = inserted.scalar_one()
+    owner = {} if organisation is None else {"organisation": organisation}
     rows: list[dict[str, Any]] = [
         {
+            **owner,
             "revision": revision,
             "collection": collection,
             "entry_id": entry_id,
@@ -196,7 +302,7 @@ async def _append(
         for (collection, entry_id), document in changes.items()
     ]
     if rows:
-        await connection.execute(insert(catalog_entry), rows)
+        await connection.execute(insert(table), rows)
     return revision
 
 

@@ -1,4 +1,8 @@
-"""Reading the catalog from Postgres as it was at a revision."""
+"""Reading the catalog from Postgres as it was at a revision.
+
+Each function takes an ``organisation`` whose own entries and revisions are seen beside the shared
+ones; without it only what all share is.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Select, Table, func, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.documents import COLLECTIONS, Document, canonical
-from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.catalog.tables import catalog_entry, catalog_revision
+from service.catalog.own import snapshot_with_own
+from service.catalog.snapshot import CatalogSnapshot
+from service.catalog.tables import catalog_entry, catalog_revision, own_entry
 
 
 class RevisionUnknown(LookupError):  # noqa: N818 - the name says what happened to the caller
@@ -24,9 +29,21 @@ class RevisionUnknown(LookupError):  # noqa: N818 - the name says what happened 
         self.revision = revision
 
 
+class RevisionsBeginLater(LookupError):  # noqa: N818 - the name says what happened to the caller
+    """The catalog had no revision yet at this moment; ``first`` is when it got one, if it did."""
+
+    def __init__(self, first: datetime | None) -> None:
+        super().__init__("the catalog had no revision yet")
+        self.first = first
+
+
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One change of the catalog: who made it, when and why, and what held after it."""
+    """One change of the catalog: who made it, when and why, and what held after it.
+
+    ``organisation`` is whose own entries it changed, None for the catalog that all share; hash and
+    count are then of these entries.
+    """
 
     revision: int
     created_at: datetime
@@ -35,28 +52,55 @@ class Revision:
     content_hash: str
     package_hash: str | None
     entry_count: int
+    organisation: str | None
+    key_id: str | None
 
 
-async def newest_revision(connection: AsyncConnection) -> Revision | None:
+async def newest_revision(
+    connection: AsyncConnection, organisation: str | None = None
+) -> Revision | None:
     """The newest revision, None in an empty catalog."""
-    rows = await connection.execute(
-        select(catalog_revision).order_by(catalog_revision.c.revision.desc()).limit(1)
-    )
+    rows = await connection.execute(_newest_first(organisation).limit(1))
     row = rows.one_or_none()
     return None if row is None else Revision(**row._mapping)
 
 
+async def revision_as_of(
+    connection: AsyncConnection, moment: datetime, organisation: str | None = None
+) -> Revision:
+    """The revision that was the newest at a moment.
+
+    Raises
+    ------
+    RevisionsBeginLater
+        If there was none yet.
+    """
+    rows = await connection.execute(
+        _newest_first(organisation).where(catalog_revision.c.created_at <= moment).limit(1)
+    )
+    row = rows.one_or_none()
+    if row is None:
+        raise RevisionsBeginLater(
+            await connection.scalar(
+                select(func.min(catalog_revision.c.created_at)).where(_seen_by(organisation))
+            )
+        )
+    return Revision(**row._mapping)
+
+
 async def list_revisions(
-    connection: AsyncConnection, before: int | None, limit: int
+    connection: AsyncConnection, before: int | None, limit: int, organisation: str | None = None
 ) -> list[Revision]:
     """Revisions from the newest down, or from those before a number."""
-    wanted = select(catalog_revision).order_by(catalog_revision.c.revision.desc()).limit(limit)
+    wanted = _newest_first(organisation).limit(limit)
     if before is not None:
         wanted = wanted.where(catalog_revision.c.revision < before)
     return [Revision(**row._mapping) for row in await connection.execute(wanted)]
 
 
-async def read_revision(connection: AsyncConnection, revision: int) -> Revision:
+async def read_revision(
+    connection: AsyncConnection, revision: int, organisation: str | None = None
+) -> Revision:
     """A revision by its number.
 
     Raises
@@ -65,7 +109,7 @@ async def read_revision(connection: AsyncConnection, revision: int) -> Revision:
         If there is none.
     """
     rows = await connection.execute(
-        select(catalog_revision).where(catalog_revision.c.revision == revision)
+        _newest_first(organisation).where(catalog_revision.c.revision == revision)
     )
     row = rows.one_or_none()
     if row is None:
@@ -76,27 +120,38 @@ async def read_revision(connection: AsyncConnection, revision: int) -> Revision:
 async def documents_at(
     connection: AsyncConnection, revision: int
 ) -> dict[str, dict[str, Document]]:
-    """All documents as they were at a revision, by collection and id."""
-    newest = (
-        select(
-            catalog_entry.c.collection,
-            catalog_entry.c.entry_id,
-            catalog_entry.c.document,
-        )
-        .ext(distinct_on(catalog_entry.c.collection, catalog_entry.c.entry_id))
-        .where(catalog_entry.c.revision <= revision)
-        .order_by(
-            catalog_entry.c.collection,
-            catalog_entry.c.entry_id,
-            catalog_entry.c.revision.desc(),
-        )
-    )
+    """All shared documents as they were at a revision, by collection and id."""
+    newest = _newest_documents(catalog_entry, catalog_entry.c.revision <= revision)
     rows = (await connection.execute(newest)).all()
     return await asyncio.to_thread(_by_collection, rows)
 
 
+async def own_documents_at(
+    connection: AsyncConnection, revision: int, organisation: str
+) -> dict[str, dict[str, Document]]:
+    """An organisation's own documents as they were at a revision, by collection and id."""
+    newest = _newest_documents(
+        own_entry, own_entry.c.revision <= revision, own_entry.c.organisation == organisation
+    )
+    rows = (await connection.execute(newest)).all()
+    return _by_collection(rows)
+
+
+async def newest_own_revisions(connection: AsyncConnection) -> dict[str, int]:
+    """The newest revision of each organisation that has, or had, entries of its own."""
+    rows = await connection.execute(
+        select(
+            catalog_revision.c.organisation,
+            func.max(catalog_revision.c.revision).label("revision"),
+        )
+        .where(catalog_revision.c.organisation.is_not(None))
+        .group_by(catalog_revision.c.organisation)
+    )
+    return {row.organisation: row.revision for row in rows}
+
+
 async def load_snapshot(
-    connection: AsyncConnection, revision: int | None = None
+    connection: AsyncConnection, revision: int | None = None, organisation: str | None = None
 ) -> CatalogSnapshot:
     """The snapshot of a revision, by default the newest.
 
@@ -108,16 +163,43 @@ async def load_snapshot(
         If this release cannot make sense of what the revision holds.
     """
     if revision is None:
-        newest = await newest_revision(connection)
+        newest = await newest_revision(connection, organisation)
         if newest is None:
             raise RevisionUnknown(0)
         revision = newest.revision
     elif not 0 < revision < 2**63:
         raise RevisionUnknown(revision)
     else:
-        await read_revision(connection, revision)
+        await read_revision(connection, revision, organisation)
     documents = await documents_at(connection, revision)
-    return await asyncio.to_thread(snapshot_from_documents, documents, revision)
+    own = (
+        await own_documents_at(connection, revision, organisation)
+        if organisation is not None
+        else {}
+    )
+    return await asyncio.to_thread(snapshot_with_own, documents, own, revision)
+
+
+def _seen_by(organisation: str | None) -> ColumnElement[bool]:
+    shared = catalog_revision.c.organisation.is_(None)
+    if organisation is None:
+        return shared
+    return or_(shared, catalog_revision.c.organisation == organisation)
+
+
+def _newest_first(organisation: str | None) -> Select[Any]:
+    newest_first = catalog_revision.c.revision.desc()
+    return select(catalog_revision).where(_seen_by(organisation)).order_by(newest_first)
+
+
+def _newest_documents(table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
+    place = (table.c.collection, table.c.entry_id)
+    return (
+        select(*place, table.c.document)
+        .ext(distinct_on(*place))
+        .where(*conditions)
+        .order_by(*place, table.c.revision.desc())
+    )
 
 
 def _by_collection(rows: Any) -> dict[str, dict[str, Document]]:

@@ -11,10 +11,12 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -24,7 +26,15 @@ from service.catalog.documents import CatalogInvalid, DocumentSet
 from service.catalog.embedded import EmbeddedPostgres
 from service.catalog.files import packaged_documents
 from service.catalog.importer import import_package
-from service.catalog.revisions import RevisionUnknown, load_snapshot, newest_revision
+from service.catalog.own import snapshot_with_own
+from service.catalog.revisions import (
+    RevisionUnknown,
+    load_snapshot,
+    newest_own_revisions,
+    newest_revision,
+    own_documents_at,
+    revision_as_of,
+)
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.catalog.tables import REVISION_CHANNEL
 from service.settings import Settings
@@ -32,7 +42,11 @@ from service.settings import Settings
 #: Number of the revision that the packaged files are while no database has given them one.
 UNRECORDED_REVISION = 0
 
+#: Reads what else a process keeps in memory, over the connection that it is given.
+Reader: TypeAlias = Callable[[AsyncConnection], Awaitable[None]]
+
 _KEPT_SNAPSHOTS = 8
+_KEPT_DAYS = 1_000
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 30.0
 _STOP_AGAIN_S = 1.0
@@ -59,11 +73,28 @@ class CatalogStatus:
     problem: str | None
 
 
-class CatalogStore:
-    """Holds the current snapshot and swaps it whole when a new revision lands."""
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An organisation's own documents and the revision that last changed them."""
 
-    def __init__(self, settings: Settings) -> None:
+    revision: int
+    documents: DocumentSet
+
+
+class CatalogStore:
+    """Holds the current snapshot and swaps it whole when a new revision lands.
+
+    Parameters
+    ----------
+    settings
+        Where the database is, and how long to wait for it.
+    also
+        What else to keep up to date, by the channel on which Postgres announces changes of it.
+    """
+
+    def __init__(self, settings: Settings, also: Mapping[str, Reader] | None = None) -> None:
         self._settings = settings
+        self._also = dict(also or {})
         self._embedded = (
             EmbeddedPostgres(settings.data_directory)
             if settings.database_url is None and settings.embedded_database
@@ -78,8 +109,12 @@ class CatalogStore:
         self._reachable = False
         self._problem: str | None = None
         self._unreadable_revision: int | None = None
-        self._kept: OrderedDict[int, CatalogSnapshot] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str | None], CatalogSnapshot] = OrderedDict()
+        self._own: dict[str, _Own] = {}
+        self._seen: dict[str, tuple[CatalogSnapshot, _Own, CatalogSnapshot]] = {}
+        self._days: OrderedDict[tuple[date, str | None], int] = OrderedDict()
         self._reading = asyncio.Lock()
+        self._refreshing = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
 
     @property
@@ -173,8 +208,37 @@ class CatalogStore:
         finally:
             await connection.close()
 
-    async def snapshot_at(self, revision: int) -> CatalogSnapshot:
-        """The catalog as it was at a revision.
+    async def refresh(self) -> None:
+        """Take over what has just been written, so that its writer finds it here at once.
+
+        Without the database nothing happens; the follower sees to it later.
+        """
+        if self._engine is not None:
+            with suppress(DBAPIError, OSError, TimeoutError):
+                await self._refresh()
+
+    async def snapshot_of(self, organisation: str | None) -> CatalogSnapshot:
+        """The current snapshot with an organisation's own entries, the shared one if it has none.
+
+        The same object until a new revision lands in either.
+        """
+        shared = self.snapshot
+        own = None if organisation is None else self._own.get(organisation)
+        if organisation is None or own is None:
+            return shared
+        seen = self._seen.get(organisation)
+        if seen is None or seen[0] is not shared or seen[1] is not own:
+            both = await asyncio.to_thread(
+                snapshot_with_own,
+                shared.documents(),
+                own.documents,
+                max(shared.revision, own.revision),
+            )
+            seen = self._seen[organisation] = (shared, own, both)
+        return seen[2]
+
+    async def snapshot_at(self, revision: int, organisation: str | None = None) -> CatalogSnapshot:
+        """The catalog as it was at a revision, as an organisation sees it.
 
         Raises
         ------
@@ -185,21 +249,49 @@ class CatalogStore:
         DatabaseUnavailable
             If the revision would have to be read and the database cannot be reached.
         """
-        if revision == self.snapshot.revision:
-            return self.snapshot
+        current = await self.snapshot_of(organisation)
+        if revision == current.revision:
+            return current
         if not UNRECORDED_REVISION < revision < 2**63:
             raise RevisionUnknown(revision)
+        place = (revision, organisation if organisation in self._own else None)
         async with self._reading:
-            kept = self._kept.get(revision)
+            kept = self._kept.get(place)
             if kept is None:
                 async with self.transaction() as connection:
-                    kept = await load_snapshot(connection, revision)
-                self._keep(kept)
-            self._kept.move_to_end(revision)
+                    kept = await load_snapshot(connection, *place)
+                self._keep(kept, place)
+            self._kept.move_to_end(place)
         return kept
 
-    def _keep(self, snapshot: CatalogSnapshot) -> None:
-        self._kept[snapshot.revision] = snapshot
+    async def snapshot_as_of(self, day: date, organisation: str | None = None) -> CatalogSnapshot:
+        """The catalog as it stood at the end of a day (UTC), or stands now if that is today.
+
+        Raises
+        ------
+        RevisionsBeginLater
+            If the catalog had no revision by then.
+        CatalogInvalid
+            If this release cannot make sense of what the revision holds.
+        DatabaseUnavailable
+            If the database has to be asked and cannot be reached.
+        """
+        now = datetime.now(UTC)
+        if day >= now.date():
+            return await self.snapshot_of(organisation)
+        place = (day, organisation)
+        revision = self._days.get(place)
+        if revision is None:
+            end = datetime.combine(day + timedelta(days=1), time_of_day(), UTC)
+            async with self.transaction() as connection:
+                found = await revision_as_of(connection, end, organisation)
+            revision = self._days[place] = found.revision
+            while len(self._days) > _KEPT_DAYS:
+                self._days.popitem(last=False)
+        return await self.snapshot_at(revision, organisation)
+
+    def _keep(self, snapshot: CatalogSnapshot, place: tuple[int, str | None]) -> None:
+        self._kept[place] = snapshot
         while len(self._kept) > _KEPT_SNAPSHOTS:
             self._kept.popitem(last=False)
 
@@ -221,9 +313,16 @@ class CatalogStore:
                 await import_package(connection, self._packaged, "start of the service")
 
     async def _refresh(self) -> None:
-        """Take over the newest revision if it is not the one held."""
+        """Take over the newest revision if it is not the one held, and all else that is kept."""
+        async with self._refreshing:
+            await self._refresh_alone()
+
+    async def _refresh_alone(self) -> None:
         assert self._engine is not None  # noqa: S101 - for the type checker
         async with self._engine.connect() as connection:
+            for read in self._also.values():
+                await read(connection)
+            await self._refresh_own(connection)
             newest = await newest_revision(connection)
             if newest is None:
                 raise RevisionUnknown(UNRECORDED_REVISION)
@@ -244,13 +343,21 @@ class CatalogStore:
                     _log.error("%s:\n%s", self._problem, error)
                 else:
                     self._snapshot, self._source = loaded, "postgres"
-                    self._keep(loaded)
+                    self._keep(loaded, (loaded.revision, None))
                     current = True
                     _log.info("The catalog is at revision %d.", loaded.revision)
         self._reachable = True
         if current:
             self._confirmed_at = time.monotonic()
             self._problem = None
+
+    async def _refresh_own(self, connection: AsyncConnection) -> None:
+        """Take over the own entries of each organisation that has changed them."""
+        for organisation, revision in (await newest_own_revisions(connection)).items():
+            held = self._own.get(organisation)
+            if held is None or held.revision != revision:
+                documents = await own_documents_at(connection, revision, organisation)
+                self._own[organisation] = _Own(revision, documents)
 
     async def _follow(self) -> None:
         """Listen for new revisions for ever, and come back when the database does."""
@@ -278,7 +385,8 @@ class CatalogStore:
         connection = await connect(self._url, self._settings.database_timeout_s)
         try:
             connection.add_termination_listener(announced)
-            await connection.add_listener(REVISION_CHANNEL, announced)
+            for channel in (REVISION_CHANNEL, *self._also):
+                await connection.add_listener(channel, announced)
             while True:
                 news.clear()
                 await self._refresh()

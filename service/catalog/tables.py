@@ -1,4 +1,4 @@
-"""The tables: the catalog's revisions with what each changed, and users' measurements.
+"""The tables: the catalog's revisions with what each changed, API keys, users' measurements.
 
 Rows are added and never changed.
 """
@@ -6,6 +6,7 @@ Rows are added and never changed.
 from __future__ import annotations
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -38,6 +39,8 @@ metadata = MetaData(
 #: One change of the catalog. ``content_hash`` and ``entry_count`` describe all that the catalog
 #: holds after it. ``package_hash`` is that of the packaged files when they were what was imported:
 #: being unique, it lets one set of files in only once, however many replicas bring it.
+#: ``organisation`` is whose own entries it changed, null for the catalog that all share;
+#: ``key_id`` is the API key that it was made with.
 catalog_revision = Table(
     "catalog_revision",
     metadata,
@@ -48,7 +51,11 @@ catalog_revision = Table(
     Column("content_hash", Text, nullable=False),
     Column("package_hash", Text, nullable=True, unique=True),
     Column("entry_count", Integer, nullable=False),
+    Column("organisation", Text, nullable=True),
+    Column("key_id", Text, nullable=True),
     CheckConstraint("entry_count >= 0", name="entry_count"),
+    CheckConstraint("package_hash IS NULL OR organisation IS NULL", name="package_is_shared"),
+    Index(None, "organisation", "revision"),
 )
 
 #: One entry as a revision left it; a null document says that the revision removed it.
@@ -66,8 +73,56 @@ catalog_entry = Table(
     Index(None, "collection", "entry_id", "revision"),
 )
 
+#: An organisation's own entry as a revision left it. In a table of its own, so that no reader of
+#: the shared catalog, of this release or the last, comes upon it by leaving out a condition.
+own_entry = Table(
+    "own_entry",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("organisation", Text, nullable=False),
+    Column("revision", BigInteger, ForeignKey("catalog_revision.revision"), nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("entry_id", Text, nullable=False),
+    Column("document", JSONB(none_as_null=True), nullable=True),
+    Column("document_hash", Text, nullable=True),
+    UniqueConstraint("revision", "collection", "entry_id"),
+    CheckConstraint("(document IS NULL) = (document_hash IS NULL)", name="document_hash"),
+    Index(None, "organisation", "collection", "entry_id", "revision"),
+)
+
 #: Channel on which Postgres announces the number of each new revision.
 REVISION_CHANNEL = "catalog_revision"
+
+#: Who may write, and whose own entries they see. The secret itself is kept nowhere: 256 random bits
+#: need no slow hash. Expiry is set when a key is made; a row in ``api_key_revocation`` ends it.
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("created_by", Text, nullable=False),
+    Column("organisation", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=True),
+    Index(None, "organisation"),
+)
+
+#: The end of a key before its time; ``at`` may lie ahead, to let callers change over to another.
+api_key_revocation = Table(
+    "api_key_revocation",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("key_id", Text, ForeignKey("api_key.key_id"), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("created_by", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Index(None, "key_id"),
+)
+
+#: Channel on which Postgres announces keys that were made or revoked.
+KEY_CHANNEL = "api_key"
 
 #: What a user measured on a deployment. ``request`` is the deployment as it was asked about;
 #: ``idempotency_key`` lets a report in once, however often it is sent, and ``request_hash`` says

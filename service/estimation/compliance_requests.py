@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import Ratio, Reference, RegionReference, Request
+from service.estimation.requests import CatalogRequest, Ratio, Reference, RegionReference, Request
 
 Amount = Annotated[float, Field(ge=0.0, le=1e18)]
 Level = Annotated[float, Field(ge=-50.0, le=200.0)]
@@ -83,7 +83,7 @@ class RuleFacts(Request):
     )
 
 
-class ComplianceRequest(RuleFacts):
+class ComplianceRequest(RuleFacts, CatalogRequest):
     """A place, a day, and what is known of a site, a company or a model there."""
 
     model_config = ConfigDict(
@@ -110,9 +110,6 @@ class ComplianceRequest(RuleFacts):
         examples=["country/DE"],
     )
     explain: bool = Field(False, description="Add every comparison that decided.")
-    catalog_revision: int | None = Field(
-        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
-    )
 
 
 #: Facts that callers can give, by the names that rules use.

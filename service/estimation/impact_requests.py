@@ -10,6 +10,7 @@ from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
     AcceleratorReference,
+    CatalogRequest,
     ModelReference,
     ParallelismRequest,
     PeriodRequest,
@@ -159,7 +160,7 @@ class SiteRequest(Request):
         return self
 
 
-class ImpactsRequest(Request):
+class ImpactsRequest(CatalogRequest):
     """Energy, carbon and water, from a deployment or from plain energy or accelerator time."""
 
     model_config = ConfigDict(
@@ -200,7 +201,6 @@ class ImpactsRequest(Request):
         None, description="What is known of the site; its figures are null without."
     )
     explain: bool = False
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
 
     @model_validator(mode="after")
     def _one_basis(self) -> ImpactsRequest:

@@ -10,18 +10,18 @@ from typing import Any
 import orjson
 
 from service.catalog.entries import Entry
+from service.catalog.search import search
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import entry_provenance, figure
 from service.estimation.rejection import FieldError, Rejected
-
-_MOST_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What is asked of a collection.
 
-    ``text`` must occur in id, name or an alias; ``equal`` fields must match without regard to case;
+    ``text`` must occur in id, name or an alias, all its words at least; where it does in none, they
+    must be similar. ``equal`` fields must match without regard to case;
     ``at_least`` figures must be known and not less. ``sort`` names a field or figure, with a
     leading minus for descending order; entries without it come last.
     """
@@ -50,9 +50,11 @@ def list_entries(snapshot: CatalogSnapshot, collection: str, listing: Listing) -
     Rejected
         If the cursor is not one that this listing gave out.
     """
-    matches = [
-        entry for entry in snapshot.collection(collection).values() if _matches(entry, listing)
-    ]
+    entries = snapshot.collection(collection)
+    if listing.text is not None:
+        hits = search(snapshot, listing.text, (collection,), len(entries))
+        entries = {hit.entry_id: entries[hit.entry_id] for hit in hits}
+    matches = [entry for entry in entries.values() if _matches(entry, listing)]
     descending = listing.sort.startswith("-")
     field = listing.sort.removeprefix("-")
 
@@ -120,12 +122,6 @@ _DERIVED: Mapping[str, Callable[[Entry[Any]], dict[str, Any]]] = {
 
 def _matches(entry: Entry[Any], listing: Listing) -> bool:
     document = entry.document
-    if listing.text is not None:
-        wanted = listing.text[:_MOST_TEXT].casefold()
-        names = [entry.id, str(document.get("name", "")), str(document.get("title", ""))]
-        names += document.get("aliases") or ()
-        if not any(wanted in name.casefold() for name in names):
-            return False
     for field, value in (listing.equal or {}).items():
         if str(document.get(field, "")).casefold() != value.casefold():
             return False

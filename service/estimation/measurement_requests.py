@@ -7,7 +7,12 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.requests import EXAMPLE_DEPLOYMENT, MemoryInferenceRequest, Request
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    CatalogRequest,
+    MemoryInferenceRequest,
+    Request,
+)
 from service.estimation.training_requests import MemoryTrainingRequest
 
 _Measured = Annotated[float | None, Field(gt=0.0, le=1e18)]
@@ -58,7 +63,7 @@ class TrainingMeasurement(Request):
     measured: MeasuredTraining
 
 
-class MeasurementRequest(Request):
+class MeasurementRequest(CatalogRequest):
     """A report of measured figures, to be compared with the estimate and kept."""
 
     model_config = ConfigDict(
@@ -88,7 +93,6 @@ class MeasurementRequest(Request):
     measured_on: date | None = None
     tool: str | None = Field(None, max_length=200, description="What measured it, with versions.")
     notes: str | None = Field(None, max_length=2000)
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
 
     @model_validator(mode="after")
     def _one_kind(self) -> MeasurementRequest:

@@ -20,14 +20,14 @@ from service.estimation.answers import (
     warnings,
 )
 from service.estimation.projections import positive
-from service.estimation.requests import Figure, Reference, RegionReference, Request
+from service.estimation.requests import CatalogRequest, Figure, Reference, RegionReference
 from service.estimation.resolution import Problems, resolve_region
 
 _MAKING = "memory-choice/default"
 _RATIO = "fast_over_slow_making_ratio"
 
 
-class MemoryChoiceRequest(Request):
+class MemoryChoiceRequest(CatalogRequest):
     """Faster memory against slower memory that takes longer for a token."""
 
     model_config = ConfigDict(
@@ -61,7 +61,6 @@ class MemoryChoiceRequest(Request):
         None, description="Where it runs: for the building's share and the verdict."
     )
     explain: bool = False
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
 
 
 def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:

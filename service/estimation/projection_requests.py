@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import Figure, Request
+from service.estimation.requests import CatalogRequest, Figure
 
 
-class ProjectionRequest(Request):
+class ProjectionRequest(CatalogRequest):
     """A training run's emissions against those of the inference that follows it."""
 
     model_config = ConfigDict(
@@ -37,4 +37,3 @@ class ProjectionRequest(Request):
     days: int = Field(365, ge=1, le=36_500, description="Length of the series.")
     points: int = Field(61, ge=2, le=1_000, description="Points of the series.")
     explain: bool = False
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)

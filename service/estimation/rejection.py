@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with a request: where (RFC 6901 JSON pointer) and what."""
+    """One thing wrong with a request: where (RFC 6901 JSON pointer) and what.
+
+    ``line`` and ``column``, counted from 1, say where it stands in a file that was sent.
+    """
 
     pointer: str
     detail: str
+    line: int | None = None
+    column: int | None = None
 
 
 class Rejected(ValueError):  # noqa: N818 - the name says what happened to the caller

@@ -6,6 +6,7 @@ HTTP, command line and workers alike.
 
 from __future__ import annotations
 
+from datetime import date
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -36,6 +37,19 @@ class Request(BaseModel):
     """Base of everything a caller sends: closed, immutable, finite numbers only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class CatalogRequest(Request):
+    """Base of questions that the catalog takes part in answering."""
+
+    catalog_revision: int | None = Field(
+        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
+    )
+    as_of: date | None = Field(
+        None,
+        description="Answer from the catalog as it stood at the end of this day (UTC); instead of "
+        "catalog_revision.",
+    )
 
 
 def _known_format(name: str) -> str:
@@ -394,7 +408,7 @@ class CostRequest(Request):
     )
 
 
-class DeploymentRequest(Request):
+class DeploymentRequest(CatalogRequest):
     """What runs where."""
 
     model: ModelReference = Field(
@@ -415,9 +429,6 @@ class DeploymentRequest(Request):
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     explain: bool = Field(False, description="Add the explanation, step by step.")
-    catalog_revision: int | None = Field(
-        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
-    )
 
 
 class MemoryInferenceRequest(DeploymentRequest):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import ModelReference, PrecisionRequest, Ratio, Reference, Request
+from service.estimation.requests import (
+    CatalogRequest,
+    ModelReference,
+    PrecisionRequest,
+    Ratio,
+    Reference,
+)
 
-_REVISION = Field(None, ge=0, le=2**53, description="Answer from this revision of the catalog.")
 
-
-class NearMemoryRequest(Request):
+class NearMemoryRequest(CatalogRequest):
     """A model in memory that is part of the processor, or that computes by itself."""
 
     model_config = ConfigDict(
@@ -44,10 +48,9 @@ class NearMemoryRequest(Request):
         None, ge=0.0, le=1.0, description="Time from one chip to the next; null leaves it out."
     )
     explain: bool = Field(False, description="Add the explanation, step by step.")
-    catalog_revision: int | None = _REVISION
 
 
-class StoreRequest(Request):
+class StoreRequest(CatalogRequest):
     """Vectors that retrieval or an agent's long-term memory keeps, and what they inject."""
 
     model_config = ConfigDict(
@@ -94,4 +97,3 @@ class StoreRequest(Request):
         None, description="Where the store lies; gives the time of a search over all of it."
     )
     explain: bool = Field(False, description="Add the explanation, step by step.")
-    catalog_revision: int | None = _REVISION

@@ -10,6 +10,7 @@ from service.core.memory.training_settings import ALL_LINEAR, Optimizer
 from service.estimation.compliance_requests import RuleFacts
 from service.estimation.requests import (
     AcceleratorReference,
+    CatalogRequest,
     CostRequest,
     Degree,
     ModelReference,
@@ -198,7 +199,7 @@ class TrainingSettingsRequest(Request):
     failures: FailuresRequest = FailuresRequest()
 
 
-class TrainingRequest(Request):
+class TrainingRequest(CatalogRequest):
     """A training run: what is trained where, and how."""
 
     model: ModelReference = Field(
@@ -220,9 +221,6 @@ class TrainingRequest(Request):
     )
     training: TrainingSettingsRequest = TrainingSettingsRequest()
     explain: bool = Field(False, description="Add the explanation, step by step.")
-    catalog_revision: int | None = Field(
-        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
-    )
 
 
 class MemoryTrainingRequest(TrainingRequest):

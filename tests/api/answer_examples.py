@@ -58,6 +58,18 @@ _REVISION = {
     "content_hash": "d6a40d2d8b1e6a4c2a3f7b0e8c9d5f1a2b3c4d5e6f708192a3b4c5d6e7f80912",
     "from_package": False,
     "entry_count": 1004,
+    "own": False,
+}
+_KEY = {
+    "id": "5u3hckqv6zbdm2wa",
+    "name": "build server",
+    "organisation": "acme",
+    "scopes": ["own:write"],
+    "created_at": "2026-11-02T09:30:00+00:00",
+    "created_by": "ada of acme",
+    "expires_at": "2027-11-02T09:30:00+00:00",
+    "revoked_at": None,
+    "holds": True,
 }
 #: What a database with a history would answer; the application here has none.
 HISTORY: dict[str, Any] = {
@@ -82,6 +94,26 @@ HISTORY: dict[str, Any] = {
                         "missing": None,
                     }
                 ],
+                "more_fields": 0,
+            }
+        ],
+        "more_items": 0,
+    },
+    "ApiKeyPage": {"items": [_KEY]},
+    "NewApiKey": _KEY | {"key": "headroom_5u3hckqv6zbdm2wa_…"},
+    "CatalogImport": {
+        "dry_run": True,
+        "revision": None,
+        "catalog_revision": 12,
+        "added": 1,
+        "removed": 0,
+        "changed": 0,
+        "items": [
+            {
+                "collection": "sources",
+                "id": "own/quote-2026-11",
+                "change": "added",
+                "fields": [],
                 "more_fields": 0,
             }
         ],
@@ -152,6 +184,9 @@ async def make() -> dict[str, Any]:
             found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
             found["GridAnswer"] = (await client.get("/v1/grid/country/GB")).json()
             found |= HISTORY
+            found["SearchAnswer"] = (
+                await client.get("/v1/catalog/search?q=H100 80GB SXM5&limit=3")
+            ).json()
             found["Liveness"] = (await client.get("/livez")).json()
             found["Readiness"] = (await client.get("/readyz")).json()
             problem = await client.post(

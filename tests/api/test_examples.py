@@ -16,7 +16,8 @@ def answers(document: dict[str, Any]) -> Iterator[str]:
         for operation in operations.values():
             for response in operation["responses"].values():
                 for media_type, content in response.get("content", {}).items():
-                    if media_type.endswith("json"):
+                    # A JSON Schema describes itself.
+                    if media_type.endswith("json") and media_type != "application/schema+json":
                         yield content["schema"]["$ref"].rsplit("/", 1)[-1]
 
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from service.api.app import create_app
 from service.catalog.files import read_schemas
-from service.catalog.importer import apply_changes
+from service.catalog.importer import Change, apply_change
 from service.settings import INSTALLATION, Settings
 from tests.api.test_errors import problem
 
@@ -41,11 +41,11 @@ async def edited(app: FastAPI, power_w: float) -> int:
     document["figures"]["thermal_design_power_w"]["value"] = power_w
     schemas = read_schemas(INSTALLATION / "hardware_catalog")
     async with store.transaction() as connection:
-        revision = await apply_changes(
-            connection, {("accelerators", T4): document}, schemas, author="ada", reason="measured"
+        applied = await apply_change(
+            connection, Change({("accelerators", T4): document}, "ada", "measured"), schemas
         )
-    assert revision is not None
-    return revision
+    assert applied.revision is not None
+    return applied.revision
 
 
 async def test_who_changed_what_when_and_why(kept, history):

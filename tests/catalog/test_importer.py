@@ -11,7 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from service.catalog.database import create_engine, migrate
 from service.catalog.documents import CatalogInvalid, canonical_bytes
 from service.catalog.files import read_schemas
-from service.catalog.importer import RevisionConflict, apply_changes, import_package
+from service.catalog.importer import (
+    Change,
+    EntryConflict,
+    RevisionConflict,
+    apply_change,
+    import_package,
+)
 from service.catalog.revisions import (
     RevisionUnknown,
     documents_at,
@@ -22,7 +28,7 @@ from service.catalog.revisions import (
 from service.catalog.snapshot import snapshot_from_documents
 from service.catalog.tables import catalog_entry, catalog_revision
 from service.settings import INSTALLATION
-from tests.catalog.examples import Documents, accelerator, figure, small_catalog
+from tests.catalog.examples import Documents, accelerator, figure, region, small_catalog
 
 SCHEMAS = read_schemas(INSTALLATION / "hardware_catalog")
 ONE = ("accelerators", "acme-one-80gb")
@@ -124,15 +130,16 @@ async def test_a_persons_edit_outlives_the_next_package(engine: AsyncEngine) -> 
     first = await bring(engine, packaged)
     edited = accelerator(memory_bytes=figure(79e9))
     async with engine.begin() as connection:
-        second = await apply_changes(
-            connection,
-            {ONE: edited, ("regions", "aws/eu-north-1"): None},
-            SCHEMAS,
-            author="ada",
-            reason="measured",
-            expected_revision=first,
+        changes = {ONE: edited, ("regions", "aws/eu-north-1"): None}
+        applied = await apply_change(
+            connection, Change(changes, "ada", "measured", expected_revision=first), SCHEMAS
         )
+    second = applied.revision
     assert second is not None
+    assert {(one.collection, one.change) for one in applied.differences} == {
+        ("accelerators", "changed"),
+        ("regions", "removed"),
+    }
     newer = deepcopy(packaged)
     newer["accelerators"]["acme-one-80gb"]["figures"]["memory_bytes"] = figure(96e9)
     newer["regions"]["country/SE"]["figures"]["ewif_l_per_kwh"] = figure(3.0)
@@ -151,7 +158,7 @@ async def test_an_unsound_change_changes_nothing(engine: AsyncEngine) -> None:
     unsound = accelerator(memory_bytes=figure(80e9, source="hearsay"), idle_power_w=figure(701))
     with pytest.raises(CatalogInvalid) as caught:
         async with engine.begin() as connection:
-            await apply_changes(connection, {ONE: unsound}, SCHEMAS, author="eve", reason="because")
+            await apply_change(connection, Change({ONE: unsound}, "eve", "because"), SCHEMAS)
     assert {error.pointer for error in caught.value.errors} == {
         "/figures/memory_bytes/source",
         "/figures/idle_power_w",
@@ -166,19 +173,113 @@ async def test_a_change_is_based_on_what_its_author_saw(engine: AsyncEngine) -> 
     first = await bring(engine, small_catalog())
     assert first is not None
     async with engine.begin() as connection:
-        again = await apply_changes(
-            connection, {ONE: accelerator()}, SCHEMAS, author="ada", reason="no change"
-        )
-        assert again is None
+        same = Change({ONE: accelerator()}, "ada", "no change")
+        assert (await apply_change(connection, same, SCHEMAS)).revision is None
+        other = {ONE: accelerator(memory_bytes=figure(1e9))}
+        late = Change(other, "ada", "late", expected_revision=first - 1)
         with pytest.raises(RevisionConflict):
-            await apply_changes(
-                connection,
-                {ONE: accelerator(memory_bytes=figure(1e9))},
-                SCHEMAS,
-                author="ada",
-                reason="late",
-                expected_revision=first - 1,
-            )
+            await apply_change(connection, late, SCHEMAS)
+        for based_on in ("0" * 64, None):
+            unaware = Change(other, "ada", "unaware", expected_hashes={ONE: based_on})
+            with pytest.raises(EntryConflict):
+                await apply_change(connection, unaware, SCHEMAS)
+
+
+async def test_a_dry_run_tells_the_difference_and_records_nothing(engine: AsyncEngine) -> None:
+    await bring(engine, small_catalog())
+    change = Change({ONE: accelerator(memory_bytes=figure(79e9))}, "ada", "to see")
+    async with engine.begin() as connection:
+        applied = await apply_change(connection, change, SCHEMAS, dry_run=True)
+    assert applied.revision is None
+    (one,) = applied.differences
+    assert [(f.pointer, f.before, f.after) for f in one.fields] == [
+        ("/figures/memory_bytes/value", 80_000_000_000, 79_000_000_000)
+    ]
+    async with engine.connect() as connection:
+        assert await count(connection) == 1
+
+
+OWN = ("accelerators", "own/rack-7")
+
+
+async def test_own_entries_are_seen_by_their_organisation_alone(engine: AsyncEngine) -> None:
+    shared = await bring(engine, small_catalog())
+    mine = accelerator("own/rack-7") | {"aliases": ["rack"]}
+    async with engine.begin() as connection:
+        applied = await apply_change(
+            connection, Change({OWN: mine}, "ada", "our hardware", organisation="acme"), SCHEMAS
+        )
+    async with engine.connect() as connection:
+        acme = await load_snapshot(connection, organisation="acme")
+        assert acme.revision == applied.revision
+        assert acme.find("accelerators", "rack").id == "own/rack-7"
+        for others in (await load_snapshot(connection), await load_snapshot(connection, shared)):
+            assert others.revision == shared
+            assert "own/rack-7" not in others.accelerators
+        assert "own/rack-7" not in (await load_snapshot(connection, None, "else")).accelerators
+        with pytest.raises(RevisionUnknown):
+            await load_snapshot(connection, applied.revision, "else")
+        before = await load_snapshot(connection, shared, "acme")
+        assert "own/rack-7" not in before.accelerators
+
+
+@pytest.mark.parametrize(
+    ("organisation", "place"),
+    [
+        ("acme", ONE),
+        (None, OWN),
+        ("acme", ("calibrations", "own/better")),
+        ("acme", ("accelerators", "own/../x y")),
+        ("acme", ("accelerators", "own/" + "x" * 300)),
+    ],
+)
+async def test_own_and_shared_entries_do_not_mix(
+    engine: AsyncEngine, organisation: str | None, place: tuple[str, str]
+) -> None:
+    await bring(engine, small_catalog())
+    document = accelerator(place[1]) | {"aliases": []}
+    change = Change({place: document}, "eve", "no", organisation=organisation)
+    async with engine.begin() as connection:
+        with pytest.raises(CatalogInvalid):
+            await apply_change(connection, change, SCHEMAS)
+
+
+async def test_an_own_entry_whose_parent_has_gone_is_left_out(engine: AsyncEngine) -> None:
+    await bring(engine, small_catalog())
+    hall = region("own/hall", "aws/eu-north-1", pue_ratio=figure(1.05))
+    other = region("own/cellar", "country/SE")
+    async with engine.begin() as connection:
+        own = {("regions", one["id"]): one for one in (hall, other)}
+        await apply_change(connection, Change(own, "ada", "ours", organisation="acme"), SCHEMAS)
+    async with engine.begin() as connection:
+        gone = {
+            ("regions", "aws/eu-north-1"): None,
+            **{("instances", id_): None for id_ in small_catalog()["instances"]},
+        }
+        await apply_change(connection, Change(gone, "bob", "closed"), SCHEMAS)
+    async with engine.connect() as connection:
+        acme = await load_snapshot(connection, organisation="acme")
+    assert "own/hall" not in acme.regions
+    assert "own/cellar" in acme.regions
+
+
+async def test_writers_that_meet_lose_nothing(engine: AsyncEngine) -> None:
+    await bring(engine, small_catalog())
+
+    async def write(number: int) -> None:
+        entry_id = f"acme-{number}"
+        document = accelerator(entry_id) | {"aliases": []}
+        async with engine.begin() as connection:
+            change = Change({("accelerators", entry_id): document}, "ada", "one more")
+            await apply_change(connection, change, SCHEMAS)
+
+    await asyncio.gather(*(write(number) for number in range(8)))
+    async with engine.connect() as connection:
+        snapshot = await load_snapshot(connection)
+        newest = await newest_revision(connection)
+    assert newest is not None
+    assert snapshot.content_hash == newest.content_hash
+    assert {f"acme-{number}" for number in range(8)} <= set(snapshot.accelerators)
 
 
 @pytest.mark.parametrize("revision", [-1, 0, 4711, 2**63, 10**40])

@@ -11,7 +11,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from service.catalog.database import alembic_config, create_engine, migrate, postgres_dsn
+from service.catalog.files import read_schemas
+from service.catalog.importer import Change, apply_change, import_package
+from service.catalog.revisions import load_snapshot, newest_revision
 from service.catalog.tables import metadata
+from service.settings import INSTALLATION
+from tests.catalog.examples import small_catalog
 
 
 @pytest.fixture
@@ -40,7 +45,10 @@ async def functions(engine: AsyncEngine) -> set[str]:
 
 async def test_up_down_up(engine: AsyncEngine) -> None:
     await migrate(engine)
-    every = {"catalog_revision", "catalog_entry", "measurement", "measured_figure"}
+    every = {
+        *("catalog_revision", "catalog_entry", "own_entry", "api_key", "api_key_revocation"),
+        *("measurement", "measured_figure"),
+    }
     assert every <= await tables(engine)
 
     await migrate(engine, "0001")
@@ -52,6 +60,27 @@ async def test_up_down_up(engine: AsyncEngine) -> None:
     await migrate(engine)
     assert every <= await tables(engine)
     await migrate(engine)
+
+
+async def test_down_and_up_keep_the_shared_catalog(engine: AsyncEngine) -> None:
+    await migrate(engine)
+    schemas = read_schemas(INSTALLATION / "hardware_catalog")
+    own = {("sources", "own/sheet"): small_catalog()["sources"]["sheet"] | {"id": "own/sheet"}}
+    async with engine.begin() as connection:
+        await import_package(connection, small_catalog(), "test")
+        change = Change(own, "ada", "ours", organisation="acme", key_id="k")
+        await apply_change(connection, change, schemas)
+        before = await load_snapshot(connection)
+        newest = await newest_revision(connection, "acme")
+    assert newest is not None
+    assert newest.revision > before.revision
+    await migrate(engine, "0002")
+    await migrate(engine)
+    async with engine.connect() as connection:
+        after = await load_snapshot(connection)
+        assert "own/sheet" not in (await load_snapshot(connection, None, "acme")).sources
+    assert after.content_hash == before.content_hash
+    assert after.documents() == before.documents()
 
 
 async def test_migrations_make_what_the_tables_say(engine: AsyncEngine) -> None:
@@ -79,6 +108,9 @@ async def test_migrations_make_what_the_tables_say(engine: AsyncEngine) -> None:
         "DELETE FROM measurement",
         "UPDATE measured_figure SET measured = 1",
         "DELETE FROM measured_figure",
+        "UPDATE own_entry SET organisation = 'another'",
+        "UPDATE api_key SET scopes = '{catalog:write}'",
+        "DELETE FROM api_key_revocation",
     ],
 )
 async def test_nothing_is_ever_overwritten(engine: AsyncEngine, statement: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from service.catalog.documents import CatalogInvalid, canonical_bytes
 from service.catalog.files import read_schemas
-from service.catalog.importer import apply_changes
+from service.catalog.importer import Change, apply_change
 from service.catalog.revisions import RevisionUnknown
 from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.settings import Settings
@@ -44,11 +44,11 @@ async def edit(store: CatalogStore, memory_bytes: float) -> int:
     schemas = read_schemas(store._settings.catalog_directory)
     changed = accelerator(memory_bytes=figure(memory_bytes))
     async with store.transaction() as connection:
-        revision = await apply_changes(
-            connection, {("accelerators", ONE): changed}, schemas, author="ada", reason="measured"
+        applied = await apply_change(
+            connection, Change({("accelerators", ONE): changed}, "ada", "measured"), schemas
         )
-    assert revision is not None
-    return revision
+    assert applied.revision is not None
+    return applied.revision
 
 
 @pytest.fixture

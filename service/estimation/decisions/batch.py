@@ -12,6 +12,7 @@ from service.estimation.answers import frame
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import CatalogRequest
 from service.estimation.training import training_estimate
 from service.estimation.training_requests import EstimateTrainingRequest
 
@@ -64,7 +65,17 @@ def _item(
 def _answered(body: Mapping[str, Any], snapshot: CatalogSnapshot) -> dict[str, Any]:
     """The estimate that a body asks for: of a training run if it says how to train."""
     if "training" in body:
-        return training_estimate(
-            EstimateTrainingRequest.model_validate(body, strict=True), snapshot
-        )
-    return inference_estimate(InferenceRequest.model_validate(body, strict=True), snapshot)
+        run = EstimateTrainingRequest.model_validate(body, strict=True)
+        _refuse_another_catalog(run, snapshot)
+        return training_estimate(run, snapshot)
+    deployment = InferenceRequest.model_validate(body, strict=True)
+    _refuse_another_catalog(deployment, snapshot)
+    return inference_estimate(deployment, snapshot)
+
+
+def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:
+    """All of a batch is answered from one catalog, which an item cannot choose for itself."""
+    if request.catalog_revision not in (None, snapshot.revision):
+        raise Rejected([FieldError("/catalog_revision", "is given once, beside the list")])
+    if request.as_of is not None:
+        raise Rejected([FieldError("/as_of", "is given once, beside the list")])

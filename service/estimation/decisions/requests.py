@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from service.estimation.requests import (
     AcceleratorReference,
+    CatalogRequest,
     FormatName,
     ModelReference,
     ParallelismRequest,
@@ -109,7 +110,7 @@ class WeightsRequest(Request):
         return self
 
 
-class RecommendationRequest(Request):
+class RecommendationRequest(CatalogRequest):
     """What to buy or rent, where, and configured how."""
 
     model_config = ConfigDict(
@@ -148,7 +149,6 @@ class RecommendationRequest(Request):
         "provider in the catalog.",
     )
     serving: ServingRequest = ServingRequest()
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> RecommendationRequest:
@@ -157,7 +157,7 @@ class RecommendationRequest(Request):
         return self
 
 
-class CompareRequest(Request):
+class CompareRequest(CatalogRequest):
     """One workload over lists of models, accelerators, formats, layouts and regions."""
 
     model_config = ConfigDict(
@@ -188,7 +188,6 @@ class CompareRequest(Request):
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)
 
     @model_validator(mode="after")
     def _bounded(self) -> CompareRequest:
@@ -214,7 +213,7 @@ class CompareRequest(Request):
         )
 
 
-class BatchRequest(Request):
+class BatchRequest(CatalogRequest):
     """Requests that are answered or refused each by itself."""
 
     model_config = ConfigDict(
@@ -241,4 +240,3 @@ class BatchRequest(Request):
     requests: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MOST_ROWS)] = (
         Field(description="Bodies as of /v1/estimates/inference or, with training, of training.")
     )
-    catalog_revision: int | None = Field(None, ge=0, le=2**53)

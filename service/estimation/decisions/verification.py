@@ -81,6 +81,7 @@ def _request(
         ),
         serving=request.serving,
         catalog_revision=request.catalog_revision,
+        as_of=request.as_of,
     )
 
 

@@ -1,0 +1,1 @@
+"""Who is calling: API keys, their organisations and what they may do."""

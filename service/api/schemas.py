@@ -1,0 +1,57 @@
+"""The form of catalog entries as JSON Schema, for those who write some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.caching import confirmed_or, entity_tag
+from service.api.contract import ITEM_PROBLEMS
+from service.api.problems import Problem
+from service.api.queries import plain_query
+from service.api.state import current_snapshot
+from service.api.writing import schemas_of
+
+router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+
+
+@router.get(
+    "/schemas/{collection}",
+    operation_id="getCatalogSchema",
+    summary="The form of a collection's entries, as JSON Schema",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"application/schema+json": {"schema": {"type": "object"}}},
+        },
+        **ITEM_PROBLEMS,
+    },
+    openapi_extra={
+        "parameters": [
+            {
+                "name": "collection",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+            }
+        ]
+    },
+)
+async def get_schema(http: HttpRequest) -> Response:
+    """One schema (JSON Schema, draft 2020-12)."""
+    plain_query(http.query_params, {})
+    known = schemas_of(http)
+    collection: str = http.path_params["collection"]
+    if collection not in known:
+        raise Problem("not-found", f"no such collection; there are {', '.join(sorted(known))}")
+    schema: Any = known[collection].schema
+    tag = entity_tag(await current_snapshot(http), "schemas", collection)
+    return confirmed_or(
+        http,
+        tag,
+        lambda: Response(orjson.dumps(schema), media_type="application/schema+json"),
+    )

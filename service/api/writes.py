@@ -1,0 +1,209 @@
+"""Changing one entry of the catalog: each change is a new revision with its author and reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.bodies import read_json
+from service.api.caching import entry_tag
+from service.api.contract import NEEDS_KEY, WRITE_PROBLEMS
+from service.api.entries import ENTRIES
+from service.api.problems import Problem, invalid
+from service.api.queries import plain_query
+from service.api.state import current_snapshot, shared
+from service.api.writing import (
+    REASON,
+    REVISION_HEADER,
+    hash_based_on,
+    reason_of,
+    write,
+    writer,
+)
+from service.catalog.documents import CatalogInvalid, DocumentInvalid, canonical
+from service.catalog.importer import Change
+from service.catalog.own import is_own
+from service.estimation.listing import entry_answer
+from service.estimation.rejection import FieldError
+
+router = APIRouter(prefix="/v1", tags=["catalog"])
+
+_NAMES = {
+    "accelerators": "Accelerator",
+    "models": "Model",
+    "regions": "Region",
+    "memory-tiers": "MemoryTier",
+    "interconnects": "Interconnect",
+    "instances": "Instance",
+    "rules": "Rule",
+    "sources": "Source",
+}
+_QUERY = {"reason": REASON}
+_NOT_KEPT = {"Cache-Control": "no-store"}
+
+#: Parts of an entry as it is read that are not of the entry itself.
+_ADDED = ("sources", "derived")
+
+
+def _parameters(*, creates: bool) -> list[dict[str, Any]]:
+    text = {"type": "string", "minLength": 1, "maxLength": 200}
+    found = [
+        {
+            "name": "id",
+            "in": "path",
+            "required": True,
+            "schema": text,
+            "description": "Id of the entry; own/… for one of your organisation's own.",
+        },
+        {"name": "reason", "in": "query", "required": True, "schema": REASON},
+        {
+            "name": "If-Match",
+            "in": "header",
+            "required": False,
+            "schema": text,
+            "description": "ETag of the entry as you read it.",
+        },
+    ]
+    if creates:
+        found.append(
+            {
+                "name": "If-None-Match",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "enum": ["*"]},
+                "description": "For an entry that is to be new.",
+            }
+        )
+    return found
+
+
+def _add(collection: str) -> None:
+    async def put(http: HttpRequest) -> Response:
+        entry_id: str = http.path_params["id"]
+        given = plain_query(http.query_params, _QUERY)
+        caller = writer(http, own=is_own(entry_id))
+        reason = reason_of(given.get("reason"))
+        based_on = hash_based_on(http)
+        document = _document(
+            await read_json(http, shared(http).settings.body_limit_bytes), entry_id
+        )
+        place = (collection, entry_id)
+        applied = await _applied(
+            http,
+            Change(
+                {place: document},
+                caller.author,
+                reason,
+                organisation=caller.organisation if is_own(entry_id) else None,
+                key_id=caller.key_id,
+                expected_hashes={place: based_on},
+            ),
+        )
+        snapshot = await current_snapshot(http)
+        entry = snapshot.collection(collection).get(entry_id)
+        if entry is None:  # it has been removed again meanwhile
+            raise Problem("conflict", "the entry was removed by another right after")
+        body = orjson.dumps(entry_answer(snapshot, collection, entry))
+        headers = {"ETag": entry_tag(entry.document, body), **_NOT_KEPT, **applied}
+        created = based_on is None
+        if created:
+            headers["Location"] = f"/v1/{collection}/{entry_id}"
+        return Response(
+            body, 201 if created else 200, headers=headers, media_type="application/json"
+        )
+
+    async def delete(http: HttpRequest) -> Response:
+        entry_id: str = http.path_params["id"]
+        given = plain_query(http.query_params, _QUERY)
+        caller = writer(http, own=is_own(entry_id))
+        reason = reason_of(given.get("reason"))
+        based_on = hash_based_on(http)
+        if based_on is None:
+            raise invalid([FieldError("", "what is to be removed cannot be new")])
+        if entry_id not in (await current_snapshot(http)).collection(collection):
+            raise Problem("not-found", f"no such entry among the {collection}")
+        place = (collection, entry_id)
+        applied = await _applied(
+            http,
+            Change(
+                {place: None},
+                caller.author,
+                reason,
+                organisation=caller.organisation if is_own(entry_id) else None,
+                key_id=caller.key_id,
+                expected_hashes={place: based_on},
+            ),
+        )
+        return Response(status_code=204, headers={**_NOT_KEPT, **applied})
+
+    name = _NAMES[collection]
+    schema = {
+        "type": "object",
+        "description": f"The entry as GET shows it; /v1/catalog/schemas/{collection} has its form.",
+    }
+    router.add_api_route(
+        f"/{collection}/{{id:path}}",
+        put,
+        methods=["PUT"],
+        operation_id=f"put{name}",
+        summary=f"Add or change one of the catalog's {collection}",
+        responses={
+            200: {"model": ENTRIES[collection]},
+            201: {"model": ENTRIES[collection]},
+            **WRITE_PROBLEMS,
+        },
+        openapi_extra=NEEDS_KEY
+        | {
+            "parameters": _parameters(creates=True),
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        },
+    )
+    router.add_api_route(
+        f"/{collection}/{{id:path}}",
+        delete,
+        methods=["DELETE"],
+        operation_id=f"delete{name}",
+        summary=f"Remove one of the catalog's {collection}; earlier revisions keep it",
+        status_code=204,
+        responses=WRITE_PROBLEMS,
+        openapi_extra=NEEDS_KEY | {"parameters": _parameters(creates=False)},
+    )
+
+
+for _collection in _NAMES:
+    _add(_collection)
+
+
+def _document(given: Any, entry_id: str) -> dict[str, Any]:
+    """The entry that a body holds; what reading adds to one may be sent back with it."""
+    if not isinstance(given, dict):
+        raise invalid([FieldError("", "must be an object, the entry")])
+    document = {name: part for name, part in given.items() if name not in _ADDED}
+    document.setdefault("id", entry_id)
+    try:
+        found: dict[str, Any] = canonical(document)
+    except DocumentInvalid as error:
+        raise invalid([FieldError(error.pointer, error.detail)]) from None
+    return found
+
+
+async def _applied(http: HttpRequest, change: Change) -> dict[str, str]:
+    """Make the change; the headers that tell of it."""
+    ((place, document),) = change.entries.items()
+    try:
+        applied = await write(http, change)
+    except CatalogInvalid as unsound:
+        if document is None:
+            others = "; ".join(str(error) for error in unsound.errors[:5])
+            raise Problem("conflict", f"other entries need it: {others}") from None
+        raise invalid(
+            FieldError(error.pointer, error.detail)
+            if (error.collection, error.entry_id) == place
+            else FieldError("", f"then wrong elsewhere: {error}")
+            for error in unsound.errors
+        ) from None
+    return {} if applied.revision is None else {REVISION_HEADER: str(applied.revision)}
