@@ -1,0 +1,19 @@
+"""The ``headroom`` command with everything that it can do."""
+
+import typer
+
+from service.cli import catalog, checkout, serving, upkeep
+
+app = typer.Typer(
+    name="headroom",
+    help="What an LLM deployment needs and costs before it is bought.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(serving.serve)
+app.add_typer(catalog.catalog_app, name="catalog")
+for command in (upkeep.migrate, upkeep.openapi, upkeep.validate, upkeep.calibrate):
+    app.command()(command)
+app.command(context_settings=checkout.PASS_ON)(checkout.test)
+app.command()(checkout.lock)
+app.add_typer(checkout.bench_app, name="bench")

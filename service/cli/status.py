@@ -1,0 +1,16 @@
+"""What the commands have in common: where notices go, and what exit statuses mean."""
+
+from rich.console import Console
+
+#: The question was answered, or the command did what it says.
+DONE = 0
+#: What was asked or given is wrong: the problem tells what.
+REFUSED = 1
+#: The command was spelled wrongly.
+MISUSED = 2
+#: The server, the Hub or the database cannot be reached, or failed.
+UNREACHABLE = 3
+#: Answered, but the deployment does not fit; only with ``--must-fit``.
+DOES_NOT_FIT = 4
+
+notices = Console(stderr=True, highlight=False)
