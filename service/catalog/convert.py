@@ -23,6 +23,7 @@ from service.catalog.figures import (
     read_figure,
     read_figures,
 )
+from service.catalog.shelf_life import is_stale
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
 from service.core.cost import Instance, Price
@@ -245,7 +246,17 @@ def convert_region(
         primary_energy_mj_per_kwh=chosen.known_interval("primary_energy_mj_per_kwh"),
         adpe_kgsbeq_per_kwh=chosen.known_interval("adpe_kgsbeq_per_kwh"),
     )
-    return Entry(entry_id, fields, value, chosen.origins)
+    stale = () if as_of is not None else _stale(chosen.origins, defaults.year)
+    return Entry(entry_id, fields, value, chosen.origins, stale)
+
+
+def _stale(origins: Mapping[str, FigureOrigin], present_year: int) -> tuple[str, ...]:
+    """Names of the figures that can no longer be taken for the present."""
+    return tuple(
+        name
+        for name, found in origins.items()
+        if found.year is not None and is_stale(name, found.year, present_year)
+    )
 
 
 def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:

@@ -33,13 +33,15 @@ class Entry(Generic[Value]):
     """A catalog entry, or an object given in its place in a request; compared by identity.
 
     ``document`` is the JSON to serve and is not to be changed; ``value`` is what the computation
-    takes; ``origins`` names the origin of each figure that ``value`` was made from.
+    takes; ``origins`` names the origin of each figure that ``value`` was made from, and ``stale``
+    those of them that are past their shelf life.
     """
 
     id: str
     document: Document
     value: Value
     origins: Mapping[str, FigureOrigin]
+    stale: tuple[str, ...] = ()
 
     @property
     def stood_in(self) -> tuple[str, ...]:
@@ -69,11 +71,13 @@ class CatalogDefaults:
     """Documented assumptions: stand-ins for missing figures, and spreads for bare ones.
 
     ``spreads`` holds, by figure name, s such that ``value/(1+s)…value·(1+s)`` is taken as the
-    90 % interval of a figure published without one.
+    90 % interval of a figure published without one. ``year`` is the one in which the catalog was
+    last looked after, to which the ages of figures are counted.
     """
 
     stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
+    year: int = 0
 
     def spread(self, figure_name: str) -> float:
         """Spread to assume for a figure without an interval [-]; 0 where none is documented."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
@@ -29,6 +29,7 @@ from service.catalog.documents import (
 from service.catalog.entries import CatalogDefaults, Entry, read_defaults
 from service.catalog.references import ReferenceIndex, UnknownReference
 from service.catalog.rules import rule_from_document
+from service.catalog.shelf_life import year_looked_after
 from service.core.architecture.model import ModelArchitecture
 from service.core.cost import Instance
 from service.core.deployment import Accelerator, Region
@@ -142,7 +143,10 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
     calibrations = converted("calibrations", calibration_from_document)
     if errors:
         raise CatalogInvalid(errors)
-    defaults = read_defaults(entry.document for entry in calibrations.values())
+    defaults = replace(
+        read_defaults(entry.document for entry in calibrations.values()),
+        year=year_looked_after(documents),
+    )
     regions = documents.get("regions", {})
     snapshot = CatalogSnapshot(
         revision=revision,

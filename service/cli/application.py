@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli import catalog, checkout, serving, upkeep
+from service.cli import catalog, checkout, keys, serving, upkeep
 
 app = typer.Typer(
     name="headroom",
@@ -12,7 +12,9 @@ app = typer.Typer(
 )
 app.command()(serving.serve)
 app.add_typer(catalog.catalog_app, name="catalog")
-for command in (upkeep.migrate, upkeep.openapi, upkeep.validate, upkeep.calibrate):
+app.add_typer(keys.keys_app, name="keys")
+app.command("migrate")(upkeep.migrate_schema)
+for command in (upkeep.openapi, upkeep.validate, upkeep.calibrate):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
 app.command()(checkout.lock)

@@ -1,6 +1,5 @@
 """Commands that mind the database, the contract and the accuracy."""
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -13,29 +12,14 @@ from service.cli.status import REFUSED, notices
 from service.settings import Settings
 
 
-def migrate(
+def migrate_schema(
     target: Annotated[str, typer.Argument(help="A migration's id, or head.")] = "head",
 ) -> None:
     """Bring the database's schema to a migration; serve does this by itself when it starts."""
-    from service.catalog import database
-    from service.catalog.embedded import EmbeddedPostgres
+    from service.catalog.database import migrate
+    from service.cli.database import on_database
 
-    async def run(url: str) -> None:
-        engine = database.create_engine(url, settings.database_timeout_s)
-        try:
-            await database.migrate(engine, target)
-        finally:
-            await engine.dispose()
-
-    settings = Settings()
-    if settings.database_url is not None:
-        asyncio.run(run(settings.database_url.get_secret_value()))
-        return
-    embedded = EmbeddedPostgres(settings.data_directory)
-    try:
-        asyncio.run(run(embedded.start()))
-    finally:
-        embedded.stop()
+    on_database(lambda engine: migrate(engine, target))
 
 
 def openapi() -> None:

@@ -145,6 +145,13 @@ def place_cautions(
         )
         for name in region.stood_in
     ]
+    found += [
+        Caution(
+            "figure_past_shelf_life",
+            f"{name} of {region.id} is of {region.origins[name].year} and may no longer hold",
+        )
+        for name in region.stale
+    ]
     if year is not None:
         found += _year_cautions(region, year)
     return tuple(found)

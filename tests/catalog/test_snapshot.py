@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.catalog.documents import canonical, canonical_bytes, content_hash, hashes_of
 from service.catalog.references import ReferenceIndex, UnknownReference
+from service.catalog.shelf_life import stale_figures
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from tests.catalog.examples import small_catalog
 
@@ -118,3 +119,21 @@ def test_the_canonical_form_is_final(value: object) -> None:
 
 def test_whole_numbers_are_one_document_however_they_are_written() -> None:
     assert canonical_bytes({"a": 80.0, "b": 1e22}) == canonical_bytes({"b": 10**22, "a": 80})
+
+
+def test_figures_past_their_shelf_life_are_known_as_such() -> None:
+    documents = small_catalog()
+    grid = documents["regions"]["country/SE"]["figures"]["grid_gco2e_per_kwh"]
+    assert snapshot_from_documents(documents, 1).regions["aws/eu-north-1"].stale == ()
+    del grid[1]
+    stale = snapshot_from_documents(documents, 1)
+    assert stale.regions["country/SE"].stale == ("grid_gco2e_per_kwh",)
+    assert stale.regions["aws/eu-north-1"].stale == ("grid_gco2e_per_kwh",)
+    told = [(one.entry_id, one.name, one.year) for one in stale_figures(documents, 2026)]
+    assert told == [
+        ("country/SE", "grid_gco2e_per_kwh", 2022),
+        ("aws/acme.8x", "price", 2024),
+    ]
+    # Not to the present: the same catalog says the same of itself at any time.
+    documents["sources"]["sheet"]["retrieved"] = "2025-01-01"
+    assert snapshot_from_documents(documents, 1).regions["country/SE"].stale == ()

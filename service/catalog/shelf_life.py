@@ -1,0 +1,87 @@
+"""How long figures stay true, and which of a catalog are past it.
+
+Properties of a product do not change once it is sold. What does is grids, how data centres are run,
+and prices; for how long each can be taken for the present is stated here. Ages are counted to the
+year in which the catalog was last looked after, not to the present: the same catalog says the same
+of itself at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from service.catalog.documents import Document, DocumentSet
+
+#: Years for which a figure can be taken for the present, by its name.
+SHELF_LIFE_YEARS: Mapping[str, float] = {
+    # Grids lose a few per cent of their intensity a year (Ember, Global Electricity Review 2025:
+    # 458 to 445 g/kWh over 2023-2024); statistics lag by one to two years.
+    "grid_gco2e_per_kwh": 3,
+    "market_gco2e_per_kwh": 3,
+    "marginal_gco2e_per_kwh": 3,
+    "carbon_free_energy_ratio": 3,
+    # Operators restate PUE and WUE of their sites every year.
+    "pue_ratio": 3,
+    "wue_l_per_kwh": 3,
+    # Follows the mix of a grid, whose plants change over a decade.
+    "ewif_l_per_kwh": 6,
+    # Aqueduct's baseline is a mean over decades; WRI renews it every four years or so.
+    "water_stress_ratio": 6,
+    "price": 1,
+}
+#: Rules are looked up again within this time.
+RULE_YEARS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StaleFigure:
+    """A figure past its shelf life: the year it is of, and the years it was good for."""
+
+    collection: str
+    entry_id: str
+    name: str
+    year: int
+    shelf_life_years: float
+
+
+def is_stale(name: str, year: int, present_year: int) -> bool:
+    """Whether a figure of a year can no longer be taken for the present."""
+    return present_year - year > SHELF_LIFE_YEARS.get(name, float("inf"))
+
+
+def year_looked_after(documents: DocumentSet) -> int:
+    """The latest year in which a source was read, 0 in a catalog without sources."""
+    return max(
+        (_year(source.get("retrieved")) for source in documents.get("sources", {}).values()),
+        default=0,
+    )
+
+
+def stale_figures(documents: DocumentSet, present_year: int) -> Iterator[StaleFigure]:
+    """Figures past their shelf life: of dated ones the newest counts."""
+    for collection, entries in documents.items():
+        for entry_id, document in entries.items():
+            for name, year in _dated(document):
+                if is_stale(name, year, present_year):
+                    life = SHELF_LIFE_YEARS[name]
+                    yield StaleFigure(collection, entry_id, name, year, life)
+            checked = _year(document.get("checked_on"))
+            if collection == "rules" and checked and present_year - checked > RULE_YEARS:
+                yield StaleFigure(collection, entry_id, "checked_on", checked, RULE_YEARS)
+
+
+def _dated(document: Document) -> Iterator[tuple[str, int]]:
+    figures = document.get("figures")
+    for name, stated in figures.items() if isinstance(figures, Mapping) else ():
+        listed = stated if isinstance(stated, list) else [stated]
+        years = [figure["year"] for figure in listed if isinstance(figure, Mapping)]
+        if years:
+            yield name, max(years)
+    for price in document.get("prices") or ():
+        yield "price", price["year"]
+
+
+def _year(date: object) -> int:
+    text = str(date or "")[:4]
+    return int(text) if text.isdecimal() else 0
