@@ -1,0 +1,40 @@
+"""The packaged figures beside those of other sources, and sources that nothing rests on."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+import pytest
+
+from service.catalog.files import read_files
+from service.settings import INSTALLATION
+
+CATALOG = INSTALLATION / "hardware_catalog"
+DOCUMENTS = read_files(CATALOG).documents
+AGREEING_RATIO = 0.02
+
+
+def rows() -> Iterator[dict[str, str]]:
+    with (CATALOG / "cross_checks" / "accelerators.csv").open(newline="") as table:
+        yield from csv.DictReader(table)
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: " ".join(list(row.values())[:2]))
+def test_sources_agree_or_it_is_said_why_not(row: dict[str, str]) -> None:
+    held = DOCUMENTS["accelerators"][row["accelerator"]]["figures"][row["figure"]]
+    assert row["source"] in DOCUMENTS["sources"]
+    assert row["source"] != held["source"], "a source cannot confirm itself"
+    agrees = abs(float(row["value"]) / held["value"] - 1.0) <= AGREEING_RATIO
+    assert agrees is not bool(row["reason"]), "they differ and nobody says why, or agree after all"
+
+
+def test_every_source_is_used() -> None:
+    texts = [
+        path.read_text()
+        for pattern in ("*/*.yaml", "*/*.csv", "*/*/*.csv")
+        for path in CATALOG.glob(pattern)
+        if path.parent.name != "sources"
+    ]
+    whole = "\n".join(texts)
+    assert [source for source in DOCUMENTS["sources"] if source not in whole] == []
