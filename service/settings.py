@@ -87,6 +87,11 @@ class Settings(BaseSettings):
     body_limit_bytes: int = Field(
         1_000_000, ge=1_000, description="Largest request body; a larger one is answered 413."
     )
+    answer_cache_bytes: int = Field(
+        32_000_000,
+        ge=0,
+        description="Memory per worker for answers to questions asked before; 0 keeps none.",
+    )
     import_limit_bytes: int = Field(
         5_000_000, ge=1_000, description="Largest file that is brought into the catalog."
     )
@@ -95,6 +100,16 @@ class Settings(BaseSettings):
     )
     concurrency_limit: int | None = Field(
         None, ge=1, description="Requests in flight per worker above which 503 is answered."
+    )
+    rate_limit_per_minute: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Units that one address without a key may ask for in a minute, in each worker: "
+        "an estimate is 1, a recommendation 20. Empty for no limit.",
+    )
+    rate_limit_per_minute_with_key: int | None = Field(
+        None, ge=1, le=1_000_000, description="The same for each API key."
     )
     uk_carbon_intensity: bool = Field(
         False,
@@ -132,6 +147,8 @@ class Settings(BaseSettings):
 
     @field_validator(
         "database_url",
+        "rate_limit_per_minute",
+        "rate_limit_per_minute_with_key",
         "electricity_maps_token",
         "entsoe_token",
         "watttime_user",

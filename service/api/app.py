@@ -33,6 +33,8 @@ from service.api import (
 from service.api.logs import set_up_logs
 from service.api.middleware import Surroundings
 from service.api.problems import Problem, problem_response, slug_of_status
+from service.api.rates import RateLimits
+from service.api.repeated import RepeatedAnswers
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
@@ -98,6 +100,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.openapi = lambda: contract.document(app)  # type: ignore[method-assign]
+    app.add_middleware(
+        RepeatedAnswers,
+        paths=[f"/v1{operation.path}" for operation in estimates.OPERATIONS],
+        basis=lambda: app.state.shared.store.snapshot,
+        most_bytes=chosen.answer_cache_bytes,
+    )
+    if (chosen.rate_limit_per_minute, chosen.rate_limit_per_minute_with_key) != (None, None):
+        app.add_middleware(
+            RateLimits,
+            settings=chosen,
+            caller=lambda text: app.state.shared.keyring.caller(text),
+        )
     if chosen.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -108,7 +122,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 *("If-Match", "If-None-Match", "X-Request-ID"),
             ],
             expose_headers=[
-                *("ETag", "Link", "Location", "Retry-After"),
+                *("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After"),
                 *("X-Catalog-Revision", "X-Request-ID"),
             ],
         )

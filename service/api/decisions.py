@@ -25,6 +25,7 @@ from service.api.contract import (
     body_of,
 )
 from service.api.problems import Problem, invalid, validation_problem
+from service.api.rates import charge
 from service.api.state import current_snapshot, shared, snapshot_for
 from service.api.tables import as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
@@ -129,6 +130,7 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     most = shared(http).settings.batch_limit_items
     if items > most:
         raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
+    charge(http, items)
 
 
 async def _beside(http: HttpRequest, compute: Callable[[], Computed]) -> Computed:

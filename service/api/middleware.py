@@ -22,7 +22,7 @@ _ACCEPTED_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 #: Anything else is counted as one, or a client could make metrics without end.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 #: What operators ask is answered however busy the process is.
-_ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
+ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 #: The status that servers log for a client that did not wait (nginx's).
 _CLIENT_LEFT = 499
 
@@ -77,7 +77,7 @@ class Surroundings:
 
         self._in_flight += 1
         try:
-            if self._is_busy() and scope["path"] not in _ALWAYS_ANSWERED:
+            if self._is_busy() and scope["path"] not in ALWAYS_ANSWERED:
                 refused = Problem(
                     "unavailable", "too many requests at once", headers={"Retry-After": "1"}
                 )

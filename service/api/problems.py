@@ -112,6 +112,13 @@ PROBLEM_TYPES = {
             "The path exists, but not for this method; `Allow` lists those that it answers.",
         ),
         ProblemType(
+            "too-many-requests",
+            429,
+            "Too many requests",
+            "The caller asked for more than this service answers in a minute. Try again after the "
+            "number of seconds in `Retry-After`; `RateLimit` tells what is left.",
+        ),
+        ProblemType(
             "unavailable",
             503,
             "Not available now",
