@@ -47,6 +47,13 @@ class Settings(BaseSettings):
     workers: int = Field(
         1, ge=1, le=256, description="Worker processes. Each holds its own catalog snapshot."
     )
+    drain_s: float = Field(
+        2.0,
+        ge=0,
+        le=300,
+        description="Seconds for which connected clients are still answered after SIGTERM, each "
+        "being told to close its connection.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
     )

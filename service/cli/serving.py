@@ -25,7 +25,8 @@ def serve(
 ) -> None:
     """Serve the API until interrupted; options win over HEADROOM_HOST, _PORT and _WORKERS."""
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
+
+    from service.cli.draining import DrainingServer, draining_processes
 
     settings = Settings()
     port = settings.port if port is None else port
@@ -53,12 +54,12 @@ def serve(
     threading.Thread(target=announce, args=address, daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
         if workers == 1:
-            server = uvicorn.Server(config)
+            server = DrainingServer(config, settings.drain_s)
             server.run(sockets=[listener])
             if not server.started:
                 raise typer.Exit(UNREACHABLE)
         else:
-            Multiprocess(config, sockets=[listener]).run()
+            draining_processes(config, listener).run()
 
 
 def announce(host: str, port: int) -> None:

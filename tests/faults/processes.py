@@ -1,0 +1,126 @@
+"""The service as operators run it: a process of its own, asked over sockets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import psutil
+
+from service.settings import INSTALLATION
+
+QUESTION = {"model": "llama-3.1-8b", "accelerator": "nvidia-l40s-48gb", "region": "country/SE"}
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Service:
+    """A running service."""
+
+    process: subprocess.Popen[str]
+    address: str
+
+    def ask(self, method: str, path: str, **more: object) -> httpx.Response:
+        return httpx.request(method, self.address + path, timeout=30, **more)  # type: ignore[arg-type]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=PATIENCE_S)
+
+
+@contextmanager
+def serving(*arguments: str, **environment: str) -> Iterator[Service]:
+    """A service that is ready, ended at the end if it is still there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "serve", "--port", "0", *arguments],
+        cwd=INSTALLATION,
+        env={**os.environ, "HEADROOM_LOG_LEVEL": "error", **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        line = next(line for line in process.stdout if "answers at" in line)
+        yield Service(process, line.split("answers at ")[1].split()[0])
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that the user whom Postgres runs as can reach, too."""
+    path = Path(tempfile.mkdtemp(prefix="headroom-faults-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def kill_postgres(data: Path) -> None:
+    """End a server as a power cut does."""
+    number = int((data / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
+    postmaster = psutil.Process(number)
+    family = [postmaster, *postmaster.children(recursive=True)]
+    for process in family:
+        process.kill()
+    psutil.wait_procs(family, timeout=PATIENCE_S)
+
+
+def eventually(condition: object, what: str) -> None:
+    """Wait for something to come true."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until, f"never came true: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Load:
+    """Requests in several threads, each on one connection, until told to stop."""
+
+    service: Service
+    threads: int = 4
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def __enter__(self) -> Load:
+        self._stopping = threading.Event()
+        self._running = [threading.Thread(target=self._ask) for _ in range(self.threads)]
+        for thread in self._running:
+            thread.start()
+        eventually(lambda: self.seen["200"] >= 20, "answers under load")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._running:
+            thread.join(PATIENCE_S)
+
+    def _ask(self) -> None:
+        number = 0
+        with httpx.Client(base_url=self.service.address, timeout=30) as client:
+            while not self._stopping.is_set():
+                number += 1
+                # Another question each time, so that none is answered from memory.
+                body = QUESTION | {"workload": {"input_tokens": 100 + number % 5_000}}
+                try:
+                    response = client.post("/v1/estimates/inference", json=body)
+                except httpx.ConnectError:
+                    self.seen["no longer listening"] += 1
+                    return
+                except httpx.HTTPError as error:
+                    self.seen[type(error).__name__] += 1
+                    return
+                self.seen[str(response.status_code)] += 1
