@@ -119,22 +119,27 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's own name for it
         self.headers = dict(headers or {})
 
 
-def problem_response(problem: Problem, request_id: str) -> Response:
-    """The response that tells a client what went wrong."""
+def problem_details(problem: Problem) -> dict[str, Any]:
+    """A problem's members as they go over the wire, but for ``instance``."""
     kind = PROBLEM_TYPES[problem.slug]
     body: dict[str, Any] = {
         "type": f"/problems/{kind.slug}",
         "title": kind.title,
         "status": kind.status,
         "detail": problem.detail,
-        "instance": f"urn:request:{request_id}",
     }
     if problem.errors:
         body["errors"] = [
             {"pointer": error.pointer, "detail": error.detail} for error in problem.errors
         ]
+    return body
+
+
+def problem_response(problem: Problem, request_id: str) -> Response:
+    """The response that tells a client what went wrong."""
+    body = problem_details(problem) | {"instance": f"urn:request:{request_id}"}
     headers = {"Cache-Control": "no-store", **problem.headers}
-    return Response(orjson.dumps(body), kind.status, headers=headers, media_type=MEDIA_TYPE)
+    return Response(orjson.dumps(body), body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
 def slug_of_status(status: int) -> str:

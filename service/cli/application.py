@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli import catalog, checkout, serving, upkeep
+from service.cli import catalog, checkout, decisions, estimates, serving, upkeep
 
 app = typer.Typer(
     name="headroom",
@@ -10,6 +10,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+for name, ask in (estimates.commands() | decisions.commands()).items():
+    app.command(name)(ask)
 app.command()(serving.serve)
 app.add_typer(catalog.catalog_app, name="catalog")
 for command in (upkeep.migrate, upkeep.openapi, upkeep.validate, upkeep.calibrate):

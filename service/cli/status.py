@@ -13,4 +13,10 @@ UNREACHABLE = 3
 #: Answered, but the deployment does not fit; only with ``--must-fit``.
 DOES_NOT_FIT = 4
 
+#: What the help of commands that ask ends with.
+EPILOG = """
+
+Exit status: 0 answered, 1 refused, 2 wrong usage, 3 not reached, 4 does not fit (--must-fit).
+"""
+
 notices = Console(stderr=True, highlight=False)
