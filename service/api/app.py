@@ -30,6 +30,7 @@ from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
 from service.grid.live import LiveGrid
+from service.hub.hub import Hub
 from service.settings import Settings
 
 
@@ -54,11 +55,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         store = CatalogStore(chosen)
         await store.start()
         live = LiveGrid(chosen)
-        app.state.shared = Shared(chosen, store, live)
+        hub = Hub(chosen)
+        app.state.shared = Shared(chosen, store, live, hub)
         try:
             yield
         finally:
             await live.stop()
+            await hub.stop()
             await store.stop()
 
     app = FastAPI(

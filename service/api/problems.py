@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from service.estimation.rejection import FieldError
-from service.estimation.requests import BY_ID, IN_LINE
+from service.estimation.requests import BY_ID, IN_LINE, ON_HUB
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -119,8 +119,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's own name for it
         self.headers = dict(headers or {})
 
 
-def problem_details(problem: Problem) -> dict[str, Any]:
-    """A problem's members as they go over the wire, but for ``instance``."""
+def problem_details(problem: Problem, instance: str | None = None) -> dict[str, Any]:
+    """A problem's members as they go over the wire; without ``instance`` where it has none."""
     kind = PROBLEM_TYPES[problem.slug]
     body: dict[str, Any] = {
         "type": f"/problems/{kind.slug}",
@@ -128,6 +128,8 @@ def problem_details(problem: Problem) -> dict[str, Any]:
         "status": kind.status,
         "detail": problem.detail,
     }
+    if instance is not None:
+        body["instance"] = instance
     if problem.errors:
         body["errors"] = [
             {"pointer": error.pointer, "detail": error.detail} for error in problem.errors
@@ -137,7 +139,7 @@ def problem_details(problem: Problem) -> dict[str, Any]:
 
 def problem_response(problem: Problem, request_id: str) -> Response:
     """The response that tells a client what went wrong."""
-    body = problem_details(problem) | {"instance": f"urn:request:{request_id}"}
+    body = problem_details(problem, f"urn:request:{request_id}")
     headers = {"Cache-Control": "no-store", **problem.headers}
     return Response(orjson.dumps(body), body["status"], headers=headers, media_type=MEDIA_TYPE)
 
@@ -175,7 +177,7 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
         return Problem("malformed-json", details[0]["msg"])
     found = []
     for item in details:
-        place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE))
+        place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE, ON_HUB))
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
         found.append(FieldError(pointer, _printable(item["msg"])))

@@ -13,6 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.rejection import FieldError
 from service.grid.live import LiveGrid
+from service.hub.hub import Hub
 from service.settings import Settings
 
 _RETRY_AFTER_S = "5"
@@ -20,11 +21,12 @@ _RETRY_AFTER_S = "5"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings, catalog and live grid figures of the process."""
+    """Settings, catalog, live grid figures and models of the Hub of the process."""
 
     settings: Settings
     store: CatalogStore
     grid: LiveGrid
+    hub: Hub
 
 
 def shared(http: HttpRequest) -> Shared:

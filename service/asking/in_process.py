@@ -9,7 +9,14 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from service.api.problems import Problem, invalid, problem_details, validation_problem
+from service.api.hub_models import with_hub_models
+from service.api.problems import (
+    PROBLEM_TYPES,
+    Problem,
+    invalid,
+    problem_details,
+    validation_problem,
+)
 from service.asking.door import NotReached, Refused
 from service.catalog.documents import CatalogInvalid
 from service.catalog.files import packaged_documents, read_files
@@ -38,6 +45,7 @@ from service.estimation.training_requests import (
     LatencyTrainingRequest,
     MemoryTrainingRequest,
 )
+from service.hub.hub import Hub
 from service.settings import INSTALLATION, Settings
 
 _UseCase = Callable[[Any, CatalogSnapshot], dict[str, Any]]
@@ -81,13 +89,25 @@ class InProcess:
         """The answer to a question; see :class:`service.asking.door.Door`."""
         model, use_case = _QUESTIONS[question]
         try:
-            request: Any = model.model_validate_json(orjson.dumps(body), strict=True)
+            asked: Any = model.model_validate_json(orjson.dumps(body), strict=True)
+            request = await self._with_hub_models(asked)
             self._check_revision(request.catalog_revision)
             return use_case(request, self._snapshot)
         except ValidationError as error:
             raise _refused(validation_problem(error, {})) from None
         except Rejected as rejected:
             raise _refused(invalid(rejected.errors)) from None
+        except Problem as problem:
+            if PROBLEM_TYPES[problem.slug].status >= 500:
+                raise NotReached(problem.detail) from None
+            raise _refused(problem) from None
+
+    async def _with_hub_models(self, asked: Any) -> Any:
+        hub = Hub(self._settings)
+        try:
+            return await with_hub_models(asked, hub)
+        finally:
+            await hub.stop()
 
     async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
         """Entries of the catalog; see :class:`service.asking.door.Door`."""

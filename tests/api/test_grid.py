@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -41,7 +42,7 @@ async def test_without_a_source_the_year_stands_in_and_says_so(client):
 async def test_a_live_source_is_asked_in_the_background(client, app):
     before = app.state.shared
     live = LiveGrid(Settings(), [UkCarbonIntensity()], httpx.MockTransport(neso))
-    app.state.shared = type(before)(before.settings, before.store, live)
+    app.state.shared = replace(before, grid=live)
     try:
         first = (await client.get("/v1/grid/country/GB")).json()
         assert first["average"]["from"] == "catalog"
