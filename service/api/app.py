@@ -18,6 +18,7 @@ from service.api import (
     decisions,
     estimates,
     grid,
+    llms,
     measurements,
     operations,
     reports,
@@ -83,6 +84,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         revisions.router,
         catalog.router,
         operations.router,
+        llms.router,
     ):
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)

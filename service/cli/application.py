@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli import catalog, checkout, decisions, estimates, serving, upkeep
+from service.cli import assistants, catalog, checkout, decisions, estimates, serving, upkeep
 
 app = typer.Typer(
     name="headroom",
@@ -13,6 +13,7 @@ app = typer.Typer(
 for name, ask in (estimates.commands() | decisions.commands()).items():
     app.command(name)(ask)
 app.command()(serving.serve)
+app.command()(assistants.mcp)
 app.add_typer(catalog.catalog_app, name="catalog")
 for command in (upkeep.migrate, upkeep.openapi, upkeep.validate, upkeep.calibrate):
     app.command()(command)
