@@ -140,7 +140,11 @@ class HubClient:
         status, code = answer.status_code, answer.headers.get("x-error-code", "")
         if status == httpx.codes.OK:
             return
-        if code == "GatedRepo" or status == httpx.codes.FORBIDDEN:
+        if "invalid credentials" in answer.headers.get("x-error-message", "").lower():
+            raise HubAway("refuses this service's token (HEADROOM_HUB_TOKEN)")
+        # Of a gated model the Hub tells what there is, but hands out no file.
+        closed = status == httpx.codes.FORBIDDEN or (config and status == httpx.codes.UNAUTHORIZED)
+        if code == "GatedRepo" or closed:
             raise HubRefuses(f"{name} is gated: {self._how_to_enter()}")
         if code == "RevisionNotFound":
             raise HubRefuses(f"{name.repository} has no revision {name.revision} on the Hub")

@@ -45,7 +45,8 @@ class Clone:
         (self.folder / "requirements").mkdir(parents=True)
         shutil.copy(PROJECT_FOLDER / "headroom", self.folder)
         for lock in ("runtime", "mcp", "dev"):
-            (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n")
+            # As long as real ones, which do not fit into a pipe's buffer.
+            (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n" * 10_000)
         self.interpreter.write_text(
             PLAYED_PYTHON.format(
                 journal=self.journal_file, trouble=self.trouble, real=sys.executable
@@ -68,6 +69,7 @@ class Clone:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            restore_signals=False,  # as under a supervisor that ignores SIGPIPE
         )
 
     def run(

@@ -11,7 +11,7 @@ from service.cli.views.quantities import column, figure_cells, label, quantity
     ("field", "number", "shown"),
     [
         ("weights_bytes", 17.638e9, "17.6 GB"),
-        ("weights_bytes", 0.0, "0 TB"),
+        ("weights_bytes", 0.0, "0 B"),
         ("ttft_s", 0.1866, "187 ms"),
         ("e2e_s", 7.844, "7.84 s"),
         ("e2e_s", 7200.0, "2 h"),
@@ -39,6 +39,10 @@ def test_an_interval_has_the_unit_of_its_value():
 
 def test_a_column_has_one_unit():
     assert column("ttft_s", [0.001, None, 2.0]) == ("s", ["0.001", "–", "2"])
+
+
+def test_a_column_of_unknowns_has_none():
+    assert column("total_l", [None, None]) == ("", ["–", "–"])
 
 
 def test_labels_are_words_without_units():

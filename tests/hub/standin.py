@@ -62,6 +62,9 @@ class StandIn:
             await asyncio.sleep(2)
         if name == "limited":
             return JSONResponse({"error": "too many"}, 429)
+        if request.headers.get("authorization") == "Bearer old":
+            message = "Invalid credentials in Authorization header"
+            return JSONResponse({}, 401, headers={"X-Error-Message": message})
         if name == "private" and request.headers.get("authorization") != f"Bearer {TOKEN}":
             return JSONResponse({}, 401, headers={"X-Error-Code": "RepoNotFound"})
         if name == "missing":
@@ -88,6 +91,8 @@ class StandIn:
         self.asked[f"config {name}@{request.path_params['commit']}"] += 1
         if name == "gated":
             return JSONResponse({}, 403, headers={"X-Error-Code": "GatedRepo"})
+        if name == "closed":
+            return JSONResponse({}, 401)
         if name == "no-config":
             return JSONResponse({}, 404, headers={"X-Error-Code": "EntryNotFound"})
         if name == "huge":

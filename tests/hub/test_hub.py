@@ -128,6 +128,7 @@ async def test_a_renamed_model_is_followed_on_the_same_host(settings):
         ("missing", "knows no model acme/missing"),
         ("private", "knows no model acme/private, or it is private"),
         ("gated", "acme/gated is gated.*HEADROOM_HUB_TOKEN"),
+        ("closed", "acme/closed is gated"),
         ("no-config", r"has no config\.json"),
         ("no-json", "no JSON"),
         ("huge", "more than 2 MB"),
@@ -181,6 +182,11 @@ async def test_a_hub_that_is_away_is_left_alone_for_a_while(settings, standin):
 async def test_a_token_opens_what_its_account_may_read(settings):
     [(found, _)] = await files(settings(hub_token=TOKEN), HubName("acme/private"))
     assert found.commit == COMMIT
+
+
+async def test_a_token_that_is_no_longer_good_is_told(settings):
+    with pytest.raises(HubAway, match="HEADROOM_HUB_TOKEN"):
+        await files(settings(hub_token="old"), SMALL)
 
 
 async def test_nobody_there(settings):

@@ -60,7 +60,9 @@ def quantity(field: str, number: float | None) -> str:
 def column(field: str, numbers: Sequence[float | None]) -> tuple[str, list[str]]:
     """The unit that suits a column of numbers, and the numbers in it."""
     known = [abs(number) for number in numbers if number is not None]
-    factor, unit = _scale(field, max(known, default=0.0))
+    if not known:
+        return "", ["–"] * len(numbers)
+    factor, unit = _scale(field, max(known))
     return unit, ["–" if number is None else _digits(number / factor) for number in numbers]
 
 
@@ -111,8 +113,10 @@ def short(answer: Mapping[str, Any]) -> str:
 
 def _scale(field: str, number: float) -> tuple[float, str]:
     units = next((units for end, units in _UNITS if field.endswith(end)), _PLAIN)
+    if number == 0.0:
+        return next((unit for unit in units if unit[0] == 1.0), units[-1])
     size = abs(number) * 1.0000001  # what is a whole unit but for rounding is one
-    return next((unit for unit in units if size >= unit[0]), units[-1] if number else units[0])
+    return next((unit for unit in units if size >= unit[0]), units[-1])
 
 
 def _digits(number: float) -> str:
