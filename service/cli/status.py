@@ -2,8 +2,6 @@
 
 from rich.console import Console
 
-#: The question was answered, or the command did what it says.
-DONE = 0
 #: What was asked or given is wrong: the problem tells what.
 REFUSED = 1
 #: The command was spelled wrongly.
