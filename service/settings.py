@@ -32,6 +32,13 @@ def default_data_directory() -> Path:
     return Path.home() / ".local" / "share" / "headroom"
 
 
+def default_cache_directory() -> Path:
+    """Where things are kept that can be had again: ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    cache_home = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(cache_home) if Path(cache_home).is_absolute() else Path.home() / ".cache"
+    return root / "headroom" / "hub"
+
+
 class Settings(BaseSettings):
     """How one process of the service is set up. Frozen: a change needs a new process."""
 
@@ -139,6 +146,34 @@ class Settings(BaseSettings):
         5.0, gt=0, le=60, description="Seconds after which a provider of grid figures is given up."
     )
 
+    hub_offline: bool = Field(
+        False,
+        description="Never ask the Hugging Face Hub; models fetched before are still answered.",
+    )
+    hub_endpoint: str = Field(
+        "https://huggingface.co",
+        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
+        description="Address of the Hub, or of a mirror.",
+    )
+    hub_token: SecretStr | None = Field(
+        None,
+        description="Token for gated and private models. Whoever may ask this service may then ask "
+        "about what the token's account may read.",
+    )
+    hub_timeout_s: float = Field(
+        10.0, gt=0, le=60, description="Seconds after which fetching a model's files is given up."
+    )
+    hub_refresh_s: float = Field(
+        3600.0,
+        ge=0,
+        le=31_536_000,
+        description="Seconds after which the Hub is asked whether a branch has moved.",
+    )
+    hub_cache_directory: Path = Field(
+        default_factory=default_cache_directory,
+        description="Folder that keeps the configurations that were fetched.",
+    )
+
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",),
         description="Origins whose pages may call the API from a browser, separated by commas. "
@@ -160,6 +195,7 @@ class Settings(BaseSettings):
         "entsoe_token",
         "watttime_user",
         "watttime_password",
+        "hub_token",
         mode="before",
     )
     @classmethod

@@ -21,6 +21,7 @@ from service.api import (
     grid,
     imports,
     keys,
+    llms,
     measurements,
     operations,
     reports,
@@ -39,6 +40,7 @@ from service.api.state import Shared
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
+from service.hub.hub import Hub
 from service.settings import Settings
 
 
@@ -64,11 +66,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh})
         await store.start()
         live = LiveGrid(chosen)
-        app.state.shared = Shared(chosen, store, keyring, live)
+        hub = Hub(chosen)
+        app.state.shared = Shared(chosen, store, keyring, live, hub)
         try:
             yield
         finally:
             await live.stop()
+            await hub.stop()
             await store.stop()
 
     app = FastAPI(
@@ -95,6 +99,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         writes.router,
         catalog.router,
         operations.router,
+        llms.router,
     ):
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)

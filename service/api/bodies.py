@@ -9,7 +9,9 @@ import orjson
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 
+from service.api.hub_models import with_hub_models
 from service.api.problems import Problem, validation_problem
+from service.api.state import shared
 from service.estimation.requests import Request
 
 Asked = TypeVar("Asked", bound=Request)
@@ -21,18 +23,20 @@ _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) -> Asked:
-    """The request that a body holds.
+    """The request that a body holds, with what it refers to on the Hub.
 
     Raises
     ------
     Problem
-        If the body is too large (413), not JSON (415, 422) or not what the operation takes (422).
+        If the body is too large (413), not JSON (415, 422) or not what the operation takes (422),
+        or the Hub is needed and does not answer (503).
     """
     body = await _json_body(http, limit_bytes)
     try:
-        return model.model_validate_json(body, strict=True)
+        request = model.model_validate_json(body, strict=True)
     except ValidationError as error:
         raise validation_problem(error, {}) from None
+    return await with_hub_models(request, shared(http).hub)
 
 
 async def read_json(http: HttpRequest, limit_bytes: int) -> Any:

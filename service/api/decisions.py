@@ -24,6 +24,7 @@ from service.api.contract import (
     POST_PROBLEMS,
     body_of,
 )
+from service.api.hub_models import with_hub_items
 from service.api.problems import Problem, invalid, validation_problem
 from service.api.rates import charge
 from service.api.state import current_snapshot, shared, snapshot_for
@@ -60,9 +61,10 @@ async def create_batch(http: HttpRequest) -> Response:
     """Answer a list of requests."""
     request, snapshot = await _asked(http, BatchRequest)
     _bounded(http, len(request.requests), "/requests")
+    items = await with_hub_items(request.requests, shared(http).hub)
 
     def compute() -> dict[str, Any]:
-        return batch_answer(list(request.requests), snapshot, _field_errors)
+        return batch_answer(items, snapshot, _field_errors)
 
     return _json(await _beside(http, compute))
 

@@ -15,6 +15,7 @@ from service.api import responses, storage_responses, training_responses, traini
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
+from service.api.hub_models import with_hub_models
 from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
 from service.api.problems import invalid
 from service.api.queries import query_request
@@ -182,7 +183,8 @@ def _add(operation: Operation) -> None:
         return respond(request, await snapshot_for(http, request))
 
     async def get(http: HttpRequest) -> Response:
-        request: Any = query_request(http.query_params, operation.request)
+        asked: Any = query_request(http.query_params, operation.request)
+        request = await with_hub_models(asked, shared(http).hub)
         snapshot = await snapshot_for(http, request)
         tag = entity_tag(snapshot, operation.path, request.model_dump_json())
         return confirmed_or(http, tag, lambda: respond(request, snapshot))

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from service.estimation.rejection import FieldError
-from service.estimation.requests import BY_ID, IN_LINE
+from service.estimation.requests import BY_ID, IN_LINE, ON_HUB
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -153,20 +153,27 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's own name for it
         self.headers = dict(headers or {})
 
 
-def problem_response(problem: Problem, request_id: str) -> Response:
-    """The response that tells a client what went wrong."""
+def problem_details(problem: Problem, instance: str | None = None) -> dict[str, Any]:
+    """A problem's members as they go over the wire; without ``instance`` where it has none."""
     kind = PROBLEM_TYPES[problem.slug]
     body: dict[str, Any] = {
         "type": f"/problems/{kind.slug}",
         "title": kind.title,
         "status": kind.status,
         "detail": problem.detail,
-        "instance": f"urn:request:{request_id}",
     }
+    if instance is not None:
+        body["instance"] = instance
     if problem.errors:
         body["errors"] = [_listed(error) for error in problem.errors]
+    return body
+
+
+def problem_response(problem: Problem, request_id: str) -> Response:
+    """The response that tells a client what went wrong."""
+    body = problem_details(problem, f"urn:request:{request_id}")
     headers = {"Cache-Control": "no-store", **problem.headers}
-    return Response(orjson.dumps(body), kind.status, headers=headers, media_type=MEDIA_TYPE)
+    return Response(orjson.dumps(body), body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
 def _listed(error: FieldError) -> dict[str, Any]:
@@ -211,7 +218,7 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
         return Problem("malformed-json", details[0]["msg"])
     found = []
     for item in details:
-        place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE))
+        place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE, ON_HUB))
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
         found.append(FieldError(pointer, _printable(item["msg"])))

@@ -17,6 +17,7 @@ from service.api.contract import (
     body_of,
     query_of,
 )
+from service.api.hub_models import with_hub_models
 from service.api.problems import Problem, invalid
 from service.api.queries import query_request
 from service.api.report_responses import ReportAnswer
@@ -62,7 +63,8 @@ async def create_report(http: HttpRequest, kind: Kind) -> Response:
 async def get_report(http: HttpRequest, kind: Kind) -> Response:
     """Report on what query parameters describe."""
     table = _wanted(http, kind)
-    request: Any = query_request(http.query_params, ReportRequest)
+    asked: Any = query_request(http.query_params, ReportRequest)
+    request = await with_hub_models(asked, shared(http).hub)
     snapshot = await snapshot_for(http, request)
     form = "csv" if table else "json"
     tag = entity_tag(snapshot, http.url.path, form, request.model_dump_json())

@@ -17,6 +17,7 @@ from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.rejection import FieldError
 from service.estimation.requests import CatalogRequest
 from service.grid.live import LiveGrid
+from service.hub.hub import Hub
 from service.settings import Settings
 
 RETRY_AFTER_S = "5"
@@ -26,12 +27,13 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headroom"'}
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings, catalog, API keys and live grid figures of the process."""
+    """Settings, catalog, API keys, live grid figures and models of the Hub of the process."""
 
     settings: Settings
     store: CatalogStore
     keyring: Keyring
     grid: LiveGrid
+    hub: Hub
 
 
 def shared(http: HttpRequest) -> Shared:

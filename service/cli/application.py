@@ -2,7 +2,16 @@
 
 import typer
 
-from service.cli import catalog, checkout, keys, serving, upkeep
+from service.cli import (
+    assistants,
+    catalog,
+    checkout,
+    decisions,
+    estimates,
+    keys,
+    serving,
+    upkeep,
+)
 
 app = typer.Typer(
     name="headroom",
@@ -10,7 +19,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+for name, ask in (estimates.commands() | decisions.commands()).items():
+    app.command(name)(ask)
 app.command()(serving.serve)
+app.command()(assistants.mcp)
 app.add_typer(catalog.catalog_app, name="catalog")
 app.add_typer(keys.keys_app, name="keys")
 app.command("migrate")(upkeep.migrate_schema)

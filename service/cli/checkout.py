@@ -99,9 +99,11 @@ def lock(
         ),
         *(("--upgrade",) if upgrade else ()),
     ]
-    # The runtime lock is a part of the development one, so that one environment can hold either.
+    # Each lock is a part of the development one, so that one environment can hold any of them.
+    runtime = ("pyproject.toml", "-c", "requirements/dev.txt")
     for arguments in (
-        ("--group", "dev", "pyproject.toml", "-o", "requirements/dev.txt"),
-        ("pyproject.toml", "-c", "requirements/dev.txt", "-o", "requirements/runtime.txt"),
+        ("--group", "dev", "--extra", "mcp", "pyproject.toml", "-o", "requirements/dev.txt"),
+        ("--extra", "mcp", *runtime, "-o", "requirements/mcp.txt"),
+        (*runtime, "-o", "requirements/runtime.txt"),
     ):
         subprocess.run([*compile_lock, *arguments], cwd=folder, check=True)  # noqa: S603

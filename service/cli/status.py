@@ -2,8 +2,6 @@
 
 from rich.console import Console
 
-#: The question was answered, or the command did what it says.
-DONE = 0
 #: What was asked or given is wrong: the problem tells what.
 REFUSED = 1
 #: The command was spelled wrongly.
@@ -12,5 +10,11 @@ MISUSED = 2
 UNREACHABLE = 3
 #: Answered, but the deployment does not fit; only with ``--must-fit``.
 DOES_NOT_FIT = 4
+
+#: What the help of commands that ask ends with.
+EPILOG = """
+
+Exit status: 0 answered, 1 refused, 2 wrong usage, 3 not reached, 4 does not fit (--must-fit).
+"""
 
 notices = Console(stderr=True, highlight=False)

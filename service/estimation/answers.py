@@ -109,6 +109,9 @@ def entry_provenance(
     ]
     named = sorted({o.source for o in entry.origins.values() if o.source})
     known = [snapshot.sources[id_].document for id_ in named if id_ in snapshot.sources]
+    fetched_from = entry.document.get("fetched_from")
+    if fetched_from is not None:
+        known = [*known, fetched_from]
     return {
         "collection": collection,
         "id": entry.id,

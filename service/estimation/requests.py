@@ -83,8 +83,38 @@ class ModelConfig(Request):
     )
 
 
-#: Tags of the two ways to refer to something; they stand in error locations and mean no field.
-BY_ID, IN_LINE = "by-id", "in-line"
+class HubModel(Request):
+    """A model on the Hugging Face Hub, whose ``config.json`` is fetched."""
+
+    hub: Reference = Field(
+        description="Its name there; the text hf:organisation/name means the same, and "
+        "hf:organisation/name@revision that with a revision.",
+        examples=["meta-llama/Llama-3.1-70B"],
+    )
+    revision: Reference = Field(
+        "main",
+        description="Branch, tag or commit; the answer names the commit that it came to.",
+    )
+
+
+class FetchedModel(HubModel):
+    """A model of the Hub with what was fetched; ``revision`` is the commit.
+
+    Made by whoever fetches, never by a caller. Written out, it is the reference alone.
+    """
+
+    config: dict[str, JsonValue] = Field(min_length=1, max_length=500)
+    safetensors_index: dict[str, JsonValue] | None = None
+    url: str
+    year: int
+    may_be_old: bool
+
+
+#: What references to the Hub begin with, where they are texts.
+HUB_PREFIX = "hf:"
+
+#: Tags of the ways to refer to something; they stand in error locations and mean no field.
+BY_ID, IN_LINE, ON_HUB = "by-id", "in-line", "on-hub"
 
 
 def _reference_or_object(given: object) -> str:
@@ -93,6 +123,13 @@ def _reference_or_object(given: object) -> str:
 
 def _number_or_object(given: object) -> str:
     return IN_LINE if isinstance(given, dict | BaseModel) else BY_ID
+
+
+def _reference_to_model(given: object) -> str:
+    if isinstance(given, str):
+        return BY_ID
+    on_hub = "hub" in given if isinstance(given, dict) else isinstance(given, HubModel)
+    return ON_HUB if on_hub else IN_LINE
 
 
 #: Chooses by the JSON type, so that only the errors of the form that was meant are reported.
@@ -168,7 +205,10 @@ class InlineRegion(Request):
 
 
 ModelReference = Annotated[
-    Annotated[Reference, Tag(BY_ID)] | Annotated[ModelConfig, Tag(IN_LINE)], _EITHER
+    Annotated[Reference, Tag(BY_ID)]
+    | Annotated[ModelConfig, Tag(IN_LINE)]
+    | Annotated[HubModel, Tag(ON_HUB)],
+    Discriminator(_reference_to_model),
 ]
 AcceleratorReference = Annotated[
     Annotated[Reference, Tag(BY_ID)] | Annotated[InlineAccelerator, Tag(IN_LINE)], _EITHER
@@ -412,7 +452,8 @@ class DeploymentRequest(CatalogRequest):
     """What runs where."""
 
     model: ModelReference = Field(
-        description="Catalog id or alias, or {'config': …} with a Hugging Face config.json.",
+        description="Catalog id or alias; hf:organisation/name for a model on the Hugging Face "
+        "Hub; or {'config': …} with a config.json.",
         examples=["meta-llama/Llama-3.1-70B"],
     )
     precision: PrecisionRequest = PrecisionRequest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
+from service.core.explanation import Caution
 from service.core.impact.cooling import evaporative_wue
 from service.core.memory.checkpoint import (
     CheckpointNotUnderstood,
@@ -41,7 +43,10 @@ from service.core.performance.collectives import scale_out
 from service.core.performance.step import peak_flops_per_s
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import (
+    HUB_PREFIX,
     DisaggregatedRequest,
+    FetchedModel,
+    HubModel,
     InlineAccelerator,
     InlineRegion,
     ModelConfig,
@@ -56,6 +61,10 @@ Resolved = TypeVar("Resolved")
 
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
+
+
+class NotFetched(ValueError):  # noqa: N818 - the name says what happened to the caller
+    """A model of the Hub, where nobody fetches it."""
 
 
 class Problems:
@@ -82,6 +91,8 @@ class Problems:
             self.add(f"{pointer}/safetensors_index{error.pointer}", str(error))
         except DocumentInvalid as error:
             self.add(f"{pointer}{error.pointer}", error.detail)
+        except NotFetched:
+            self.add(pointer, "models of the Hub are not fetched here; give {'config': …}")
         return None
 
     def stop_if_any(self) -> None:
@@ -96,18 +107,67 @@ class Problems:
             raise Rejected(self._errors)
 
 
-def resolve_model(model: str | ModelConfig, snapshot: CatalogSnapshot) -> Entry[ModelArchitecture]:
-    """A catalog model, or the architecture that an inline ``config.json`` describes."""
-    if isinstance(model, str):
+def resolve_model(
+    model: str | ModelConfig | HubModel, snapshot: CatalogSnapshot
+) -> Entry[ModelArchitecture]:
+    """A catalog model, or the architecture that a ``config.json`` describes.
+
+    Raises
+    ------
+    NotFetched
+        If a model of the Hub comes without its configuration.
+    """
+    if isinstance(model, str) and not model.startswith(HUB_PREFIX):
         return snapshot.find("models", model)
+    if isinstance(model, str) or not isinstance(model, ModelConfig | FetchedModel):
+        raise NotFetched
     architecture = parse_config(model.config)
     document: dict[str, Any] = {"config": model.config}
-    if model.safetensors_index is not None:
-        stated_bytes = stated_checkpoint_bytes(model.safetensors_index)
+    id_ = "inline"
+    if isinstance(model, FetchedModel):
+        id_ = f"{HUB_PREFIX}{model.hub}@{model.revision}"
+        document |= {"fetched_from": _fetched_from(id_, model)}
+        architecture = _cautioned_if_old(architecture, model)
+    stated_bytes = _stated_bytes(model)
+    if stated_bytes is not None:
         shipped = _weights_format(PrecisionRequest(), architecture)
         architecture = with_checkpoint(architecture, shipped, stated_bytes)
         document |= {"checkpoint_bytes": stated_bytes}
-    return Entry("inline", document, architecture, {})
+    return Entry(id_, document, architecture, {})
+
+
+def _stated_bytes(model: ModelConfig | FetchedModel) -> float | None:
+    """Bytes of the checkpoint's files, if they are told."""
+    if model.safetensors_index is None:
+        return None
+    try:
+        return stated_checkpoint_bytes(model.safetensors_index)
+    except CheckpointNotUnderstood:
+        if isinstance(model, FetchedModel):
+            return None  # the Hub's own summary, which the caller cannot mend
+        raise
+
+
+def _fetched_from(id_: str, model: FetchedModel) -> dict[str, Any]:
+    """The Hub as a source of an answer."""
+    return {
+        "id": id_,
+        "title": f"config.json of {model.hub} at commit {model.revision}",
+        "publisher": model.hub.partition("/")[0],
+        "year": model.year,
+        "url": model.url,
+    }
+
+
+def _cautioned_if_old(architecture: ModelArchitecture, model: FetchedModel) -> ModelArchitecture:
+    if not model.may_be_old:
+        return architecture
+    caution = Caution(
+        "hub_not_reached",
+        f"the Hub cannot be reached: {model.hub} is taken as it was when it last could, at commit "
+        f"{model.revision}",
+    )
+    return replace(architecture, cautions=(*architecture.cautions, caution))
 
 
 def resolve_accelerator(

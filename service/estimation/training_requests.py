@@ -203,7 +203,8 @@ class TrainingRequest(CatalogRequest):
     """A training run: what is trained where, and how."""
 
     model: ModelReference = Field(
-        description="Catalog id or alias, or {'config': …} with a Hugging Face config.json.",
+        description="Catalog id or alias; hf:organisation/name for a model on the Hugging Face "
+        "Hub; or {'config': …} with a config.json.",
         examples=["meta-llama/Llama-3.1-8B"],
     )
     precision: PrecisionRequest = Field(

@@ -106,6 +106,8 @@ async def test_an_answer_that_a_new_catalog_overtook_is_not_kept(basis: list[obj
         {"if_none_match": '"x"'},
         {"parts": "two"},
         {"body": b"x" * 40_000},
+        {"body": b'{"model": "hf:acme/tiny"}'},
+        {"body": b'{"model": {"hub": "acme/tiny"}}'},
     ],
 )
 async def test_what_is_left_to_the_application(basis: list[object], how: Any) -> None:

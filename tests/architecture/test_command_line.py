@@ -26,7 +26,20 @@ def headroom(*arguments: str) -> tuple[int, str, str]:
 def test_help_names_every_command() -> None:
     status, printed, _ = headroom("--help")
     assert status == 0
-    for command in ("serve", "migrate", "catalog", "openapi", "validate", "test", "bench", "lock"):
+    for command in (
+        "estimate",
+        "memory",
+        "compare",
+        "recommend",
+        "serve",
+        "migrate",
+        "catalog",
+        "openapi",
+        "validate",
+        "test",
+        "bench",
+        "lock",
+    ):
         assert f" {command} " in printed
 
 

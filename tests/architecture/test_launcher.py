@@ -44,8 +44,9 @@ class Clone:
         self.interpreter = folder / "a python"
         (self.folder / "requirements").mkdir(parents=True)
         shutil.copy(PROJECT_FOLDER / "headroom", self.folder)
-        for lock in ("runtime", "dev"):
-            (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n")
+        for lock in ("runtime", "mcp", "dev"):
+            # As long as real ones, which do not fit into a pipe's buffer.
+            (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n" * 10_000)
         self.interpreter.write_text(
             PLAYED_PYTHON.format(
                 journal=self.journal_file, trouble=self.trouble, real=sys.executable
@@ -68,6 +69,7 @@ class Clone:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            restore_signals=False,  # as under a supervisor that ignores SIGPIPE
         )
 
     def run(
@@ -104,6 +106,17 @@ def test_tests_add_the_development_tools_to_the_same_environment(clone: Clone) -
     clone.run("openapi")
     clone.run("test", "-k", "x")
     assert len(clone.journal()) == 3
+
+
+def test_the_mcp_server_brings_its_library_only_when_it_is_started(clone: Clone) -> None:
+    clone.run("openapi")
+    clone.run("mcp")
+    assert clone.journal() == ["venv", "pip runtime.txt", "pip mcp.txt"]
+    clone.run("openapi")
+    clone.run("mcp")
+    clone.run("test")
+    clone.run("mcp")
+    assert clone.journal() == ["venv", "pip runtime.txt", "pip mcp.txt", "pip dev.txt"]
 
 
 def test_a_changed_lock_makes_a_fresh_environment(clone: Clone) -> None:

@@ -15,7 +15,7 @@ from service.settings import Settings
 
 PROJECT_FOLDER = Path(__file__).parents[2]
 PROJECT = tomllib.loads((PROJECT_FOLDER / "pyproject.toml").read_text())
-LOCKS = ["runtime", "dev"]
+LOCKS = ["runtime", "mcp", "dev"]
 
 
 def distribution(requirement: str) -> str:
@@ -51,11 +51,15 @@ def test_every_dependency_is_locked() -> None:
     assert direct <= locked("runtime").keys()
     assert direct | development <= locked("dev").keys()
     assert not development & locked("runtime").keys()
+    [extra] = PROJECT["project"]["optional-dependencies"]["mcp"]
+    assert distribution(extra) in locked("mcp").keys() & locked("dev").keys()
+    assert distribution(extra) not in locked("runtime")
 
 
 def test_one_environment_can_hold_either_lock() -> None:
     development = locked("dev")
-    assert {name: development[name] for name in locked("runtime")} == locked("runtime")
+    for lock in LOCKS:
+        assert {name: development[name] for name in locked(lock)} == locked(lock)
 
 
 @pytest.mark.parametrize("lock", LOCKS)

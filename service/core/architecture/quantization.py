@@ -176,12 +176,21 @@ def _float8(config: Mapping[str, Any]) -> _Found:
     return "fp8", replace(NUMBER_FORMATS["fp8"], bits_per_element=bits)
 
 
+def _gguf(config: Mapping[str, Any]) -> _Found:
+    """A mix of llama.cpp, by the id of its format."""
+    found = config.get("file_type")
+    if not isinstance(found, str) or not found.startswith("gguf-") or found not in NUMBER_FORMATS:
+        return None
+    return found, NUMBER_FORMATS[found]
+
+
 _BY_METHOD: Mapping[str, Callable[[Mapping[str, Any]], _Found]] = {
     "awq": lambda config: _integers(config, "awq"),
     "gptq": lambda config: _integers(config, "gptq"),
     "auto-round": lambda config: _integers(config, "gptq"),
     "hqq": lambda config: _integers(config, "gptq"),
     "bitsandbytes": _bitsandbytes,
+    "gguf": _gguf,
     "mxfp4": _microscaled,
     "fbgemm-fp8": _float8,
     "eetq": lambda config: ("int8", NUMBER_FORMATS["int8"]),  # noqa: ARG005

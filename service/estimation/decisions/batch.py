@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -16,19 +16,21 @@ from service.estimation.requests import CatalogRequest
 from service.estimation.training import training_estimate
 from service.estimation.training_requests import EstimateTrainingRequest
 
+#: A body as it was sent, a request made of it, or why none could be made.
+Item: TypeAlias = Mapping[str, Any] | InferenceRequest | EstimateTrainingRequest | Rejected
 #: How validation errors become errors of fields.
 Explain = Callable[[ValidationError], list[FieldError]]
 
 
 def batch_answer(
-    requests: list[Mapping[str, Any]], snapshot: CatalogSnapshot, explain: Explain
+    requests: Sequence[Item], snapshot: CatalogSnapshot, explain: Explain
 ) -> dict[str, Any]:
     """Answers and refusals in the order of the requests.
 
     Parameters
     ----------
     requests
-        Bodies of single requests.
+        Bodies of single requests, or what the door made of them.
     snapshot
         The catalog that all are answered from.
     explain
@@ -44,11 +46,12 @@ def batch_answer(
     }
 
 
-def _item(
-    at: int, body: Mapping[str, Any], snapshot: CatalogSnapshot, explain: Explain
-) -> dict[str, Any]:
+def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> dict[str, Any]:
     try:
-        answer = _answered(body, snapshot)
+        if isinstance(body, Rejected):
+            raise body
+        request = request_of(body) if isinstance(body, Mapping) else body
+        answer = _answered(request, snapshot)
     except ValidationError as invalid:
         errors = explain(invalid)
     except Rejected as rejected:
@@ -62,15 +65,26 @@ def _item(
     }
 
 
-def _answered(body: Mapping[str, Any], snapshot: CatalogSnapshot) -> dict[str, Any]:
-    """The estimate that a body asks for: of a training run if it says how to train."""
+def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRequest:
+    """The request that a body means: about a training run if it says how to train.
+
+    Raises
+    ------
+    ValidationError
+        If it means none.
+    """
     if "training" in body:
-        run = EstimateTrainingRequest.model_validate(body, strict=True)
-        _refuse_another_catalog(run, snapshot)
-        return training_estimate(run, snapshot)
-    deployment = InferenceRequest.model_validate(body, strict=True)
-    _refuse_another_catalog(deployment, snapshot)
-    return inference_estimate(deployment, snapshot)
+        return EstimateTrainingRequest.model_validate(body, strict=True)
+    return InferenceRequest.model_validate(body, strict=True)
+
+
+def _answered(
+    request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    _refuse_another_catalog(request, snapshot)
+    if isinstance(request, EstimateTrainingRequest):
+        return training_estimate(request, snapshot)
+    return inference_estimate(request, snapshot)
 
 
 def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:

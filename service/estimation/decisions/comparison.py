@@ -11,7 +11,7 @@ from service.estimation.decisions.requests import CompareRequest
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
-from service.estimation.requests import ParallelismRequest
+from service.estimation.requests import HUB_PREFIX, HubModel, ParallelismRequest
 
 #: Columns of a row by where they stand in an estimate.
 _FIGURES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -96,7 +96,7 @@ def _row(
     request: InferenceRequest, at: tuple[int, int, int], snapshot: CatalogSnapshot
 ) -> dict[str, Any]:
     named = {
-        name: given if isinstance(given, str) else f"inline {position}"
+        name: _reference(given, position)
         for name, given, position in (
             ("model", request.model, at[0]),
             ("accelerator", request.accelerator, at[1]),
@@ -134,6 +134,13 @@ def _row(
         "results": {name: _found(estimate, path) for name, path in _FIGURES},
         "errors": [],
     }
+
+
+def _reference(given: Any, position: int) -> str:
+    """How a refused row names what it was about."""
+    if isinstance(given, HubModel):
+        return f"{HUB_PREFIX}{given.hub}"
+    return given if isinstance(given, str) else f"inline {position}"
 
 
 def _found(estimate: dict[str, Any], path: tuple[str, ...]) -> dict[str, float] | None:

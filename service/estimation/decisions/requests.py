@@ -132,7 +132,7 @@ class RecommendationRequest(CatalogRequest):
     )
 
     model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: Annotated[list[Reference], Field(min_length=1, max_length=8)] | None = Field(
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=8)] | None = Field(
         None, description="Models to choose among."
     )
     workload_kind: WorkloadKindId = "real-time-inference"

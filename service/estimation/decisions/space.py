@@ -130,8 +130,8 @@ def _models(
         found = [problems.attempt("/model", lambda: resolve_model(asked, snapshot))]
     else:
         found = [
-            problems.attempt(f"/models/{at}", lambda name=name: snapshot.find("models", name))  # type: ignore[misc]
-            for at, name in enumerate(request.models or ())
+            problems.attempt(f"/models/{at}", lambda one=one: resolve_model(one, snapshot))  # type: ignore[misc]
+            for at, one in enumerate(request.models or ())
         ]
     return tuple(entry for entry in found if entry is not None)
 

@@ -1,0 +1,1 @@
+"""Asking the service's questions from another program: within this process, or over HTTP."""

@@ -1,0 +1,51 @@
+"""What every way of asking has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Refused(Exception):  # noqa: N818 - the name says what happened to the asker
+    """The question cannot be answered; ``problem`` is the RFC 9457 problem that says why."""
+
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        super().__init__(str(problem.get("detail") or problem.get("title") or "refused"))
+        self.problem = problem
+
+
+class NotReached(Exception):  # noqa: N818 - the name says what happened to the asker
+    """Whoever was asked does not answer, or has failed."""
+
+
+class Door(Protocol):
+    """A way of asking."""
+
+    async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a question.
+
+        Parameters
+        ----------
+        question
+            Path of the operation below ``/v1``, such as ``estimates/inference``.
+        body
+            What a POST of it would hold.
+
+        Raises
+        ------
+        Refused
+            If the question cannot be answered.
+        NotReached
+            If something that it takes is away.
+        """
+
+    async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
+        """Entries of the catalog that hold a text in id, name or an alias; at most so many.
+
+        Raises
+        ------
+        Refused
+            If there is no such collection.
+        NotReached
+            If something that it takes is away.
+        """

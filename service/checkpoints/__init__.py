@@ -1,0 +1,1 @@
+"""What model files say of themselves: only their headers are read, whoever made them."""

@@ -1,0 +1,80 @@
+"""``headroom recommend`` and ``headroom compare``: questions about many deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from service.cli import options
+from service.cli.bodies import body_from, misused
+from service.cli.options import command, several
+from service.cli.status import EPILOG
+
+_RECOMMEND = (
+    options.MODEL,
+    options.KIND,
+    several(options.ACCELERATOR, ("search", "accelerators")),
+    several(options.REGION, ("search", "regions")),
+    several(options.WEIGHTS, ("search", "precisions")),
+    *options.LOAD,
+    options.ENGINE,
+    *options.LIMITS,
+    options.MOST_ACCELERATORS,
+    *options.ASKING,
+)
+_COMPARE = (
+    several(options.MODEL, ("models",)),
+    several(options.ACCELERATOR, ("accelerators",)),
+    options.COUNT,
+    several(options.REGION, ("regions",)),
+    several(options.WEIGHTS, ("precisions",)),
+    *options.LOAD,
+    options.ENGINE,
+    *options.ASKING,
+)
+
+
+def commands() -> dict[str, Callable[..., None]]:
+    """The commands by name."""
+    return {
+        "recommend": command(
+            _recommend,
+            _RECOMMEND,
+            "What to buy or rent, where, and configured how, with the reasons." + EPILOG,
+        ),
+        "compare": command(
+            _compare,
+            _COMPARE,
+            "One workload over lists of models, accelerators, formats and regions." + EPILOG,
+        ),
+    }
+
+
+def _recommend(given: dict[str, Any]) -> None:
+    from service.cli.asking import ask
+    from service.cli.models import model_reference
+    from service.cli.views.recommendations import choice_rows, view
+
+    body = body_from(given, _RECOMMEND)
+    if isinstance(body.get("model"), str):
+        body["model"] = model_reference(body["model"])
+    ask("recommendations", body, given, view, choice_rows)
+
+
+def _compare(given: dict[str, Any]) -> None:
+    from service.cli.asking import ask
+    from service.cli.models import model_reference
+    from service.cli.views.comparisons import comparison_rows, view
+
+    body = body_from(given, _COMPARE)
+    for name, flag in (("models", "-m"), ("accelerators", "-a"), ("regions", "-r")):
+        if name not in body:
+            raise misused(f"a comparison needs at least one of {name}: {flag}")
+    body["models"] = [
+        model_reference(model) if isinstance(model, str) else model for model in body["models"]
+    ]
+    if "precisions" in body:
+        body["precisions"] = [
+            {"weights": one} if isinstance(one, str) else one for one in body["precisions"]
+        ]
+    ask("compare", body, given, view, comparison_rows)

@@ -1,0 +1,69 @@
+"""A comparison as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from service.cli.views.parts import columns_table, footer
+from service.estimation.decisions.comparison import flat_rows
+
+#: Heads, the fields below them, and the unit of those that do not end with theirs.
+_COLUMNS = (
+    ("memory", "total_bytes", ""),
+    ("TTFT", "ttft_s", ""),
+    ("TPOT", "tpot_s", ""),
+    ("output", "output_tokens_per_s", ""),
+    ("CO2e/1k", "gco2e_per_1k_tokens", "_gco2e"),
+    ("water/1k", "l_per_1k_tokens", "_l"),
+    ("cost/M", "rented_usd_per_million_output_tokens", "_usd"),
+)
+_NAMES = ("model", "accelerator", "region", "weights")
+
+
+def comparison_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows with each figure's ends in columns of their own, as the service's CSV has them."""
+    return flat_rows(dict(answer))
+
+
+def view(answer: Mapping[str, Any]) -> Sequence[Any]:
+    """The rows, without the names that are the same in all of them; then what was refused."""
+    rows = answer["rows"]
+    answered = [row for row in rows if row["results"] is not None]
+    telling = [name for name in _NAMES if len({row[name] for row in answered}) > 1]
+    parts: list[Any] = []
+    if answered:
+        same = [str(answered[0][name]) for name in _NAMES if name not in telling]
+        names = [_named(row, telling) for row in answered]
+        fits = [Text("yes", "green") if row["fits"] else Text("no", "red") for row in answered]
+        numbers = [
+            (head, unit or field, [_value(row["results"][field]) for row in answered])
+            for head, field, unit in _COLUMNS
+        ]
+        parts += [
+            Text(" · ".join(same), style="bold"),
+            columns_table([("", names), ("fits", fits)], numbers),
+        ]
+    refused = Counter(
+        f"{error['pointer'].removeprefix('/')}: {error['detail']}"
+        for row in rows
+        for error in row["errors"]
+    )
+    for complaint, times in refused.items():
+        count = "1 row" if times == 1 else f"{times} rows"
+        parts.append(Text(f"{count} refused: {complaint}", style="red"))
+    return [*parts, footer(answer)]
+
+
+def _named(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    found = {name: row[name] for name in names if row[name] is not None}
+    if "accelerator" in found and row["accelerator_count"]:
+        found["accelerator"] = f"{row['accelerator_count']} × {found['accelerator']}"
+    return " ".join(str(part) for part in found.values())
+
+
+def _value(figure: Mapping[str, float] | None) -> float | None:
+    return None if figure is None else figure["value"]

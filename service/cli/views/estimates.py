@@ -1,0 +1,158 @@
+"""Answers about one deployment: memory, speed, energy, impacts, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from service.cli.views.memory import memory_view
+from service.cli.views.parts import figures_table, footer, heading, indented, plain_table, warnings
+from service.cli.views.quantities import dollars, label, quantity, short
+
+_SPEED = (
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_user",
+    "requests_per_s",
+    "saturation_requests_per_s",
+    "step_s",
+    "tokens_per_s",
+    "tokens_per_s_per_accelerator",
+    "mfu_ratio",
+)
+_RUN = ("days", "accelerator_hours", "goodput_ratio", "expected_failures")
+_ENERGY = (
+    "it_power_w",
+    "it_energy_per_request_wh",
+    "it_energy_per_1k_tokens_wh",
+    "it_energy_per_step_kwh",
+    "it_energy_run_kwh",
+)
+_IMPACTS = (
+    ("facility_energy_kwh",),
+    ("carbon", "operational_location_gco2e"),
+    ("carbon", "embodied_gco2e"),
+    ("carbon", "total_gco2e"),
+    ("water", "total_l"),
+    ("e_waste_kg",),
+    ("primary_energy_mj",),
+)
+_FOOTPRINT_NAMES = {
+    "operational_location_gco2e": "carbon, operation",
+    "embodied_gco2e": "carbon, making",
+    "total_gco2e": "carbon, total",
+    "total_l": "water",
+}
+_BASES = ("per_request", "per_1k_tokens", "per_step", "per_day", "per_year", "run")
+
+
+def view(answer: Mapping[str, Any]) -> Sequence[Any]:
+    """An answer to ``estimate``, ``memory``, ``latency`` or ``impacts``."""
+    parts: list[Any] = []
+    if answer.get("deployment"):
+        parts.append(Text(short(answer), style="bold"))
+    memory = answer.get("memory") or (answer if "total_bytes" in answer else None)
+    latency = answer.get("latency") or (answer if "ttft_s" in answer else None)
+    latency = latency or (answer if "step_s" in answer else None)
+    if memory:
+        parts += memory_view(memory)
+    if latency:
+        parts += _speed(latency)
+    if any(name in (answer.get("energy") or ()) for name in _ENERGY):
+        parts += [heading("Energy"), figures_table(answer["energy"], _ENERGY)]
+    if answer.get("impacts"):
+        place = answer.get("region") or answer.get("deployment", {}).get("region") or ""
+        parts += [heading(f"Impacts in {place}"), indented(_footprints(answer["impacts"]))]
+    if answer.get("cost"):
+        parts += _cost(answer["cost"])
+    if answer.get("explanation"):
+        parts += _explanation(answer["explanation"])
+    return [*parts, *warnings(answer), footer(answer)]
+
+
+def figure_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every figure of an answer by its path, with its interval; units are in the names."""
+    return list(_figures(answer, ""))
+
+
+def _figures(value: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    for name, inner in value.items():
+        place = f"{path}.{name}" if path else name
+        if isinstance(inner, Mapping) and inner.keys() == {"value", "low", "high"}:
+            yield {"figure": place, **inner}
+        elif isinstance(inner, Mapping):
+            yield from _figures(inner, place)
+        elif isinstance(inner, bool | int | float | str):
+            yield {"figure": place, "value": inner, "low": None, "high": None}
+
+
+def _speed(latency: Mapping[str, Any]) -> list[Any]:
+    limits = [
+        f"{phase} is limited by {latency[phase]['bottleneck'].replace('_', ' ')}"
+        for phase in ("prefill", "decode")
+        if latency.get(phase)
+    ]
+    if "bottleneck" in latency:
+        limits.append(f"limited by {latency['bottleneck'].replace('_', ' ')}")
+    parts: list[Any] = [heading("Speed"), figures_table(latency, _SPEED)]
+    parts.append(indented(Text("; ".join(limits), style="dim")))
+    if latency.get("run"):
+        parts += [heading("The whole run"), figures_table(latency["run"], _RUN)]
+    return parts
+
+
+def _footprints(impacts: Mapping[str, Any]) -> Any:
+    bases = [name for name in _BASES if impacts.get(name)] or ["period"]
+    table = plain_table("", *(label(name) for name in bases), right=[label(name) for name in bases])
+    for path in _IMPACTS:
+        cells = []
+        for base in bases:
+            found: Any = impacts[base]
+            for name in path:
+                found = None if found is None else found.get(name)
+            cells.append(quantity(path[-1], None if found is None else found["value"]))
+        if any(cell != "–" for cell in cells):
+            table.add_row(_FOOTPRINT_NAMES.get(path[-1], label(path[-1])), *cells)
+    return table
+
+
+def _cost(cost: Mapping[str, Any]) -> list[Any]:
+    table = plain_table("", "USD", "90 % interval", right=("USD",))
+    for way in ("rented", "owned", "emissions"):
+        for name, figure in (cost.get(way) or {}).items():
+            if isinstance(figure, Mapping) and "value" in figure:
+                spread = "exact" if figure["low"] == figure["high"] else _range(figure)
+                words = name.removeprefix("usd_").replace("_", " ")
+                table.add_row(f"{way}, {words}", dollars(figure["value"]), spread)
+    if not table.row_count:
+        return []
+    parts = [heading("Cost"), indented(table)]
+    rented = cost.get("rented")
+    if rented:
+        parts.append(
+            indented(
+                Text(
+                    f"list price of {rented['instance']} in {rented['price_region']}, "
+                    f"{rented['price_date']}",
+                    style="dim",
+                )
+            )
+        )
+    return parts
+
+
+def _range(figure: Mapping[str, float]) -> str:
+    return f"{dollars(figure['low'])} … {dollars(figure['high'])}"
+
+
+def _explanation(steps: Sequence[Mapping[str, Any]]) -> list[Any]:
+    table = plain_table("figure", "value", "unit", "formula", right=("value",))
+    for step in steps:
+        value = step["value"]
+        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        table.add_row(step["name"], shown, step["unit"], step["formula"])
+    return [heading("How it was computed"), indented(table)]

@@ -1,0 +1,126 @@
+"""A recommendation: one choice a priority, why, and what excluded the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from service.cli.views.parts import columns_table, footer, heading, indented, plain_table, warnings
+
+_FIGURES = (
+    ("memory", ("memory", "total_bytes"), "_bytes"),
+    ("TTFT", ("latency", "ttft_s"), "_s"),
+    ("TPOT", ("latency", "tpot_s"), "_s"),
+    ("CO2e/1k", ("impacts", "per_1k_tokens", "carbon", "total_gco2e"), "_gco2e"),
+    ("water/1k", ("impacts", "per_1k_tokens", "water", "total_l"), "_l"),
+)
+
+
+def choice_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row a priority, with the estimate of its choice."""
+    rows = []
+    for choice in answer["choices"]:
+        candidate = choice["candidate"]
+        row = {
+            "priority": choice["priority"],
+            **{
+                name: candidate[name]
+                for name in ("model", "accelerator", "accelerator_count", "region")
+            },
+            **{name: candidate["precision"][name] for name in ("weights", "kv_cache")},
+            **{name: candidate["parallelism"][name] for name in ("tensor", "pipeline", "data")},
+            "concurrency_per_replica": candidate["concurrency_per_replica"],
+            "score_ratio": candidate["score_ratio"],
+        }
+        for _, path, _ in _FIGURES:
+            figure = _found(choice["estimate"], path)
+            base = "_per_1k_tokens" if "per_1k_tokens" in path else ""
+            for end in ("value", "low", "high"):
+                name = f"{path[-1]}{base}" + ("" if end == "value" else f"_{end}")
+                row[name] = None if figure is None else figure[end]
+        rows.append(row)
+    return rows
+
+
+def view(answer: Mapping[str, Any]) -> Sequence[Any]:
+    """The choices, their reasons, and the limits that excluded most."""
+    searched = answer["searched"]
+    parts: list[Any] = [
+        Text(
+            f"{answer['workload_kind']}: {searched['candidates']:,} candidates of "
+            f"{searched['accelerators']} accelerators in {searched['regions']} regions",
+            style="bold",
+        )
+    ]
+    parts += _choices(answer["choices"]) if answer["choices"] else _none_left(answer)
+    if answer["excluded"]:
+        table = plain_table("limit", "threshold", "excluded", right=("threshold", "excluded"))
+        for limit in answer["excluded"]:
+            table.add_row(
+                limit["limit"],
+                f"{limit['threshold']:g} {limit['unit'].removeprefix('-')}".rstrip(),
+                f"{limit['candidates']:,}",
+            )
+        parts += [heading("What the limits excluded"), indented(table)]
+    return [*parts, *warnings(answer), footer(answer)]
+
+
+def _choices(choices: Sequence[Mapping[str, Any]]) -> list[Any]:
+    figures = [
+        (head, unit, [_value(_found(choice["estimate"], path)) for choice in choices])
+        for head, path, unit in _FIGURES
+    ]
+    texts = [
+        ("priority", [choice["priority"] for choice in choices]),
+        ("choice", [_named(choice["candidate"]) for choice in choices]),
+    ]
+    parts = [heading("Choices"), indented(columns_table(texts, figures))]
+    first = choices[0]
+    weighed = ", ".join(
+        f"{part['metric']} {part['contribution_ratio']:.2f} of {part['weight_ratio']:.2f}"
+        for part in first["contributions"]
+    )
+    steady = first["robustness"]["share_ratio"]
+    parts.append(
+        indented(
+            Text(
+                f"{first['priority']} scores {first['candidate']['score_ratio']:.2f} ({weighed}); "
+                f"first in {steady:.0%} of draws within the intervals",
+                style="dim",
+            )
+        )
+    )
+    return parts
+
+
+def _none_left(answer: Mapping[str, Any]) -> list[Any]:
+    parts: list[Any] = [Text("No candidate is within all limits.", style="bold red")]
+    if answer["least_violating"]:
+        parts.append(heading("Nearest to them"))
+    for near in answer["least_violating"]:
+        changes = ", ".join(
+            f"{change['limit']} is {change['value']:.3g}" for change in near["must_change"]
+        )
+        named = f"{near['accelerator_count']} × {near['accelerator']} {near['weights']}"
+        parts.append(indented(Text(f"{named}: {changes}")))
+    return parts
+
+
+def _named(candidate: Mapping[str, Any]) -> str:
+    return (
+        f"{candidate['accelerator_count']} × {candidate['accelerator']} "
+        f"{candidate['precision']['weights']}, {candidate['region']}"
+    )
+
+
+def _value(figure: Mapping[str, float] | None) -> float | None:
+    return None if figure is None else figure["value"]
+
+
+def _found(estimate: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, float] | None:
+    found: Any = estimate
+    for name in path:
+        found = None if found is None else found.get(name)
+    return dict(found) if found is not None else None

@@ -1,0 +1,154 @@
+"""Answers cut down to what an assistant needs: the figures with their intervals, and the cautions.
+
+A whole answer takes ten thousand tokens of a context, most of it provenance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_MEMORY = (
+    "weights_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "kv_cache_bytes",
+    "activations_bytes",
+    "logits_bytes",
+    "runtime_bytes",
+    "total_bytes",
+    "capacity_bytes",
+    "headroom_bytes",
+    "shortfall_bytes",
+    "fits",
+    "fits_certainty",
+    "max_concurrency",
+    "max_context_tokens",
+    "max_micro_batch_size",
+)
+_SPEED = (
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "output_tokens_per_s",
+    "output_tokens_per_s_per_user",
+    "requests_per_s",
+    "saturation_requests_per_s",
+    "step_s",
+    "tokens_per_s",
+    "mfu_ratio",
+    "bottleneck",
+    "run",
+)
+_FOOTPRINT = (
+    "facility_energy_kwh",
+    "accelerator_hours",
+    "carbon",
+    "water",
+    "e_waste_kg",
+    "primary_energy_mj",
+)
+_CHOSEN = (
+    "model",
+    "accelerator",
+    "accelerator_count",
+    "region",
+    "precision",
+    "parallelism",
+    "concurrency_per_replica",
+    "score_ratio",
+)
+_BASES = ("per_request", "per_1k_tokens", "per_year")
+_MOST_SOURCES = 12
+
+
+def memory_and_speed(memory: Mapping[str, Any], latency: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether something fits, how fast it is, and, if it does not fit, what would help."""
+    digest: dict[str, Any] = {
+        "deployment": memory["deployment"],
+        "memory_per_accelerator": _fields(memory, _MEMORY),
+        "speed": _fields(latency, _SPEED),
+    }
+    for phase in ("prefill", "decode"):
+        if phase in latency:
+            digest["speed"][f"{phase}_bottleneck"] = latency[phase]["bottleneck"]
+    if not memory["fits"]:
+        digest["plans_that_would_make_it_fit"] = [
+            {
+                "keeps": plan["reach"],
+                "fits": plan["fits"],
+                "time_ratio": plan["time_ratio"],
+                "steps": [step["change"] for step in plan["steps"]],
+            }
+            for plan in memory["plans"]
+        ]
+    return digest | _close(memory, latency)
+
+
+def impacts(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Energy, carbon, water and waste per request, token and year; of plain energy, in all."""
+    bases = [name for name in _BASES if answer["impacts"].get(name)] or ["period"]
+    return {
+        "deployment": answer.get("deployment"),
+        "region": answer["region"],
+        "energy": _fields(
+            answer.get("energy") or {}, ("it_power_w", "it_energy_per_request_wh", "busy_ratio")
+        ),
+        "impacts": {basis: _footprint(answer["impacts"][basis]) for basis in bases},
+        **_close(answer),
+    }
+
+
+def choices(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What was chosen by each priority, and what the limits excluded."""
+    return {
+        "searched": answer["searched"],
+        "choices": [_choice(choice) for choice in answer["choices"]],
+        "excluded": answer["excluded"],
+        "least_violating": answer["least_violating"],
+        **_close(answer),
+    }
+
+
+def _choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    candidate, estimate = choice["candidate"], choice["estimate"]
+    footprint = estimate["impacts"]["per_1k_tokens"]
+    return {
+        "priority": choice["priority"],
+        **_fields(candidate, _CHOSEN),
+        **_fields(estimate["latency"], ("ttft_s", "tpot_s", "output_tokens_per_s")),
+        "total_bytes_per_accelerator": estimate["memory"]["total_bytes"],
+        "total_gco2e_per_1k_tokens": footprint["carbon"]["total_gco2e"],
+        "total_l_per_1k_tokens": footprint["water"]["total_l"],
+        "rented_usd_per_1k_tokens": candidate["metrics"].get("cost"),
+        "robust_share_ratio": choice["robustness"]["share_ratio"],
+    }
+
+
+def _footprint(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a footprint, whose parts may be sections of their own."""
+    return {
+        name: _fields(value, value) if "value" not in value else value
+        for name, value in _fields(told, _FOOTPRINT).items()
+    }
+
+
+def _fields(section: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: section[name] for name in names if section.get(name) is not None}
+
+
+def _close(*answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Cautions and sources of answers, each once, and what repeats them."""
+    warnings = {item["message"]: None for answer in answers for item in answer["warnings"]}
+    sources = {
+        source["id"]: {"title": source["title"], "url": source["url"]}
+        for answer in answers
+        for entry in answer["provenance"]
+        for source in entry["sources"]
+    }
+    return {
+        "warnings": list(warnings),
+        "sources": list(sources.values())[:_MOST_SOURCES],
+        "catalog_revision": answers[0]["catalog_revision"],
+        "engine_version": answers[0]["engine_version"],
+    }

@@ -1,0 +1,62 @@
+"""Questions about many deployments, as people ask them in a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+COMPARED = (
+    *("compare", "-m", "llama-3.1-8b", "-n", "2", "-r", "country/SE", "-r", "country/FR"),
+    *("-a", "nvidia-h100-sxm-80gb", "-a", "nvidia-l40s-48gb", "-w", "bf16", "-w", "fp8"),
+)
+SOUGHT = (
+    *("recommend", "-m", "llama-3.1-8b", "-a", "nvidia-h100-sxm-80gb", "-a", "nvidia-l40s-48gb"),
+    *("-r", "aws/eu-north-1", "--requests-per-s", "2", "--max-accelerators", "4"),
+)
+
+
+def test_a_comparison_has_a_row_a_combination(headroom):
+    outcome = headroom(*COMPARED, "--csv")
+    rows = list(csv.DictReader(io.StringIO(outcome.printed)))
+    assert len(rows) == 8
+    assert {row["weights"] for row in rows} == {"bf16", "fp8"}
+    assert all(float(row["total_bytes_low"]) <= float(row["total_bytes"]) for row in rows)
+
+
+def test_a_comparison_names_what_differs(headroom):
+    outcome = headroom(*COMPARED)
+    assert outcome.printed.startswith("meta-llama/Llama-3.1-8B\n")
+    assert outcome.printed.count("2 × nvidia-l40s-48gb country/SE") == 2
+
+
+def test_refused_rows_are_told_once(headroom):
+    outcome = headroom(*COMPARED, "-a", "no-such")
+    assert outcome.status == 0
+    assert outcome.printed.count("unknown id 'no-such'") == 1
+    assert "4 rows refused: accelerator" in outcome.printed
+
+
+def test_a_comparison_of_nothing_is_wrong_usage(headroom):
+    outcome = headroom("compare", "-m", "llama-3.1-8b")
+    assert outcome.status == 2
+    assert "accelerators" in outcome.complaints
+
+
+def test_a_recommendation_names_a_choice_a_priority_and_why(headroom):
+    outcome = headroom(*SOUGHT)
+    assert outcome.status == 0
+    for text in ("balanced", "carbon", "aws/eu-north-1", "What the limits excluded", "scores"):
+        assert text in outcome.printed
+
+
+def test_a_recommendation_as_a_table(headroom):
+    rows = list(csv.DictReader(io.StringIO(headroom(*SOUGHT, "--csv").printed)))
+    assert rows[0]["priority"] == "balanced"
+    assert float(rows[0]["ttft_s_low"]) <= float(rows[0]["ttft_s"])
+
+
+def test_where_nothing_is_left_the_nearest_are_told(headroom):
+    outcome = headroom(*SOUGHT, "--ttft-s", "1e-6")
+    assert outcome.status == 0
+    assert "No candidate is within all limits" in outcome.printed
+    assert "ttft_s is" in outcome.printed
