@@ -89,6 +89,22 @@ def serve(
             Multiprocess(config, sockets=[listener]).run()
 
 
+@app.command()
+def worker() -> None:
+    """Evaluate sweeps until interrupted; any number of these may run, on any number of hosts."""
+    from service.api.logs import set_up_logs
+    from service.catalog.store import DatabaseUnavailable
+    from service.jobs.process import work
+
+    settings = Settings()
+    set_up_logs(settings)
+    try:
+        asyncio.run(work(settings, lambda: print("Headroom works on sweeps", flush=True)))
+    except DatabaseUnavailable as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
 def announce(host: str, port: int) -> None:
     """Say where the service listens as soon as it answers."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
@@ -278,6 +294,12 @@ def bench_http(context: typer.Context) -> None:
 def bench_core(context: typer.Context) -> None:
     """Estimates per second inside one process, without HTTP (--json for programs)."""
     raise typer.Exit(run_python("-m", "benchmarks.core", *context.args))
+
+
+@bench_app.command("sweeps", context_settings=PASS_ON)
+def bench_sweeps(context: typer.Context) -> None:
+    """Configurations per second of one core, and of workers together (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
 
 
 @app.command()

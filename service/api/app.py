@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,6 +23,9 @@ from service.api import (
     operations,
     reports,
     revisions,
+    sweep_events,
+    sweep_results,
+    sweeps,
     techniques,
 )
 from service.api.logs import set_up_logs
@@ -30,6 +34,7 @@ from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
 from service.grid.live import LiveGrid
+from service.jobs.worker import SweepWorker
 from service.settings import Settings
 
 
@@ -55,9 +60,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await store.start()
         live = LiveGrid(chosen)
         app.state.shared = Shared(chosen, store, live)
+        # With a database of its own, the process does all the work there is.
+        alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
+        working = asyncio.create_task(SweepWorker(store, chosen).run()) if alone else None
         try:
             yield
         finally:
+            if working is not None:
+                working.cancel()
+                await asyncio.wait({working})
             await live.stop()
             await store.stop()
 
@@ -72,6 +83,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in (
         estimates.router,
         decisions.router,
+        sweeps.router,
+        sweep_events.router,
+        sweep_results.router,
         techniques.router,
         measurements.router,
         claims.router,
@@ -89,8 +103,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(chosen.cors_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type", "If-None-Match", "X-Request-ID"],
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Content-Type", "Idempotency-Key", "If-None-Match", "X-Request-ID"],
             expose_headers=["ETag", "Link", "X-Request-ID", "Retry-After"],
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)

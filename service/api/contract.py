@@ -49,6 +49,12 @@ REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | {404: _problem(404)}
 
 KEPT_POST_PROBLEMS = POST_PROBLEMS | {409: _problem(409)}
 
+KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: _problem(status) for status in (404, 410, 422, 503)
+}
+KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
+KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
+
 #: Request models whose schemas the document must hold, noted as operations are declared.
 _request_models: dict[type[Request], None] = {}
 

@@ -26,7 +26,17 @@ def headroom(*arguments: str) -> tuple[int, str, str]:
 def test_help_names_every_command() -> None:
     status, printed, _ = headroom("--help")
     assert status == 0
-    for command in ("serve", "migrate", "catalog", "openapi", "validate", "test", "bench", "lock"):
+    for command in (
+        "serve",
+        "worker",
+        "migrate",
+        "catalog",
+        "openapi",
+        "validate",
+        "test",
+        "bench",
+        "lock",
+    ):
         assert f" {command} " in printed
 
 
@@ -57,6 +67,14 @@ def test_serve_says_where_it_listens_and_ends_when_told(workers: int) -> None:
             process.wait(timeout=30)
         assert process.returncode == 0
         assert "Traceback" not in process.stderr.read()
+
+
+def test_a_worker_without_a_database_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_EMBEDDED_DATABASE", "false")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    status, _, complaints = headroom("worker")
+    assert status == 2
+    assert "kept in a database" in complaints
 
 
 def test_openapi_prints_the_document() -> None:

@@ -131,6 +131,15 @@ def test_survivors_are_the_candidates_that_meet_the_limits(packaged_snapshot):
         ]
 
 
+@pytest.mark.parametrize("limits", [{"ttft_s": 1e-9}, {"l_per_year": 1e-9}])
+def test_nothing_may_survive(packaged_snapshot, limits):
+    study = resolve_study(asked(keep="survivors", limits=limits), packaged_snapshot)
+    [rows] = [evaluate_chunk(study, chunk) for chunk in study.chunks]
+    assert len(rows) == 0
+    assert sum(rows.excluded.values()) == study.configurations
+    assert all(len(column) == 0 for column in rows.columns.values())
+
+
 @pytest.mark.parametrize("most", [54, 60, 500, 5_000])
 def test_how_it_is_divided_changes_nothing(packaged_snapshot, monkeypatch, most):
     whole = resolve_study(asked(), packaged_snapshot)

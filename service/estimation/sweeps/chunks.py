@@ -136,7 +136,8 @@ def _block(
         "pipeline": layout.pipeline,
         "expert": layout.expert,
     }
-    parts = [_pass(study, one, block.first, same, excluded) for one in found.passes]
+    of_passes = [_pass(study, one, block.first, same, excluded) for one in found.passes]
+    parts = [part for part in of_passes if part is not None]
     if not parts:
         return []
     # What was alike was evaluated together; rows go by accelerator.
@@ -147,7 +148,7 @@ def _block(
 
 def _pass(
     study: Study, found: Pass, first: int, same: Mapping[str, int], excluded: Counter[str]
-) -> _Columns:
+) -> _Columns | None:
     """Rows of a pass: configurations within limits, in the regions within limits."""
     offer = found.offer + first
     of_configuration = _configuration_figures(study, found, offer)
@@ -157,6 +158,8 @@ def _pass(
         if study.keep_all
         else np.flatnonzero(fine)
     )
+    if not len(kept):
+        return None
     regions = len(study.regions)
     of_place = _place_figures(study, found, offer, kept)
     place_fine = _places_within(study, of_place, fine[kept], excluded)
