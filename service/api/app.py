@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -34,7 +35,6 @@ from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
 from service.grid.live import LiveGrid
-from service.jobs.worker import SweepWorker
 from service.settings import Settings
 
 
@@ -62,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.shared = Shared(chosen, store, live)
         # With a database of its own, the process does all the work there is.
         alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
-        working = asyncio.create_task(SweepWorker(store, chosen).run()) if alone else None
+        working = asyncio.create_task(_work(store, chosen)) if alone else None
         try:
             yield
         finally:
@@ -109,6 +109,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
     return app
+
+
+async def _work(store: CatalogStore, settings: Settings) -> None:
+    """Evaluate sweeps beside requests."""
+    # What a worker needs takes most of a second to load, which no start has to wait for.
+    module = await asyncio.to_thread(import_module, "service.jobs.worker")
+    await module.SweepWorker(store, settings).run()
 
 
 async def _on_problem(http: HttpRequest, error: Exception) -> Response:

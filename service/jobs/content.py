@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
 from typing import Any
@@ -79,12 +80,17 @@ async def as_parquet(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Chunks joined to one Parquet file, a piece of it after each."""
     sink = _Pieces()
     writer: pq.ParquetWriter | None = None
-    async for content in chunks:
+
+    def written(content: bytes) -> bytes:
+        nonlocal writer
         table = pq.read_table(pa.BufferReader(content))
         if writer is None:
             writer = pq.ParquetWriter(sink, table.schema, compression="zstd")
         writer.write_table(table, row_group_size=len(table) or None)
-        yield sink.taken()
+        return sink.taken()
+
+    async for content in chunks:
+        yield await asyncio.to_thread(written, content)
     if writer is not None:
         writer.close()
     yield sink.taken()

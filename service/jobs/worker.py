@@ -7,20 +7,19 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from procrastinate import App
-from procrastinate.exceptions import ConnectorException
 
 from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
+from service.jobs.consumer import queue_app, revive
 from service.jobs.content import packed
-from service.jobs.queue import QUEUE, queue_app, revive, withdraw
+from service.jobs.queue import QUEUE, withdraw
 from service.jobs.repository import DoneChunk
 from service.settings import Settings
 
@@ -84,12 +83,15 @@ class SweepWorker:
         """Take over what dead workers left, and drop results that have been kept long enough."""
         looked_at_s = -_EXPIRY_EVERY_S
         while True:
-            with suppress(ConnectorException, DatabaseUnavailable):
+            try:
                 await revive(app, self._give_up, _MISSED_BEATS * beat_s)
                 if time.monotonic() - looked_at_s >= _EXPIRY_EVERY_S:
-                    looked_at_s = time.monotonic()
                     async with self._store.transaction() as connection:
                         await repository.expire(connection, self._settings.sweep_keep_days)
+                    looked_at_s = time.monotonic()
+            except Exception as error:
+                # It is looked for again, whatever was wrong this time.
+                _log.warning("What dead workers left cannot be looked for: %s", error)
             await asyncio.sleep(beat_s)
 
     async def _evaluate(self, sweep_id: UUID, chunk: int, last_try: bool) -> None:
