@@ -8,13 +8,23 @@ from alembic import context
 from sqlalchemy import Connection
 
 from service.catalog.database import create_engine
-from service.catalog.tables import metadata
+from service.jobs.tables import sweep
 from service.settings import Settings
+
+
+def ours(name: str | None, kind: str, _: object) -> bool:
+    """Whether a thing in the database is described by the tables; the queue's are not."""
+    return kind != "table" or not (name or "").startswith("procrastinate_")
 
 
 def run(connection: Connection) -> None:
     """Run what the command asks for in one transaction: a failure leaves nothing half done."""
-    context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
+    context.configure(
+        connection=connection,
+        target_metadata=sweep.metadata,
+        compare_server_default=True,
+        include_name=ours,
+    )
     with context.begin_transaction():
         context.run_migrations()
 

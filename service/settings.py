@@ -112,6 +112,27 @@ class Settings(BaseSettings):
     batch_limit_items: int = Field(
         1_000, ge=1, description="Most estimates asked for in one batch or comparison."
     )
+    sweep_limit_configurations: int = Field(
+        50_000_000, ge=1, description="Most configurations that one sweep may evaluate."
+    )
+    sweep_limit_rows: int = Field(
+        10_000_000, ge=1, description="Most rows that are kept of one sweep, at about 100 bytes."
+    )
+    sweep_keep_days: float = Field(
+        30.0, gt=0, le=36_500, description="Days after which the results of a sweep are dropped."
+    )
+    sweep_worker: bool = Field(
+        True,
+        description="Evaluate sweeps inside `serve` where the embedded database is used. With "
+        "DATABASE_URL, `headroom worker` processes do.",
+    )
+    worker_heartbeat_s: float = Field(
+        10.0,
+        gt=0,
+        le=600,
+        description="Seconds between a worker's signs of life; after three that are missing, "
+        "others take over its work.",
+    )
     concurrency_limit: int | None = Field(
         None, ge=1, description="Requests in flight per worker above which 503 is answered."
     )

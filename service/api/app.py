@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -28,6 +30,9 @@ from service.api import (
     revisions,
     schemas,
     search,
+    sweep_events,
+    sweep_results,
+    sweeps,
     techniques,
     writes,
 )
@@ -68,9 +73,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         live = LiveGrid(chosen)
         hub = Hub(chosen)
         app.state.shared = Shared(chosen, store, keyring, live, hub)
+        # With a database of its own, the process does all the work there is.
+        alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
+        working = asyncio.create_task(_work(store, chosen)) if alone else None
         try:
             yield
         finally:
+            if working is not None:
+                working.cancel()
+                await asyncio.wait({working})
             await live.stop()
             await hub.stop()
             await store.stop()
@@ -86,6 +97,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in (
         estimates.router,
         decisions.router,
+        sweeps.router,
+        sweep_events.router,
+        sweep_results.router,
         techniques.router,
         measurements.router,
         claims.router,
@@ -133,6 +147,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
     return app
+
+
+async def _work(store: CatalogStore, settings: Settings) -> None:
+    """Evaluate sweeps beside requests."""
+    # What a worker needs takes most of a second to load, which no start has to wait for.
+    module = await asyncio.to_thread(import_module, "service.jobs.worker")
+    await module.SweepWorker(store, settings).run()
 
 
 async def _on_problem(http: HttpRequest, error: Exception) -> Response:

@@ -57,6 +57,12 @@ _KEY_SCHEME = "apiKey"
 #: The declaration of an operation that needs a key; all others take one or none.
 NEEDS_KEY: dict[str, Any] = {"security": [{_KEY_SCHEME: []}]}
 
+KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: _problem(status) for status in (404, 410, 422, 503)
+}
+KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
+KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
+
 #: Request models whose schemas the document must hold, noted as operations are declared.
 _request_models: dict[type[Request], None] = {}
 

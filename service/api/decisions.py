@@ -25,6 +25,7 @@ from service.api.contract import (
     body_of,
 )
 from service.api.hub_models import with_hub_items
+from service.api.negotiation import preferred
 from service.api.problems import Problem, invalid, validation_problem
 from service.api.rates import charge
 from service.api.state import current_snapshot, shared, snapshot_for
@@ -40,10 +41,20 @@ from service.estimation.decisions.requests import (
 )
 from service.estimation.decisions.workloads import workload_answers
 from service.estimation.rejection import FieldError, Rejected
+from service.reports.recommendation import recommendation_document
+from service.reports.rendering import as_html, as_pdf
 
 router = APIRouter(prefix="/v1", tags=["decisions"])
 
 Computed = TypeVar("Computed")
+
+_FORMS = ("application/json", "text/html", "application/pdf")
+#: A page brings its own style, and nothing else.
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'",
+}
+_PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 
 #: Long computations at once in a process; more would only slow each other down.
 _AT_ONCE = 2
@@ -97,13 +108,33 @@ async def create_comparison(http: HttpRequest) -> Response:
     "/recommendations",
     operation_id="createRecommendation",
     summary="What to buy or rent, where, and configured how, with the reasons",
-    responses={200: {"model": responses.RecommendationAnswer}, **POST_PROBLEMS},
+    responses={
+        200: {
+            "model": responses.RecommendationAnswer,
+            "content": {
+                "text/html": {"schema": {"type": "string"}},
+                "application/pdf": {"schema": {"type": "string", "format": "binary"}},
+            },
+        },
+        **LISTING_POST_PROBLEMS,
+    },
     openapi_extra=body_of(RecommendationRequest),
 )
 async def create_recommendation(http: HttpRequest) -> Response:
     """Search all combinations under hard limits and rank what is left."""
+    form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
     request, snapshot = await _asked(http, RecommendationRequest)
-    return _json(await _beside(http, lambda: recommendation_answer(request, snapshot)))
+
+    def compute() -> Response:
+        answer = recommendation_answer(request, snapshot)
+        if form == "application/json":
+            return _json(answer)
+        document = recommendation_document(request, answer)
+        if form == "text/html":
+            return Response(as_html(document), media_type=form, headers=_PAGE_HEADERS)
+        return Response(as_pdf(document), media_type=form, headers=_PDF_HEADERS)
+
+    return await _beside(http, compute)
 
 
 @router.get(

@@ -42,3 +42,9 @@ def set_up_logs(settings: Settings) -> None:
         logger.handlers[:] = [handler]
         logger.setLevel(settings.log_level.upper())
         logger.propagate = False
+    # The queue and its driver tell of every job and connection; only what goes wrong is news.
+    for name in ("procrastinate", "psycopg"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(max(logging.WARNING, logging.getLogger("service").level))
+        logger.propagate = False

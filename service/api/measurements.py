@@ -18,6 +18,7 @@ from service.api.contract import (
     LIST_PROBLEMS,
     body_of,
 )
+from service.api.idempotency import idempotency_key, key_parameter
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
 from service.api.state import shared, snapshot_for
@@ -35,7 +36,6 @@ _MOST_ITEMS = 200
 _USUAL_ITEMS = 50
 #: Rows of a table that is taken away; more are had page by page.
 _MOST_ROWS = 5_000
-_LONGEST_KEY = 200
 _RETRY_AFTER_S = "5"
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
@@ -78,21 +78,11 @@ def _parameters(known: dict[str, dict[str, Any]]) -> dict[str, Any]:
         **KEPT_POST_PROBLEMS,
     },
     openapi_extra=body_of(MeasurementRequest)
-    | {
-        "parameters": [
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string", "minLength": 1, "maxLength": _LONGEST_KEY},
-                "description": "The same key lets the same report in once.",
-            }
-        ]
-    },
+    | {"parameters": [key_parameter("The same key lets the same report in once.")]},
 )
 async def create_measurement(http: HttpRequest) -> Response:
     """Compare a report with the estimate and keep both."""
-    key = _idempotency_key(http)
+    key = idempotency_key(http)
     limit_bytes = shared(http).settings.body_limit_bytes
     request: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
     snapshot = await snapshot_for(http, request, with_own=False)
@@ -260,15 +250,6 @@ def _unavailable(error: Exception) -> Problem:
         f"measurements are kept in the database: {error}",
         headers={"Retry-After": _RETRY_AFTER_S},
     )
-
-
-def _idempotency_key(http: HttpRequest) -> str | None:
-    key = http.headers.get("idempotency-key")
-    if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
-        raise invalid(
-            [FieldError("", f"Idempotency-Key must be 1 to {_LONGEST_KEY} printable characters")]
-        )
-    return key
 
 
 def _storable(text: str | None) -> str | None:

@@ -106,6 +106,13 @@ PROBLEM_TYPES = {
             "to be changed, or `If-None-Match: *` for one that is to be new.",
         ),
         ProblemType(
+            "gone",
+            410,
+            "Gone",
+            "It was here, and has been deleted or kept for as long as such things are; ask again "
+            "for what it was made from.",
+        ),
+        ProblemType(
             "method-not-allowed",
             405,
             "Method not allowed",

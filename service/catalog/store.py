@@ -124,6 +124,19 @@ class CatalogStore:
             raise RuntimeError("the catalog store has not been started")
         return self._snapshot
 
+    @property
+    def database_url(self) -> str:
+        """Address of the database that the catalog is kept in.
+
+        Raises
+        ------
+        DatabaseUnavailable
+            If there is none, or none yet.
+        """
+        if self._url is None:
+            raise DatabaseUnavailable("there is no database")
+        return self._url
+
     def status(self) -> CatalogStatus:
         """Where the snapshot comes from and whether the database can be reached."""
         confirmed = self._confirmed_at

@@ -22,6 +22,7 @@ app = typer.Typer(
 for name, ask in (estimates.commands() | decisions.commands()).items():
     app.command(name)(ask)
 app.command()(serving.serve)
+app.command()(serving.worker)
 app.command()(assistants.mcp)
 app.add_typer(catalog.catalog_app, name="catalog")
 app.add_typer(keys.keys_app, name="keys")

@@ -80,6 +80,12 @@ def bench_core(context: typer.Context) -> None:
     raise typer.Exit(run_python("-m", "benchmarks.core", *context.args))
 
 
+@bench_app.command("sweeps", context_settings=PASS_ON)
+def bench_sweeps(context: typer.Context) -> None:
+    """Configurations per second of one core, and of workers together (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
+
+
 def lock(
     upgrade: Annotated[bool, typer.Option(help="Take the newest versions allowed.")] = False,
 ) -> None:

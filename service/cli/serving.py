@@ -1,5 +1,6 @@
-"""``headroom serve``: the API, until interrupted."""
+"""``headroom serve`` and ``headroom worker``: the API and its jobs, until interrupted."""
 
+import asyncio
 import contextlib
 import signal
 import sys
@@ -60,6 +61,21 @@ def serve(
                 raise typer.Exit(UNREACHABLE)
         else:
             draining_processes(config, listener).run()
+
+
+def worker() -> None:
+    """Evaluate sweeps until interrupted; any number of these may run, on any number of hosts."""
+    from service.api.logs import set_up_logs
+    from service.catalog.store import DatabaseUnavailable
+    from service.jobs.process import work
+
+    settings = Settings()
+    set_up_logs(settings)
+    try:
+        asyncio.run(work(settings, lambda: print("Headroom works on sweeps", flush=True)))
+    except DatabaseUnavailable as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(UNREACHABLE) from None
 
 
 def announce(host: str, port: int) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 from asgi_lifespan import LifespanManager
@@ -19,6 +21,7 @@ from service.api import decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
 from service.api.report_responses import ReportAnswer
+from service.api.sweep_access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.requests import (
     BatchRequest,
@@ -28,6 +31,10 @@ from service.estimation.decisions.requests import (
 from service.estimation.measurement_requests import MeasurementRequest
 from service.estimation.measurements import compared_measurement
 from service.estimation.reporting.requests import ReportRequest
+from service.estimation.sweeps.chunks import evaluate_chunk
+from service.estimation.sweeps.plan import resolve_study
+from service.estimation.sweeps.requests import SweepRequest
+from service.jobs.content import packed, shown
 from service.settings import Settings
 
 FILE = Path(service.api.__file__).parent / "static" / "examples.json"
@@ -139,6 +146,45 @@ def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) ->
     }
 
 
+def sweep_examples(snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """A sweep and a page of its rows, as they would be kept, without a database to keep them in."""
+    asked = SweepRequest.model_json_schema()["examples"][0]
+    study = resolve_study(SweepRequest.model_validate(asked, strict=True), snapshot)
+    [chunk] = study.chunks
+    rows = evaluate_chunk(study, chunk)
+    at = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
+    kept = {
+        "id": UUID("3f0c1d52-6d0f-4c8e-9a51-6f6f0f5e7d10"),
+        "status": "succeeded",
+        "problem": None,
+        "created_at": at,
+        "started_at": at,
+        "finished_at": at,
+        "catalog_revision": snapshot.revision,
+        "engine_version": ENGINE_VERSION,
+        "configuration_count": study.configurations,
+        "chunk_count": 1,
+        "chunks_done": 1,
+        "configurations_done": study.configurations,
+        "rows": len(rows),
+        "request": json.dumps(asked).encode(),
+    }
+    excluded = [
+        {"reason": reason, "configurations": count} for reason, count in rows.excluded.items()
+    ]
+    return {
+        "Sweep": shown_sweep(kept, excluded, keep_days=30.0),
+        "SweepRowPage": {
+            "id": str(kept["id"]),
+            "catalog_revision": snapshot.revision,
+            "engine_version": ENGINE_VERSION,
+            "rows": len(rows),
+            "items": shown(packed(rows), 0, 1),
+            "next_cursor": "1",
+        },
+    }
+
+
 async def make() -> dict[str, Any]:
     """Examples by the name of the schema that they show."""
     found: dict[str, Any] = {}
@@ -173,6 +219,7 @@ async def make() -> dict[str, Any]:
                     }
                 ]
             }
+            whole = sweep_examples(snapshot)
             found["ClaimEntry"] = (await client.get("/v1/claims/kv-cache-13b-batch-32")).json()
             found["ClaimPage"] = (await client.get("/v1/claims?verdict=unit")).json()
             found["WorkloadPage"] = (await client.get("/v1/workloads")).json()
@@ -195,7 +242,8 @@ async def make() -> dict[str, Any]:
                 headers={"X-Request-ID": "example-1"},
             )
             found["ProblemDetails"] = problem.json()
-    return {name: shortened(example) for name, example in sorted(found.items())}
+    examples = {name: shortened(example) for name, example in found.items()} | whole
+    return dict(sorted(examples.items()))
 
 
 def shortened(value: Any) -> Any:

@@ -152,3 +152,34 @@ async def test_the_matrix_is_served(client):
 def test_a_request_names_one_model_or_several():
     with pytest.raises(ValueError, match="either model, or models"):
         RecommendationRequest(model="a", models=["b"])
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "begins"),
+    [
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html", b"<!doctype html>"),
+        ("application/pdf", "application/pdf", b"%PDF-"),
+        ("*/*", "application/json", b"{"),
+        ("application/pdf;q=0.1, application/json", "application/json", b"{"),
+    ],
+)
+async def test_a_recommendation_is_a_report_for_those_who_want_one(client, accept, form, begins):
+    response = await client.post(
+        "/v1/recommendations", json=RECOMMENDATION, headers={"Accept": accept}
+    )
+    assert response.status_code == 200
+    assert response.headers["content-type"].split(";")[0] == form
+    assert response.content.startswith(begins)
+    if form == "text/html":
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "style-src 'unsafe-inline'" in policy
+
+
+async def test_a_report_has_no_other_forms(client):
+    for accept in ("image/png", "application/pdf;q=0"):
+        response = await client.post(
+            "/v1/recommendations", json=RECOMMENDATION, headers={"Accept": accept}
+        )
+        assert response.status_code == 406
+        assert "application/pdf" in response.json()["detail"]

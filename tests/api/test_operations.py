@@ -162,6 +162,10 @@ async def test_security_headers_and_cors(client):
     assert response.headers["access-control-allow-origin"] == "*"
 
 
+#: Posts that say all they have to say in their path.
+BODILESS = {"/v1/sweeps/{id}/cancel"}
+
+
 async def test_the_contract_is_complete(client, app):
     document = orjson.loads((await client.get("/openapi.json")).content)
     assert document["openapi"].startswith("3.1")
@@ -170,7 +174,7 @@ async def test_the_contract_is_complete(client, app):
         for method, operation in operations.items():
             ids.append(operation["operationId"])
             assert operation["summary"], (path, method)
-            if method == "post":
+            if method == "post" and path not in BODILESS:
                 content = operation["requestBody"]["content"]["application/json"]
                 assert content["examples"]
                 assert "$ref" in content["schema"]

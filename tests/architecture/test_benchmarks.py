@@ -48,6 +48,21 @@ def test_the_core_benchmark_measures_every_stretch() -> None:
     assert figures["answer_bytes"] > 1000
 
 
+def test_the_sweep_benchmark_measures_a_core() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.sweeps", "--json", "--chunks", "1", "--workers"],
+        cwd=PROJECT_FOLDER,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    figures = json.loads(finished.stdout)
+    assert 0 < figures["packed_configurations_per_s"] < figures["evaluated_configurations_per_s"]
+    assert 0 < figures["kept_ratio"] < 1
+    assert figures["sweeps"] == []
+
+
 async def test_the_yardstick_reads_and_writes_the_given_shapes() -> None:
     request = {"model": "m", "parallelism": {"tensor": 8, "pipeline": None}, "sizes": [1, 2]}
     answer = {

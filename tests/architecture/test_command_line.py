@@ -32,6 +32,7 @@ def test_help_names_every_command() -> None:
         "compare",
         "recommend",
         "serve",
+        "worker",
         "migrate",
         "catalog",
         "openapi",
@@ -70,6 +71,14 @@ def test_serve_says_where_it_listens_and_ends_when_told(workers: int) -> None:
             process.wait(timeout=30)
         assert process.returncode == 0
         assert "Traceback" not in process.stderr.read()
+
+
+def test_a_worker_without_a_database_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_EMBEDDED_DATABASE", "false")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    status, _, complaints = headroom("worker")
+    assert status == 3
+    assert "kept in a database" in complaints
 
 
 def test_openapi_prints_the_document() -> None:

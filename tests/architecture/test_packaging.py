@@ -103,11 +103,12 @@ def test_compose_waits_for_a_healthy_pinned_postgres(compose: dict[str, Any]) ->
 
 
 def test_compose_gives_the_service_no_more_than_it_needs(compose: dict[str, Any]) -> None:
-    service = compose["services"]["headroom"]
-    assert service["read_only"] is True
-    assert service["tmpfs"] == ["/tmp"]  # noqa: S108
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
+    for name in ("headroom", "worker"):
+        service = compose["services"][name]
+        assert service["read_only"] is True
+        assert service["tmpfs"] == ["/tmp"]  # noqa: S108
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
 
 
 def test_containers_set_only_known_variables(

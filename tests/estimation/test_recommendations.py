@@ -15,13 +15,13 @@ from service.core.deployment import (
 from service.core.memory.inference import inference_memory
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference import inference_latency
-from service.core.planning.inference_candidates import (
+from service.core.planning.inference_candidates import candidates
+from service.core.planning.passes import (
     CONCURRENCY_GRID,
     Around,
     Demand,
     Offer,
     Space,
-    candidates,
 )
 from service.core.planning.places import places, unbeaten_places
 from service.core.planning.ranking import scores, utilities, weight_row

@@ -12,7 +12,8 @@ import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.planning.inference_candidates import Candidates, Offer, Space, candidates
+from service.core.planning.inference_candidates import Candidates, candidates
+from service.core.planning.passes import Offer, Space
 from service.core.planning.ranking import Anchor
 from service.core.planning.workloads import Metric
 from service.estimation.calibrations import calibration

@@ -12,7 +12,8 @@ from service.core.elementwise import FloatArray
 from service.core.impact.infrastructure import HOURS_PER_YEAR
 from service.core.interval import Interval
 from service.core.planning.dominance import front
-from service.core.planning.inference_candidates import Candidates, TooSmall, candidates
+from service.core.planning.inference_candidates import Candidates, candidates
+from service.core.planning.passes import TooSmall
 from service.core.planning.places import Places, places
 from service.core.planning.workloads import METRICS
 from service.estimation.decisions.requests import LimitsRequest

@@ -16,7 +16,7 @@ from service.core.architecture.model import (
 )
 from service.core.deployment import Accelerator, Parallelism, Precision, Region
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.planning.inference_candidates import Around, Demand, Offer, Space
+from service.core.planning.passes import Around, Demand, Offer, Space
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.costs import lowest_list_prices
@@ -200,27 +200,46 @@ def _space(
     architecture: ModelArchitecture, request: RecommendationRequest, offers: Sequence[Offer]
 ) -> Space:
     return Space(
-        precisions=_precisions(architecture, request),
-        layouts=_layouts(architecture, request.search.max_accelerators),
+        precisions=precisions(
+            architecture,
+            request.search.precisions,
+            request.search.kv_caches,
+            request.limits.weight_bits_at_least,
+        ),
+        layouts=layouts(architecture, request.search.max_accelerators),
         offers=offers,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
     )
 
 
-def _precisions(
-    architecture: ModelArchitecture, request: RecommendationRequest
+def precisions(
+    architecture: ModelArchitecture,
+    asked: Sequence[str] | None,
+    asked_caches: Sequence[str] | None,
+    least_bits: float | None,
 ) -> tuple[Precision, ...]:
-    search, least = request.search, request.limits.weight_bits_at_least or 0.0
-    caches = search.kv_caches or _USUAL_CACHES
+    """Number formats to try: those asked for, else as shipped and what engines run widely.
+
+    Parameters
+    ----------
+    architecture
+        The model.
+    asked, asked_caches
+        Formats of weights and KV caches, None for the usual ones.
+    least_bits
+        Bits an element that weights must have [bit].
+    """
+    least = least_bits or 0.0
+    caches = asked_caches or _USUAL_CACHES
     shipped = resolve_precision(PrecisionRequest(), architecture).weights
     weights = (
         [shipped, *(NUMBER_FORMATS[name] for name in _USUAL_WEIGHTS)]
-        if search.precisions is None
-        else [NUMBER_FORMATS[name] for name in search.precisions]
+        if asked is None
+        else [NUMBER_FORMATS[name] for name in asked]
     )
     # A checkpoint in few bits gains nothing from being widened again.
-    most = shipped.bits_per_element if search.precisions is None else 32.0
+    most = shipped.bits_per_element if asked is None else 32.0
     kept = {
         one.id: one for one in weights if least <= one.bits_per_element <= max(most, least)
     } or {shipped.id: shipped}
@@ -230,7 +249,7 @@ def _precisions(
     )
 
 
-def _layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
+def layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
     """Layouts of one replica: tensor parallelism as far as heads divide, then pipeline stages."""
     heads = {
         group.mixer.query_heads

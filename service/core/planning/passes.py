@@ -1,0 +1,353 @@
+"""Passes of the array path: configurations of one structure, evaluated together.
+
+Structure (formats, layout) is fixed within a pass; accelerators, the number of sequences that a
+replica runs at once and the number of replicas vary over its rows. Every pass uses the formulas
+that single estimates use, and keeps their intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import (
+    Accelerator,
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    Precision,
+    ServingSettings,
+)
+from service.core.elementwise import FloatArray
+from service.core.impact.energy import (
+    DeploymentPower,
+    RequestEnergy,
+    deployment_power,
+    request_energy,
+)
+from service.core.impact.infrastructure import Infrastructure
+from service.core.interval import Interval, exact
+from service.core.memory.inference import InferenceMemory, inference_memory, stage_plans
+from service.core.memory.runtime import RuntimeOverheads
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference import InferenceLatency, Usage, inference_latency
+from service.core.performance.step import peak_flops_per_s
+from service.core.planning.stack import (
+    stackable,
+    stacked_accelerator,
+    stacked_calibration,
+    stacked_interval,
+)
+
+#: Sequences that a replica may run at once, as they are tried.
+CONCURRENCY_GRID = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An accelerator that may be chosen, with what is measured of its family."""
+
+    accelerator: Accelerator
+    calibration: PerformanceCalibration
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the deployment has to carry.
+
+    ``requests_per_s`` over all replicas [1/s], or else ``concurrency`` requests always in flight;
+    with neither, one replica works as hard as it can.
+    """
+
+    input_tokens: float
+    output_tokens: float
+    requests_per_s: float | None
+    concurrency: float | None
+    prefix_cached_ratio: float = 0.0
+    calls_per_task: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    """An accelerator on which not even the weights of a rank fit, with what it lacks [B]."""
+
+    precision: int
+    layout: int
+    offer: int
+    lacking_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is combined; layouts are those of one replica.
+
+    ``native_only`` leaves out formats that an accelerator does not multiply: they would run
+    widened, if an engine has such kernels at all. ``concurrencies`` are the sequences that a
+    replica runs at once, ``accelerator_counts`` the sizes of whole deployments: with them, replicas
+    are as many as there is room for, without them as many as the demand takes.
+    """
+
+    precisions: Sequence[Precision]
+    layouts: Sequence[Parallelism]
+    offers: Sequence[Offer]
+    most_accelerators: int
+    native_only: bool = True
+    concurrencies: Sequence[int] = CONCURRENCY_GRID
+    accelerator_counts: Sequence[int] | None = None
+
+    def replica_counts(self, layout: Parallelism) -> tuple[int, ...] | None:
+        """Replicas of a layout that the counts of accelerators come to; None where demand says."""
+        if self.accelerator_counts is None:
+            return None
+        ranks = layout.replica_accelerators
+        return tuple(count // ranks for count in self.accelerator_counts if count % ranks == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What stands around the accelerators: engine settings and measured overheads."""
+
+    serving: ServingSettings
+    runtime: RuntimeOverheads
+    infrastructure: Infrastructure
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What is known of the configurations of one layout and one choice of formats, as arrays.
+
+    ``layout`` and ``precision`` are positions in the space, ``offer`` too, for each row. A row has
+    ``replicas`` of the layout, each running ``concurrency`` sequences; ``needed_replicas`` would
+    carry the demand. Latency, power [W] and energy are those of one replica;
+    ``carried_per_s`` are the requests that it ends [1/s], ``accelerators`` count all replicas.
+    """
+
+    layout: int
+    precision: int
+    ranks: int
+    offer: NDArray[np.intp]
+    concurrency: FloatArray
+    replicas: FloatArray
+    needed_replicas: FloatArray
+    accelerators: FloatArray
+    carried_per_s: Interval
+    memory: InferenceMemory
+    latency: InferenceLatency
+    power: DeploymentPower
+    energy: RequestEnergy
+
+    def __len__(self) -> int:
+        return len(self.offer)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Accelerators that a layout and formats cannot run on, and passes over those that can.
+
+    ``too_small`` do not even hold the weights; ``unable`` lack the formats or a known power.
+    """
+
+    passes: tuple[Pass, ...]
+    too_small: tuple[TooSmall, ...]
+    unable: tuple[int, ...]
+
+
+def evaluated(
+    architecture: ModelArchitecture, space: Space, demand: Demand, around: Around
+) -> Iterator[Evaluation]:
+    """Everything that a space holds, one layout and one choice of formats after the other.
+
+    Parameters
+    ----------
+    architecture
+        The model.
+    space
+        Formats, layouts and accelerators, and how many of these at most.
+    demand
+        The load.
+    around
+        The engine, and what stands around accelerators.
+    """
+    for layout_at, layout in enumerate(space.layouts):
+        if layout.replica_accelerators > space.most_accelerators:
+            continue
+        if space.replica_counts(layout) == ():
+            continue
+        for precision_at in range(len(space.precisions)):
+            yield evaluate(architecture, space, layout_at, precision_at, demand, around)
+
+
+def evaluate(
+    architecture: ModelArchitecture,
+    space: Space,
+    layout_at: int,
+    precision_at: int,
+    demand: Demand,
+    around: Around,
+) -> Evaluation:
+    """One layout and one choice of formats of a space, on all of its accelerators.
+
+    Returns
+    -------
+    Evaluation
+        Passes over accelerators that are alike, in the order of the first of each; rows by
+        accelerator, then concurrency, then replicas.
+    """
+    layout, precision = space.layouts[layout_at], space.precisions[precision_at]
+    ranks = layout.replica_accelerators
+    alike: dict[object, list[int]] = {}
+    for at, offer in enumerate(space.offers):
+        alike.setdefault(stackable(offer.accelerator, ranks, offer.calibration), []).append(at)
+    weights = _weights_bytes(architecture, precision, layout, around.serving)
+    small: list[TooSmall] = []
+    unable: list[int] = []
+    found: list[Pass] = []
+    for group in alike.values():
+        halves = space.offers[group[0]].calibration.engine.half_accumulation
+        wanted = tuple(
+            dict.fromkeys(
+                (
+                    precision.weights.matrix_precision,
+                    "bf16",
+                    *(("fp16_accumulate",) if halves else ()),
+                )
+            )
+        )
+        able: list[int] = []
+        for at in group:
+            accelerator = space.offers[at].accelerator
+            lacking = weights - accelerator.memory_bytes
+            if lacking > 0.0:
+                small.append(TooSmall(precision_at, layout_at, at, lacking))
+            elif _runs(accelerator, wanted, space.native_only):
+                able.append(at)
+            else:
+                unable.append(at)
+        if able:
+            one = _pass(architecture, space, layout_at, precision_at, able, wanted, demand, around)
+            found.append(one)
+    return Evaluation(tuple(found), tuple(small), tuple(unable))
+
+
+def _weights_bytes(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    layout: Parallelism,
+    serving: ServingSettings,
+) -> float:
+    """Weights on the rank that holds most of them [B]."""
+    plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens)
+    return max(plan.weights.total_bytes for plan in plans)
+
+
+def _runs(accelerator: Accelerator, precisions: Sequence[str], native_only: bool) -> bool:
+    """Whether the accelerator multiplies each of the precisions, or a wider one if that will do."""
+    if accelerator.thermal_design_power_w is None:
+        return False
+    for precision in precisions:
+        try:
+            peak_flops_per_s(accelerator, precision)
+        except ValueError:
+            return False
+        if native_only and not _HALVES.get(precision, {precision}) & set(
+            accelerator.peak_flops_per_s
+        ):
+            return False
+    return True
+
+
+#: The 16-bit formats stand for each other.
+_HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate")}
+
+
+def _pass(
+    architecture: ModelArchitecture,
+    space: Space,
+    layout_at: int,
+    precision_at: int,
+    able: Sequence[int],
+    wanted: Sequence[str],
+    demand: Demand,
+    around: Around,
+) -> Pass:
+    layout, precision = space.layouts[layout_at], space.precisions[precision_at]
+    infrastructure = around.infrastructure
+    offers = [space.offers[at] for at in able]
+    counts = space.replica_counts(layout)
+    sizes = 1 if counts is None else len(counts)
+    times = len(space.concurrencies) * sizes
+    accelerators = [offer.accelerator for offer in offers]
+    idle = [infrastructure.idle_power_w(one) for one in accelerators]
+    accelerator = replace(
+        stacked_accelerator(accelerators, times, wanted), idle_power=stacked_interval(idle, times)
+    )
+    calibration = stacked_calibration(
+        [offer.calibration for offer in offers], accelerators, times, wanted
+    )
+    running = np.tile(np.repeat(np.array(space.concurrencies, dtype=float), sizes), len(offers))
+    workload = InferenceWorkload(
+        demand.input_tokens,
+        demand.output_tokens,
+        running,
+        prefix_cached_ratio=demand.prefix_cached_ratio,
+        calls_per_task=demand.calls_per_task,
+    )
+    deployment = InferenceDeployment(architecture, precision, accelerator, layout)
+    memory = inference_memory(deployment, workload, around.serving, around.runtime)
+    latency = inference_latency(
+        deployment,
+        workload,
+        around.serving,
+        calibration,
+        np.maximum(memory.max_concurrency.value, running),
+    )
+    rate = latency.requests_per_s
+    needed = _replicas(demand, running, rate.value)
+    replicas = (
+        needed
+        if counts is None
+        else np.tile(np.array(counts, dtype=float), len(offers) * len(space.concurrencies))
+    )
+    # Replicas are whole: what they could carry beyond the demand, they wait.
+    carried = (
+        rate
+        if demand.requests_per_s is None
+        else exact(np.minimum(demand.requests_per_s / replicas, rate.value))
+    )
+    share = np.minimum(carried.value / rate.value, 1.0)
+    usage = Usage(
+        memory_ratio=latency.usage.memory_ratio,
+        compute_ratio=latency.usage.compute_ratio * share,
+        busy_ratio=np.minimum(running * share, 1.0),
+        kernel_ratio=latency.usage.kernel_ratio,
+    )
+    ranks = layout.replica_accelerators
+    power = deployment_power(accelerator, ranks, usage, calibration.power, infrastructure)
+    return Pass(
+        layout=layout_at,
+        precision=precision_at,
+        ranks=ranks,
+        offer=np.repeat(np.asarray(able, dtype=np.intp), times),
+        concurrency=running,
+        replicas=replicas,
+        needed_replicas=needed,
+        accelerators=replicas * ranks,
+        carried_per_s=carried,
+        memory=memory,
+        latency=latency,
+        power=power,
+        energy=request_energy(power, carried),
+    )
+
+
+def _replicas(demand: Demand, running: FloatArray, rate: FloatArray) -> FloatArray:
+    """Replicas that carry the demand, each running so many sequences [-]."""
+    if demand.requests_per_s is not None:
+        return np.ceil(demand.requests_per_s / rate)
+    if demand.concurrency is not None:
+        return np.ceil(demand.concurrency / running)
+    return np.ones_like(running)

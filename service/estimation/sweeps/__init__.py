@@ -1,0 +1,1 @@
+"""Design-space studies: every configuration of given lists, chunk by chunk."""

@@ -1,0 +1,359 @@
+"""Evaluates one chunk of a sweep: figures with intervals, limits, what excluded the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.elementwise import FloatArray
+from service.core.impact.footprint import Footprint, footprint
+from service.core.impact.infrastructure import HOURS_PER_YEAR, Making, making
+from service.core.interval import Interval, exact, quotient, scale
+from service.core.planning.passes import Pass, evaluate
+from service.estimation.sweeps.plan import Block, Chunk, Study
+
+#: Columns of texts, of counts, of verdicts, and of figures, in the order of rows.
+TEXTS = ("model", "accelerator", "region", "weights", "kv_cache")
+COUNTS = (
+    "accelerator_count",
+    "tensor",
+    "pipeline",
+    "expert",
+    "data",
+    "concurrency_per_replica",
+)
+VERDICTS = ("fits", "meets_limits")
+FIGURES = (
+    "total_bytes",
+    "headroom_bytes",
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "output_tokens_per_s",
+    "requests_per_s",
+    "it_energy_per_request_wh",
+    "it_power_w",
+    "operational_gco2e_per_1k_tokens",
+    "gco2e_per_1k_tokens",
+    "l_per_1k_tokens",
+    "kwh_per_year",
+    "kgco2e_per_year",
+    "l_per_year",
+    "rented_usd_per_hour",
+    "rented_usd_per_million_output_tokens",
+)
+#: What follows the name of a figure in that of its column: value, low, high.
+ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
+
+_TOKENS_PER_BASIS = 1000.0
+_SECONDS_PER_HOUR = 3600.0
+_UNKNOWN = exact(np.array(np.nan))
+
+_Columns: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a chunk keeps, and how many configurations each reason excluded.
+
+    ``columns`` hold, for texts, positions in ``texts``; a figure has a column for its value and
+    two for its ends, NaN where a factor is unknown. Every configuration is a row or is counted
+    under the first reason against it; with all candidates kept, those that miss a limit are both.
+    """
+
+    columns: _Columns
+    texts: Mapping[str, tuple[str, ...]]
+    excluded: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.columns["fits"])
+
+
+def evaluate_chunk(study: Study, chunk: Chunk) -> Rows:
+    """Evaluate the blocks of a chunk.
+
+    Returns
+    -------
+    Rows
+        In the order of models, layouts, formats, accelerators, concurrency, accelerator counts
+        and regions.
+    """
+    formats = [one for space in study.spaces for one in space.precisions]
+    texts = {
+        "model": tuple(name for name, _ in study.models),
+        "accelerator": tuple(name for name, _ in study.accelerators),
+        "region": tuple(name for name, _ in study.regions),
+        "weights": tuple(dict.fromkeys(one.weights.id for one in formats)),
+        "kv_cache": tuple(dict.fromkeys(one.kv_cache.id for one in formats)),
+    }
+    excluded: Counter[str] = Counter()
+    parts = [part for block in chunk.blocks for part in _block(study, block, texts, excluded)]
+    return Rows(
+        {name: np.concatenate([part[name] for part in parts]) for name in column_types()}
+        if parts
+        else {name: np.empty(0, dtype=kind) for name, kind in column_types().items()},
+        texts,
+        dict(sorted(excluded.items())),
+    )
+
+
+def column_types() -> dict[str, type[np.generic]]:
+    """Columns in order, with what their arrays hold; texts are positions."""
+    return {
+        **dict.fromkeys(TEXTS, np.int32),
+        **dict.fromkeys(COUNTS, np.int64),
+        **dict.fromkeys(VERDICTS, np.bool_),
+        **{f"{name}{suffix}": np.float64 for name in FIGURES for _, suffix in ENDS},
+    }
+
+
+def _block(
+    study: Study, block: Block, texts: Mapping[str, tuple[str, ...]], excluded: Counter[str]
+) -> list[_Columns]:
+    whole = study.spaces[block.model]
+    space = replace(whole, offers=whole.offers[block.first : block.last])
+    layout, precision = space.layouts[block.layout], space.precisions[block.precision]
+    counts = space.replica_counts(layout)
+    each = len(space.concurrencies) * (1 if counts is None else len(counts)) * len(study.regions)
+    architecture = study.models[block.model][1]
+    found = evaluate(architecture, space, block.layout, block.precision, study.demand, study.around)
+    for reason, count in (
+        ("weights_do_not_fit", len(found.too_small)),
+        ("format_or_power_unknown", len(found.unable)),
+    ):
+        if count:
+            excluded[reason] += count * each
+    same = {
+        "model": block.model,
+        "weights": texts["weights"].index(precision.weights.id),
+        "kv_cache": texts["kv_cache"].index(precision.kv_cache.id),
+        "tensor": layout.tensor,
+        "pipeline": layout.pipeline,
+        "expert": layout.expert,
+    }
+    of_passes = [_pass(study, one, block.first, same, excluded) for one in found.passes]
+    parts = [part for part in of_passes if part is not None]
+    if not parts:
+        return []
+    # What was alike was evaluated together; rows go by accelerator.
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(joined["accelerator"], kind="stable")
+    return [{name: column[order] for name, column in joined.items()}]
+
+
+def _pass(
+    study: Study, found: Pass, first: int, same: Mapping[str, int], excluded: Counter[str]
+) -> _Columns | None:
+    """Rows of a pass: configurations within limits, in the regions within limits."""
+    offer = found.offer + first
+    of_configuration = _configuration_figures(study, found, offer)
+    fine = _configurations_within(study, found, of_configuration, excluded)
+    kept = (
+        np.arange(len(found))[found.accelerators <= study.spaces[0].most_accelerators]
+        if study.keep_all
+        else np.flatnonzero(fine)
+    )
+    if not len(kept):
+        return None
+    regions = len(study.regions)
+    of_place = _place_figures(study, found, offer, kept)
+    place_fine = _places_within(study, of_place, fine[kept], excluded)
+    meets = np.repeat(fine[kept], regions) & place_fine
+    columns: dict[str, NDArray[Any]] = {
+        "accelerator": offer[kept],
+        "accelerator_count": found.accelerators[kept],
+        "data": found.replicas[kept],
+        "concurrency_per_replica": found.concurrency[kept],
+        "fits": np.asarray(found.memory.fits)[kept],
+        **{name: np.full(len(kept), value) for name, value in same.items()},
+        **_ends({name: _at(one, kept) for name, one in of_configuration.items()}, len(kept)),
+    }
+    columns = {name: np.repeat(column, regions) for name, column in columns.items()}
+    columns |= _ends(of_place, len(kept) * regions)
+    columns["region"] = np.tile(np.arange(regions), len(kept))
+    columns["meets_limits"] = meets
+    rows = slice(None) if study.keep_all else meets
+    return {
+        name: columns[name][rows].astype(kind, copy=False) for name, kind in column_types().items()
+    }
+
+
+def _configuration_figures(
+    study: Study, found: Pass, offer: NDArray[np.intp]
+) -> dict[str, Interval]:
+    """Figures that do not depend on the place, over all replicas."""
+    memory, latency = found.memory, found.latency
+    prices = np.array([study.usd_per_hour.get(name, np.nan) for name, _ in study.accelerators])
+    tokens_per_hour = scale(
+        found.carried_per_s, _SECONDS_PER_HOUR * study.demand.output_tokens / 1e6
+    )
+    hourly = prices[offer]
+    return {
+        "total_bytes": memory.total,
+        "headroom_bytes": memory.headroom,
+        "ttft_s": latency.ttft_s,
+        "tpot_s": latency.tpot_s,
+        "e2e_s": latency.e2e_s,
+        "output_tokens_per_s": scale(latency.output_tokens_per_s, found.replicas),
+        "requests_per_s": scale(latency.requests_per_s, found.replicas),
+        "it_energy_per_request_wh": found.energy.it_wh,
+        "it_power_w": scale(found.power.it_w, found.replicas),
+        "rented_usd_per_hour": exact(hourly * found.accelerators),
+        "rented_usd_per_million_output_tokens": quotient(
+            exact(hourly * found.ranks), tokens_per_hour
+        ),
+    }
+
+
+def _configurations_within(
+    study: Study, found: Pass, figures: Mapping[str, Interval], excluded: Counter[str]
+) -> NDArray[np.bool_]:
+    """Which configurations are within the limits that do not depend on the place."""
+    limits, memory = study.limits, found.memory
+    free = memory.headroom.value / memory.capacity_bytes
+    price = np.nan_to_num(figures["rented_usd_per_hour"].value, nan=np.inf)
+    alive = np.ones(len(found), dtype=bool)
+    for reason, values, limit in (
+        ("max_accelerators", found.accelerators, float(study.spaces[0].most_accelerators)),
+        ("fits", -np.asarray(memory.fits, dtype=float), -1.0),
+        ("headroom_ratio_at_least", -free, -limits.headroom_ratio_at_least),
+        ("carries_the_load", found.needed_replicas - found.replicas, 0.0),
+        ("ttft_s", figures["ttft_s"].value, limits.ttft_s),
+        ("tpot_s", figures["tpot_s"].value, limits.tpot_s),
+        ("e2e_s", figures["e2e_s"].value, limits.e2e_s),
+        ("task_s", figures["e2e_s"].value * study.demand.calls_per_task, limits.task_s),
+        ("it_power_w", figures["it_power_w"].value, limits.it_power_w),
+        ("usd_per_hour", price, limits.usd_per_hour),
+    ):
+        if limit is not None:
+            _exclude(reason, values <= limit, alive, excluded, len(study.regions))
+    return alive
+
+
+def _place_figures(
+    study: Study, found: Pass, offer: NDArray[np.intp], kept: NDArray[np.intp]
+) -> dict[str, Interval]:
+    """Figures that depend on the place; rows by configuration, then region."""
+    made = _making(study, offer[kept])
+    carried = _at(found.carried_per_s, kept)
+    request_kwh = scale(_at(found.energy.it_wh, kept), 1e-3)
+    request_hours = scale(quotient(exact(1.0), carried), found.ranks / _SECONDS_PER_HOUR)
+    hour_kwh = scale(_at(found.power.it_w, kept), found.replicas[kept] * 1e-3)
+    hour_hours = exact(found.accelerators[kept])
+    per_1k = _TOKENS_PER_BASIS / study.demand.output_tokens
+
+    def in_places(
+        kwh: Interval, hours: Interval, read: Callable[[Footprint], dict[str, Interval | None]]
+    ) -> dict[str, Interval]:
+        around = study.around.infrastructure
+        of_region = [
+            read(footprint(kwh, hours, None, region, around, made)) for _, region in study.regions
+        ]
+        return {
+            name: _placed([one[name] or _UNKNOWN for one in of_region], len(kept))
+            for name in of_region[0]
+        }
+
+    def of_request(one: Footprint) -> dict[str, Interval | None]:
+        return {
+            "operational_gco2e_per_1k_tokens": _times(one.operational_location_gco2e, per_1k),
+            "gco2e_per_1k_tokens": _times(one.total_location_gco2e, per_1k),
+            "l_per_1k_tokens": _times(one.water_total_l, per_1k),
+        }
+
+    def of_hour(one: Footprint) -> dict[str, Interval | None]:
+        return {
+            "kwh_per_year": scale(one.facility_energy_kwh, HOURS_PER_YEAR),
+            "kgco2e_per_year": _times(one.total_location_gco2e, HOURS_PER_YEAR * 1e-3),
+            "l_per_year": _times(one.water_total_l, HOURS_PER_YEAR),
+        }
+
+    return in_places(request_kwh, request_hours, of_request) | in_places(
+        hour_kwh, hour_hours, of_hour
+    )
+
+
+def _places_within(
+    study: Study,
+    figures: Mapping[str, Interval],
+    fine: NDArray[np.bool_],
+    excluded: Counter[str],
+) -> NDArray[np.bool_]:
+    """Which rows are within the limits of a year, of those whose configuration is fine.
+
+    A figure that is unknown cannot be said to be within its limit.
+    """
+    limits = study.limits
+    alive = np.repeat(fine, len(study.regions))
+    for name, limit in (
+        ("kgco2e_per_year", limits.kgco2e_per_year),
+        ("l_per_year", limits.l_per_year),
+    ):
+        if limit is not None:
+            known = np.nan_to_num(figures[name].value, nan=np.inf)
+            _exclude(name, known <= limit, alive, excluded, 1)
+    return alive
+
+
+def _exclude(
+    reason: str,
+    within: NDArray[np.bool_],
+    alive: NDArray[np.bool_],
+    excluded: Counter[str],
+    each: int,
+) -> None:
+    """Take what is not within a limit from the living, in place, and count it."""
+    lost = int(np.count_nonzero(alive & ~within))
+    if lost:
+        excluded[reason] += lost * each
+    alive &= within
+
+
+def _making(study: Study, offer: NDArray[np.intp]) -> Making:
+    """Making of the accelerator of each row; NaN where nobody states it."""
+    around = study.around.infrastructure
+    each = [making(value, around).embodied_kgco2e or _UNKNOWN for _, value in study.accelerators]
+    embodied = Interval(
+        *(
+            np.array([float(getattr(one, end)) for one in each])[offer]
+            for end in ("value", "low", "high")
+        )
+    )
+    return Making(embodied, None, None, None, around.service_hours())
+
+
+def _times(figure: Interval | None, factor: float) -> Interval | None:
+    return None if figure is None else scale(figure, factor)
+
+
+def _at(figure: Interval, rows: NDArray[np.intp]) -> Interval:
+    if np.ndim(figure.value) == 0:
+        return figure
+    if figure.low is figure.high:
+        return exact(np.asarray(figure.value)[rows])
+    return Interval(
+        np.asarray(figure.value)[rows], np.asarray(figure.low)[rows], np.asarray(figure.high)[rows]
+    )
+
+
+def _placed(of_region: list[Interval], configurations: int) -> Interval:
+    """Figures of regions, each an array of configurations, as one array by configuration."""
+
+    def joined(end: str) -> FloatArray:
+        columns = [np.broadcast_to(getattr(one, end), configurations) for one in of_region]
+        return np.stack(columns, axis=1).ravel()
+
+    return Interval(joined("value"), joined("low"), joined("high"))
+
+
+def _ends(figures: Mapping[str, Interval], rows: int) -> dict[str, NDArray[Any]]:
+    return {
+        f"{name}{suffix}": np.broadcast_to(np.asarray(getattr(one, end), dtype=float), rows)
+        for name, one in figures.items()
+        for end, suffix in ENDS
+    }

@@ -1,0 +1,269 @@
+"""Resolves a sweep and divides it into chunks, the same way wherever and whenever it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Accelerator, Parallelism, Region
+from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Offer, Space
+from service.estimation.calibrations import calibration
+from service.estimation.costs import lowest_list_prices
+from service.estimation.decisions.requests import LimitsRequest
+from service.estimation.decisions.space import layouts, precisions
+from service.estimation.requests import ParallelismRequest
+from service.estimation.resolution import (
+    Problems,
+    resolve_accelerator,
+    resolve_model,
+    resolve_parallelism,
+    resolve_region,
+    serving_values,
+)
+from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
+
+#: Configurations of a chunk, in all regions: a few seconds on one core, some tens of megabytes.
+CHUNK_CONFIGURATIONS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One model, layout and choice of formats on accelerators ``first`` up to ``last``."""
+
+    model: int
+    layout: int
+    precision: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Blocks that are evaluated and kept together, and how many configurations they have."""
+
+    blocks: tuple[Block, ...]
+    configurations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A sweep with everything filled in that its request left open or referred to."""
+
+    models: tuple[tuple[str, ModelArchitecture], ...]
+    accelerators: tuple[tuple[str, Accelerator], ...]
+    regions: tuple[tuple[str, Region], ...]
+    spaces: tuple[Space, ...]
+    demand: Demand
+    around: Around
+    limits: LimitsRequest
+    keep_all: bool
+    usd_per_hour: Mapping[str, float]
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def configurations(self) -> int:
+        """How many are evaluated in all."""
+        return sum(chunk.configurations for chunk in self.chunks)
+
+
+def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
+    """Fill in a sweep from the catalog and divide it.
+
+    Raises
+    ------
+    Rejected
+        With every reference that is unknown and every list that leaves nothing to evaluate.
+    """
+    problems = Problems()
+    models = _models(request, snapshot, problems)
+    accelerators = _accelerators(request, snapshot, problems)
+    regions = _regions(request, snapshot, problems)
+    prices = _prices(request, snapshot, problems)
+    problems.stop_if_any()
+    serving = serving_values(request.serving)
+    measured = [
+        calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
+    ]
+    offers = tuple(
+        Offer(entry.value, one.performance)
+        for (_, entry), one in zip(accelerators, measured, strict=True)
+    )
+    spaces = tuple(
+        _space(at, entry.value, request, offers, problems) for at, (_, entry) in enumerate(models)
+    )
+    problems.stop_if_any()
+    workload = request.workload
+    study = Study(
+        models=tuple((name, entry.value) for name, entry in models),
+        accelerators=tuple((name, entry.value) for name, entry in accelerators),
+        regions=tuple((name, entry.value) for name, entry in regions),
+        spaces=spaces,
+        demand=Demand(
+            float(workload.input_tokens),
+            float(workload.output_tokens),
+            workload.requests_per_s,
+            None,
+            workload.prefix_cached_ratio,
+            workload.calls_per_task,
+        ),
+        around=Around(serving, measured[0].runtime, measured[0].infrastructure),
+        limits=request.limits,
+        keep_all=request.keep == "candidates",
+        usd_per_hour=prices,
+        chunks=(),
+    )
+    study = replace(study, chunks=tuple(_chunks(study)))
+    if not study.chunks:
+        problems.add(
+            "/space",
+            "nothing to evaluate: no layout is within max_accelerators and divides one of "
+            "accelerator_counts",
+        )
+    problems.stop_if_any()
+    return study
+
+
+def named(given: object, at: int) -> str:
+    """What rows call an entry: its id, or its place in the list if it was given in line."""
+    return given if isinstance(given, str) else f"inline {at}"
+
+
+def _models(
+    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> list[tuple[str, Entry[ModelArchitecture]]]:
+    found = []
+    for at, given in enumerate(request.models):
+        entry = problems.attempt(f"/models/{at}", lambda g=given: resolve_model(g, snapshot))  # type: ignore[misc]
+        if entry is not None:
+            found.append((named(given, at), entry))
+    return _unique(found)
+
+
+def _accelerators(
+    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> list[tuple[str, Entry[Accelerator]]]:
+    asked = request.space.accelerators
+    if asked is None:
+        return list(snapshot.accelerators.items())
+    found = []
+    for at, given in enumerate(asked):
+        pointer = f"/space/accelerators/{at}"
+        entry = problems.attempt(pointer, lambda g=given: resolve_accelerator(g, snapshot))  # type: ignore[misc]
+        if entry is not None:
+            found.append((named(given, at), entry))
+    return _unique(found)
+
+
+def _regions(
+    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> list[tuple[str, Entry[Region]]]:
+    asked = request.space.regions
+    if asked is None:
+        return [
+            (name, region)
+            for name, region in snapshot.regions.items()
+            if region.document.get("kind") == "cloud"
+        ]
+    found = []
+    for at, given in enumerate(asked):
+        pointer = f"/space/regions/{at}"
+        entry = problems.attempt(pointer, lambda g=given: resolve_region(g, snapshot))  # type: ignore[misc]
+        if entry is not None:
+            found.append((named(given, at), entry))
+    return _unique(found)
+
+
+def _unique(found: list[tuple[str, Entry[Any]]]) -> list[tuple[str, Entry[Any]]]:
+    """Each entry once, under its id where it is one of the catalog, in the order given."""
+    listed: dict[str, Entry[Any]] = {}
+    for name, entry in found:
+        listed.setdefault(name if name.startswith("inline ") else entry.id, entry)
+    return list(listed.items())
+
+
+def _prices(
+    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> Mapping[str, float]:
+    own: dict[str, float] = {}
+    for name, price in request.usd_per_accelerator_hour.items():
+        pointer = f"/usd_per_accelerator_hour/{name}"
+        entry = problems.attempt(pointer, lambda n=name: snapshot.find("accelerators", n))  # type: ignore[misc]
+        if entry is not None:
+            own[entry.id] = price
+    return {**(lowest_list_prices(snapshot) if request.list_prices else {}), **own}
+
+
+def _space(
+    at: int,
+    architecture: ModelArchitecture,
+    request: SweepRequest,
+    offers: tuple[Offer, ...],
+    problems: Problems,
+) -> Space:
+    asked = request.space
+    found: tuple[Parallelism, ...]
+    if asked.parallelisms is None:
+        found = layouts(architecture, asked.max_accelerators)
+    else:
+        wanted = [ParallelismRequest(**layout.model_dump()) for layout in asked.parallelisms]
+        possible = [resolve_parallelism(one, None, architecture, Problems()) for one in wanted]
+        found = tuple(dict.fromkeys(one for one in possible if one is not None))
+        if not found:
+            problems.add(
+                "/space/parallelisms", f"the heads, layers or experts of models/{at} allow none"
+            )
+    return Space(
+        precisions=precisions(
+            architecture, asked.precisions, asked.kv_caches, request.limits.weight_bits_at_least
+        ),
+        layouts=found,
+        offers=offers,
+        most_accelerators=asked.max_accelerators,
+        native_only=asked.precisions is None,
+        concurrencies=tuple(dict.fromkeys(asked.concurrencies or CONCURRENCY_GRID)),
+        accelerator_counts=None
+        if asked.accelerator_counts is None
+        else tuple(dict.fromkeys(asked.accelerator_counts)),
+    )
+
+
+def _chunks(study: Study) -> Iterator[Chunk]:
+    """Blocks in the order of models, layouts and formats, as many to a chunk as it may hold."""
+    blocks: list[Block] = []
+    held = 0
+    for block, each in _blocks(study):
+        first = block.first
+        while first < block.last:
+            room = max((CHUNK_CONFIGURATIONS - held) // each, 0 if held else 1)
+            last = min(first + room, block.last)
+            if last > first:
+                blocks.append(replace(block, first=first, last=last))
+                held += each * (last - first)
+            if last < block.last:
+                yield Chunk(tuple(blocks), held)
+                blocks, held = [], 0
+            first = last
+    if blocks:
+        yield Chunk(tuple(blocks), held)
+
+
+def _blocks(study: Study) -> Iterator[tuple[Block, int]]:
+    """Each layout and choice of formats, and the configurations of one accelerator in it."""
+    for model_at, space in enumerate(study.spaces):
+        for layout_at, layout in enumerate(space.layouts):
+            counts = space.replica_counts(layout)
+            if layout.replica_accelerators > space.most_accelerators or counts == ():
+                continue
+            each = len(space.concurrencies) * (1 if counts is None else len(counts))
+            for precision_at in range(len(space.precisions)):
+                yield (
+                    Block(model_at, layout_at, precision_at, 0, len(space.offers)),
+                    each * len(study.regions),
+                )
+
+
+assert MOST_PER_ACCELERATOR <= CHUNK_CONFIGURATIONS  # noqa: S101 - one accelerator fits a chunk

@@ -1,0 +1,166 @@
+"""What callers may ask a sweep."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from service.estimation.decisions.requests import LimitsRequest
+from service.estimation.requests import (
+    AcceleratorReference,
+    CatalogRequest,
+    Degree,
+    FetchedModel,
+    FormatName,
+    ModelConfig,
+    ModelReference,
+    Ratio,
+    Reference,
+    RegionReference,
+    Request,
+    ServingRequest,
+)
+
+#: Configurations that one accelerator may have in one layout and format, in all regions: what a
+#: chunk holds at least.
+MOST_PER_ACCELERATOR = 100_000
+
+_UNSWEPT = ("speculative", "disaggregated", "offload", "memory_tiers")
+
+
+class SweepWorkload(Request):
+    """The load that every configuration is held against."""
+
+    input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
+    output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
+    requests_per_s: float | None = Field(
+        None,
+        ge=1e-6,
+        le=1e6,
+        description="Arrival rate over all replicas; if null, replicas work as hard as they can.",
+    )
+    prefix_cached_ratio: Ratio = 0.0
+    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+
+
+class SweepLayout(Request):
+    """How one replica is divided; tensor × pipeline accelerators."""
+
+    tensor: Degree = 1
+    pipeline: Degree = 1
+    expert: Degree = 1
+
+
+class SweepSpace(Request):
+    """Lists whose combinations are evaluated; null means what recommendations search."""
+
+    accelerators: (
+        Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] | None
+    ) = Field(None, description="If null, all of the catalog.")
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="If null, all cloud regions."
+    )
+    precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = Field(
+        None, description="Formats of the weights; if null, the usual ones."
+    )
+    kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = Field(
+        None, description="Formats of the KV cache; if null, bf16 and fp8."
+    )
+    parallelisms: Annotated[list[SweepLayout], Field(min_length=1, max_length=50)] | None = Field(
+        None, description="Layouts of one replica; if null, those that the model's heads allow."
+    )
+    concurrencies: (
+        Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1, max_length=50)]
+        | None
+    ) = Field(None, description="Sequences that a replica runs at once; if null, 1 to 512.")
+    accelerator_counts: (
+        Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1, max_length=50)]
+        | None
+    ) = Field(
+        None,
+        description="Accelerators of all replicas; if null, as many as the request rate takes, or "
+        "one replica without a rate. Layouts that do not divide a count are left out of it.",
+    )
+    max_accelerators: int = Field(64, ge=1, le=100_000)
+
+
+class SweepRequest(CatalogRequest):
+    """A design-space study: what is combined, what is kept of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "8 or 16 of three accelerators in the north",
+                    "models": ["meta-llama/Llama-3.1-70B"],
+                    "workload": {"input_tokens": 2048, "output_tokens": 256},
+                    "space": {
+                        "accelerators": [
+                            "nvidia-h100-sxm-80gb",
+                            "nvidia-h200-sxm-141gb",
+                            "amd-mi300x-192gb",
+                        ],
+                        "accelerator_counts": [8, 16],
+                        "precisions": ["bf16", "fp8"],
+                        "concurrencies": [8, 32, 128],
+                        "regions": ["aws/eu-north-1", "gcp/europe-north1"],
+                    },
+                    "limits": {"ttft_s": 2.0, "tpot_s": 0.05},
+                    "keep": "survivors",
+                }
+            ]
+        }
+    )
+
+    name: str | None = Field(None, max_length=200, description="What to call it.")
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)]
+    workload: SweepWorkload = SweepWorkload()
+    space: SweepSpace = SweepSpace()
+    limits: LimitsRequest = Field(LimitsRequest(), description="Null does not limit.")
+    keep: Literal["survivors", "candidates"] = Field(
+        "survivors",
+        description="Keep what fits, carries the load and meets the limits; or every candidate "
+        "whose weights fit, marked by whether it does.",
+    )
+    usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
+        default_factory=dict, max_length=500, description="Own prices, by accelerator."
+    )
+    list_prices: bool = Field(
+        True,
+        description="Where no own price is given, take the lowest on-demand list price of any "
+        "provider in the catalog.",
+    )
+    serving: ServingRequest = ServingRequest()
+
+    @model_validator(mode="after")
+    def _sweepable(self) -> SweepRequest:
+        asked = [name for name in _UNSWEPT if getattr(self.serving, name)]
+        if asked:
+            raise ValueError(
+                f"serving.{asked[0]} cannot be swept; ask /v1/estimates/batch for configurations "
+                "with it"
+            )
+        return self
+
+    def standing_alone(self) -> SweepRequest:
+        """The same request with what was fetched from the Hub written out, for whoever does it."""
+        models = [
+            ModelConfig(config=model.config, safetensors_index=model.safetensors_index)
+            if isinstance(model, FetchedModel)
+            else model
+            for model in self.models
+        ]
+        return self.model_copy(update={"models": models})
+
+    @model_validator(mode="after")
+    def _bounded(self) -> SweepRequest:
+        space = self.space
+        listed = (space.concurrencies, space.accelerator_counts, space.regions)
+        if (found := prod(len(one) for one in listed if one)) > MOST_PER_ACCELERATOR:
+            raise ValueError(
+                f"concurrencies × accelerator_counts × regions are {found}; at most "
+                f"{MOST_PER_ACCELERATOR} work"
+            )
+        return self

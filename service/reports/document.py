@@ -1,0 +1,105 @@
+"""What a document is made of, whatever it is turned into, and how numbers are written in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import floor, isfinite, log10
+from typing import Any
+
+_DIGITS = 3
+_THOUSAND = 1e3
+#: What stands where a figure is not known.
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; ``weight`` is "plain", "strong", "note" or "code"."""
+
+    text: str
+    weight: str = "plain"
+    kind: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; the columns in ``numeric`` are set to the right."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    numeric: tuple[int, ...] = ()
+    kind: str = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A part of a bar chart: how long it is of the longest there may be, and what is beside it."""
+
+    label: str
+    ratio: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A bar chart, read from its texts as well as from its lengths."""
+
+    bars: tuple[Bar, ...]
+    caption: str
+    kind: str = "bars"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it; ``level`` 2 for chapters, 3 for parts of them."""
+
+    title: str
+    blocks: tuple[Text | Table | Bars, ...]
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document with its title, what it is about in a line, and its sections."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...] = field(default_factory=tuple)
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number with three significant digits and its unit; thousands apart."""
+    if value is None or not isfinite(value):
+        return UNKNOWN
+    if value == 0.0:
+        written = "0"
+    else:
+        places = _DIGITS - 1 - floor(log10(abs(value)))
+        rounded = round(value, places)
+        written = f"{rounded:,.{max(places, 0)}f}"
+        if "." in written:
+            written = written.rstrip("0").rstrip(".")
+    return f"{written} {unit}".rstrip()
+
+
+def figure(given: Mapping[str, Any] | None, unit: str, factor: float = 1.0) -> str:
+    """An estimated figure with its interval."""
+    if given is None:
+        return UNKNOWN
+    value, low, high = (given[end] * factor for end in ("value", "low", "high"))
+    if low == high:
+        return number(value, unit)
+    return f"{number(value, unit)} ({number(low)} to {number(high)})"
+
+
+def percent(ratio: float | None) -> str:
+    """A share in hundredths."""
+    return UNKNOWN if ratio is None else f"{number(100.0 * ratio)} %"
+
+
+def listed(texts: Sequence[str], most: int = 12) -> str:
+    """Texts after each other, cut off with a count where they are many."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,61 @@
+"""Documents as pages for browsers, and as PDF."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import lru_cache
+from importlib.resources import files
+
+import orjson
+import typst
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from service.reports.document import Document, Table
+
+_TEMPLATES = "templates"
+#: Letters beyond which a text is rather broken than given a wider column.
+_WIDEST_COLUMN = 34
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("service.reports", _TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def as_html(document: Document) -> str:
+    """A page that needs nothing else, for the screen and for paper."""
+    return _environment().get_template("document.html").render(document=document)
+
+
+def as_pdf(document: Document) -> bytes:
+    """A PDF; the same document gives the same bytes."""
+    told = asdict(document)
+    for given, section in zip(document.sections, told["sections"], strict=True):
+        for block, shown in zip(given.blocks, section["blocks"], strict=True):
+            if isinstance(block, Table):
+                shown["widths"] = _widths(block)
+    template = files("service.reports").joinpath(_TEMPLATES, "document.typ").read_bytes()
+    made: bytes = typst.compile(
+        template,
+        sys_inputs={"document": orjson.dumps(told).decode()},
+        ignore_system_fonts=True,
+    )
+    return made
+
+
+def _widths(table: Table) -> list[int]:
+    """Columns in proportion to what is in them; headings are broken between words."""
+    return [
+        max(
+            *(len(word) for word in name.split()),
+            *(min(len(row[at]), _WIDEST_COLUMN) for row in table.rows),
+            1,
+        )
+        for at, name in enumerate(table.columns)
+    ]

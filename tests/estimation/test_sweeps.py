@@ -1,0 +1,289 @@
+"""Sweeps against single estimates, and their division into chunks."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from service.estimation.costs import lowest_list_prices
+from service.estimation.inference import inference_estimate
+from service.estimation.inference_requests import InferenceRequest
+from service.estimation.rejection import Rejected
+from service.estimation.requests import FetchedModel, ModelConfig
+from service.estimation.sweeps import plan
+from service.estimation.sweeps.chunks import ENDS, TEXTS, Rows, evaluate_chunk
+from service.estimation.sweeps.plan import Study, resolve_study
+from service.estimation.sweeps.requests import SweepRequest
+
+BODY: dict[str, Any] = {
+    "models": ["meta-llama/Llama-3.1-70B", "meta-llama/Llama-3.1-8B"],
+    "workload": {"input_tokens": 2048, "output_tokens": 256},
+    "space": {
+        "accelerators": ["nvidia-l40s-48gb", "nvidia-h100-sxm-80gb", "amd-mi300x-192gb"],
+        "accelerator_counts": [8, 16, 12],
+        "precisions": ["bf16", "fp8"],
+        "parallelisms": [{"tensor": 4}, {"tensor": 8}, {"tensor": 4, "pipeline": 2}],
+        "concurrencies": [1, 32, 512],
+        "regions": ["aws/eu-north-1", "aws/us-east-1", "country/SE"],
+    },
+    "limits": {"ttft_s": 2.0, "tpot_s": 0.05, "l_per_year": 3e6},
+    "keep": "candidates",
+}
+
+
+def asked(**changes: Any) -> SweepRequest:
+    return SweepRequest.model_validate(BODY | changes)
+
+
+def spaced(**changes: Any) -> SweepRequest:
+    return asked(space=BODY["space"] | changes)
+
+
+def everything(study: Study) -> list[dict[str, Any]]:
+    return [row for chunk in study.chunks for row in lines(evaluate_chunk(study, chunk))]
+
+
+def lines(rows: Rows) -> list[dict[str, Any]]:
+    columns = {
+        name: [rows.texts[name][at] for at in column] if name in TEXTS else column.tolist()
+        for name, column in rows.columns.items()
+    }
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+#: Where a single estimate says what a row says.
+PLACES = {
+    "total_bytes": ("memory", "total_bytes"),
+    "headroom_bytes": ("memory", "headroom_bytes"),
+    "ttft_s": ("latency", "ttft_s"),
+    "tpot_s": ("latency", "tpot_s"),
+    "e2e_s": ("latency", "e2e_s"),
+    "output_tokens_per_s": ("latency", "output_tokens_per_s"),
+    "requests_per_s": ("latency", "requests_per_s"),
+    "it_energy_per_request_wh": ("energy", "it_energy_per_request_wh"),
+    "it_power_w": ("energy", "it_power_w"),
+    "operational_gco2e_per_1k_tokens": (
+        "impacts",
+        "per_1k_tokens",
+        "carbon",
+        "operational_location_gco2e",
+    ),
+    "gco2e_per_1k_tokens": ("impacts", "per_1k_tokens", "carbon", "total_gco2e"),
+    "l_per_1k_tokens": ("impacts", "per_1k_tokens", "water", "total_l"),
+    "kwh_per_year": ("impacts", "per_year", "facility_energy_kwh"),
+    "l_per_year": ("impacts", "per_year", "water", "total_l"),
+}
+
+
+def test_rows_are_what_single_estimates_say(packaged_snapshot):
+    rows = everything(resolve_study(asked(), packaged_snapshot))
+    fitting = [row for row in rows if row["fits"]]
+    assert {row["region"] for row in rows} == set(BODY["space"]["regions"])
+    for row in fitting[:: len(fitting) // 40]:
+        degrees = {name: row[name] for name in ("tensor", "pipeline", "expert", "data")}
+        request = InferenceRequest.model_validate(
+            {
+                "model": row["model"],
+                "accelerator": row["accelerator"],
+                "accelerator_count": row["accelerator_count"],
+                "precision": {"weights": row["weights"], "kv_cache": row["kv_cache"]},
+                "parallelism": degrees,
+                "region": row["region"],
+                "workload": BODY["workload"]
+                | {"concurrency": row["concurrency_per_replica"] * row["data"]},
+            }
+        )
+        estimate = inference_estimate(request, packaged_snapshot)
+        assert estimate["memory"]["fits"]
+        for name, path in PLACES.items():
+            found: Any = estimate
+            for part in path:
+                found = None if found is None else found[part]
+            for end, suffix in ENDS:
+                if found is None:
+                    assert np.isnan(row[f"{name}{suffix}"]), name
+                else:
+                    assert row[f"{name}{suffix}"] == pytest.approx(found[end], rel=1e-9), name
+
+
+def test_every_configuration_is_a_row_or_counted_under_one_reason(packaged_snapshot):
+    space = BODY["space"] | {"parallelisms": [{"tensor": 1}, {"tensor": 4}]}
+    study = resolve_study(asked(keep="survivors", space=space), packaged_snapshot)
+    found = [evaluate_chunk(study, chunk) for chunk in study.chunks]
+    kept = sum(len(rows) for rows in found)
+    excluded = sum(sum(rows.excluded.values()) for rows in found)
+    assert 0 < kept < study.configurations
+    assert kept + excluded == study.configurations
+    reasons = {reason for rows in found for reason in rows.excluded}
+    assert {"weights_do_not_fit", "fits", "tpot_s", "l_per_year"} <= reasons
+
+
+def test_survivors_are_the_candidates_that_meet_the_limits(packaged_snapshot):
+    candidates = everything(resolve_study(asked(), packaged_snapshot))
+    survivors = everything(resolve_study(asked(keep="survivors"), packaged_snapshot))
+    wanted = [row for row in candidates if row["meets_limits"]]
+    assert 0 < len(wanted) < len(candidates)
+    assert len(survivors) == len(wanted)
+    for mine, theirs in zip(survivors, wanted, strict=True):
+        assert list(mine) == list(theirs)
+        assert [repr(value) for value in mine.values()] == [
+            repr(value) for value in theirs.values()
+        ]
+
+
+@pytest.mark.parametrize("limits", [{"ttft_s": 1e-9}, {"l_per_year": 1e-9}])
+def test_nothing_may_survive(packaged_snapshot, limits):
+    study = resolve_study(asked(keep="survivors", limits=limits), packaged_snapshot)
+    [rows] = [evaluate_chunk(study, chunk) for chunk in study.chunks]
+    assert len(rows) == 0
+    assert sum(rows.excluded.values()) == study.configurations
+    assert all(len(column) == 0 for column in rows.columns.values())
+
+
+@pytest.mark.parametrize("most", [54, 60, 500, 5_000])
+def test_how_it_is_divided_changes_nothing(packaged_snapshot, monkeypatch, most):
+    whole = resolve_study(asked(), packaged_snapshot)
+    monkeypatch.setattr(plan, "CHUNK_CONFIGURATIONS", most)
+    divided = resolve_study(asked(), packaged_snapshot)
+    assert len(whole.chunks) == 1
+    assert all(chunk.configurations <= most for chunk in divided.chunks)
+    assert divided.configurations == whole.configurations
+    assert repr(everything(divided)) == repr(everything(whole))
+
+
+def test_rows_come_in_the_order_of_the_lists(packaged_snapshot):
+    rows = everything(resolve_study(asked(), packaged_snapshot))
+    space = BODY["space"]
+    first = [row for row in rows if row["model"] == BODY["models"][1] and row["weights"] == "bf16"]
+    one = [row for row in first if row["tensor"] == 4 and row["pipeline"] == 1]
+    places = [
+        (
+            ["bf16", "fp8"].index(row["kv_cache"]),
+            space["accelerators"].index(row["accelerator"]),
+            space["concurrencies"].index(row["concurrency_per_replica"]),
+            space["accelerator_counts"].index(row["accelerator_count"]),
+            space["regions"].index(row["region"]),
+        )
+        for row in one
+    ]
+    assert len(places) == 2 * 3 * 3 * 3 * 3
+    assert places == sorted(places)
+
+
+def test_a_load_is_carried_by_as_many_replicas_as_it_takes_or_not_at_all(packaged_snapshot):
+    load = BODY["workload"] | {"requests_per_s": 6.0}
+    free = everything(
+        resolve_study(
+            asked(workload=load, space=BODY["space"] | {"accelerator_counts": None}),
+            packaged_snapshot,
+        )
+    )
+    assert {row["data"] for row in free} - {1}
+    assert all(row["requests_per_s"] >= 6.0 for row in free)
+    sized = everything(resolve_study(asked(workload=load), packaged_snapshot))
+    lacking = [row for row in sized if row["requests_per_s"] < 6.0]
+    assert lacking
+    assert not any(row["meets_limits"] for row in lacking)
+
+
+def test_prices_are_the_callers_own_else_the_lowest_listed_else_unknown(packaged_snapshot):
+    request = asked(usd_per_accelerator_hour={"nvidia-h100-sxm-80gb": 2.5}, list_prices=False)
+    rows = everything(resolve_study(request, packaged_snapshot))
+    for row in rows:
+        if row["accelerator"] != "nvidia-h100-sxm-80gb":
+            assert np.isnan(row["rented_usd_per_hour"])
+            assert np.isnan(row["rented_usd_per_million_output_tokens"])
+            continue
+        hourly = 2.5 * row["accelerator_count"]
+        assert row["rented_usd_per_hour"] == pytest.approx(hourly)
+        millions = row["output_tokens_per_s"] * 3600.0 / 1e6
+        assert row["rented_usd_per_million_output_tokens"] == pytest.approx(hourly / millions)
+    listed = everything(resolve_study(asked(), packaged_snapshot))
+    lowest = lowest_list_prices(packaged_snapshot)
+    for row in listed:
+        each = lowest[row["accelerator"]]
+        assert row["rented_usd_per_hour"] == pytest.approx(each * row["accelerator_count"])
+
+
+def test_left_open_it_searches_what_recommendations_do(packaged_snapshot):
+    study = resolve_study(
+        SweepRequest.model_validate({"models": ["llama-3.1-8b"]}), packaged_snapshot
+    )
+    assert len(study.accelerators) == len(packaged_snapshot.accelerators)
+    assert len(study.regions) > 100
+    assert study.configurations > 1_000_000
+
+
+def test_things_given_in_line_are_told_apart(packaged_snapshot):
+    inline = {
+        "family": "nvidia-hopper",
+        "figures": {
+            "memory_bytes": 96e9,
+            "memory_bandwidth_bytes_per_s": 4e12,
+            "peak_bf16_flops_per_s": 1e15,
+            "thermal_design_power_w": 700,
+        },
+    }
+    region = {"parent": "country/GB", "figures": {"grid_gco2e_per_kwh": 92}}
+    study = resolve_study(
+        spaced(accelerators=[inline, "nvidia-h100-sxm-80gb"], regions=["country/GB", region]),
+        packaged_snapshot,
+    )
+    assert [name for name, _ in study.accelerators] == ["inline 0", "nvidia-h100-sxm-80gb"]
+    assert [name for name, _ in study.regions] == ["country/GB", "inline 1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer", "said"),
+    [
+        ({"models": ["llama-9"]}, "/models/0", "unknown id"),
+        ({"space": {"accelerators": ["abacus"]}}, "/space/accelerators/0", "unknown id"),
+        ({"space": {"regions": ["country/SE", "moon"]}}, "/space/regions/1", "unknown id"),
+        ({"space": {"parallelisms": [{"tensor": 7}]}}, "/space/parallelisms", "heads"),
+        (
+            {"space": {"accelerator_counts": [3], "parallelisms": [{"tensor": 4}]}},
+            "/space",
+            "nothing to evaluate",
+        ),
+        ({"usd_per_accelerator_hour": {"abacus": 1.0}}, "/usd_per_accelerator_hour/abacus", "unk"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused_by_name(packaged_snapshot, changes, pointer, said):
+    with pytest.raises(Rejected) as refused:
+        resolve_study(SweepRequest.model_validate(BODY | changes), packaged_snapshot)
+    assert pointer in {error.pointer for error in refused.value.errors}
+    assert said in " ".join(error.detail for error in refused.value.errors)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"serving": {"offload": {}}}, "offload cannot be swept"),
+        (
+            {
+                "space": {
+                    "concurrencies": list(range(1, 51)),
+                    "accelerator_counts": list(range(1, 51)),
+                    "regions": ["country/SE"] * 100,
+                }
+            },
+            "250000; at most 100000",
+        ),
+    ],
+)
+def test_what_is_too_much_is_refused_with_its_size(changes, said):
+    with pytest.raises(ValidationError, match=said):
+        asked(**changes)
+
+
+def test_what_was_fetched_from_the_hub_is_written_out_for_the_worker() -> None:
+    config = {"model_type": "llama", "hidden_size": 64}
+    fetched = FetchedModel(
+        hub="acme/tiny", revision="abc", config=config, url="https://x", year=2026, may_be_old=False
+    )
+    asked = SweepRequest(models=["llama-3.1-8b"]).model_copy(update={"models": [fetched]})
+    kept = SweepRequest.model_validate_json(asked.standing_alone().model_dump_json())
+    (model,) = kept.models
+    assert isinstance(model, ModelConfig)
+    assert model.config == config
