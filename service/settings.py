@@ -93,6 +93,18 @@ class Settings(BaseSettings):
     concurrency_limit: int | None = Field(
         None, ge=1, description="Requests in flight per worker above which 503 is answered."
     )
+    chart_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes of each worker that draw charts, started when needed.",
+    )
+    chart_timeout_s: float = Field(
+        15.0,
+        gt=0,
+        le=300,
+        description="Seconds after which drawing a chart is given up, waiting for others included.",
+    )
     uk_carbon_intensity: bool = Field(
         False,
         description="Ask NESO's public service (no key) what the British grid emits at this hour.",

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from service.api import (
     catalog,
+    charts,
     claims,
     contract,
     decisions,
@@ -76,6 +77,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         measurements.router,
         claims.router,
         reports.router,
+        charts.router,
         grid.router,
         revisions.router,
         catalog.router,

@@ -5,17 +5,16 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api import decision_responses as responses
+from service.api.beside import beside
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import (
@@ -37,15 +36,9 @@ from service.estimation.decisions.requests import (
     RecommendationRequest,
 )
 from service.estimation.decisions.workloads import workload_answers
-from service.estimation.rejection import FieldError, Rejected
+from service.estimation.rejection import FieldError
 
 router = APIRouter(prefix="/v1", tags=["decisions"])
-
-Computed = TypeVar("Computed")
-
-#: Long computations at once in a process; more would only slow each other down.
-_AT_ONCE = 2
-_LIMITERS: dict[int, CapacityLimiter] = {}
 
 
 @router.post(
@@ -63,7 +56,7 @@ async def create_batch(http: HttpRequest) -> Response:
     def compute() -> dict[str, Any]:
         return batch_answer(list(request.requests), snapshot, _field_errors)
 
-    return _json(await _beside(http, compute))
+    return _json(await beside(http, compute))
 
 
 @router.post(
@@ -84,7 +77,7 @@ async def create_comparison(http: HttpRequest) -> Response:
     table = wants_csv(http.headers.get("accept", ""))
     request, snapshot = await _asked(http, CompareRequest)
     _bounded(http, request.row_count, "")
-    answer = await _beside(http, lambda: comparison_answer(request, snapshot))
+    answer = await beside(http, lambda: comparison_answer(request, snapshot))
     if table:
         return Response(as_csv(flat_rows(answer)), media_type="text/csv")
     return _json(answer)
@@ -100,7 +93,7 @@ async def create_comparison(http: HttpRequest) -> Response:
 async def create_recommendation(http: HttpRequest) -> Response:
     """Search all combinations under hard limits and rank what is left."""
     request, snapshot = await _asked(http, RecommendationRequest)
-    return _json(await _beside(http, lambda: recommendation_answer(request, snapshot)))
+    return _json(await beside(http, lambda: recommendation_answer(request, snapshot)))
 
 
 @router.get(
@@ -129,15 +122,6 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     most = shared(http).settings.batch_limit_items
     if items > most:
         raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
-
-
-async def _beside(http: HttpRequest, compute: Callable[[], Computed]) -> Computed:
-    """Compute in a thread, so that short requests are answered meanwhile."""
-    limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(_AT_ONCE))
-    try:
-        return await to_thread.run_sync(compute, limiter=limiter)
-    except Rejected as rejected:
-        raise invalid(rejected.errors) from None
 
 
 def _field_errors(error: ValidationError) -> list[FieldError]:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from service.api.accepting import most_specific, weights
 from service.api.problems import Problem
 
 _JSON = ("application/json", "application/*", "*/*")
@@ -21,9 +22,9 @@ def wants_csv(accept: str) -> bool:
     Problem
         If it takes neither (406).
     """
-    weights = dict(_weighted(accept)) or {"*/*": 1.0}
-    json = _most_specific(weights, _JSON)
-    table = _most_specific(weights, (*_CSV, "*/*"))
+    asked = weights(accept)
+    json = most_specific(asked, _JSON)
+    table = most_specific(asked, (*_CSV, "*/*"))
     if not json and not table:
         raise Problem("not-acceptable", "lists come as application/json or text/csv")
     return table > json
@@ -37,24 +38,6 @@ def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _weighted(accept: str) -> Iterable[tuple[str, float]]:
-    """Media ranges with their weights (RFC 9110, 12.5.1); what is no weight counts as 1."""
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        if not kind:
-            continue
-        weight = 1.0
-        for parameter in parameters:
-            name, _, value = parameter.partition("=")
-            if name == "q" and value.replace(".", "", 1).isdecimal():
-                weight = float(value)
-        yield kind, weight
-
-
-def _most_specific(weights: Mapping[str, float], kinds: Iterable[str]) -> float:
-    return next((weights[kind] for kind in kinds if kind in weights), 0.0)
 
 
 def _row(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""What all charts have in common: title, description, size, provenance, axes and their units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from service.charts.theme import THEMES, Theme, config
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+#: Three significant digits in plain notation, as d3 spells them; short without trailing zeros.
+DIGITS = ",.3r"
+SHORT = ",.3~r"
+
+_SPREADS = "Thin lines and bands: 90 % intervals."
+
+#: Width of a character of a title, in pixels, on the safe side.
+_TITLE_CHARACTER_PX = 8.0
+_LEGEND_COLUMN_PX = 160
+_SPACE, _BELOW, _LOG = 1.05, 0.8, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a chart is drawn; ``height_px`` of None is as much as it needs."""
+
+    theme: Theme
+    width_px: int
+    height_px: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit that figures are shown in: ``size`` of the unit that they come in."""
+
+    label: str
+    size: float
+
+
+#: Units that figures come in, and those that they are shown in, the largest first.
+_SHOWN: Mapping[str, tuple[Unit, ...]] = {
+    "B": (Unit("GB", 1e9),),
+    "s": (Unit("s", 1.0), Unit("ms", 1e-3)),
+    "FLOP/s": (Unit("TFLOP/s", 1e12),),
+    "kgCO2e": (Unit("t CO2e", 1e3), Unit("kg CO2e", 1.0)),
+    "gCO2e": (Unit("t CO2e", 1e6), Unit("kg CO2e", 1e3), Unit("g CO2e", 1.0)),
+    "L": (Unit("m³", 1e3), Unit("L", 1.0), Unit("mL", 1e-3)),
+    "kWh": (Unit("MWh", 1e3), Unit("kWh", 1.0), Unit("Wh", 1e-3)),
+    "d": (Unit("", 1.0),),
+    "1/s": (Unit("", 1.0),),
+    "FLOP/B": (Unit("FLOP per byte", 1.0),),
+}
+
+
+def shown_unit(unit: str, greatest: float) -> Unit:
+    """The unit to show figures in, of which the greatest is given."""
+    known = _SHOWN.get(unit, (Unit(unit, 1.0),))
+    return next((one for one in known if greatest >= one.size), known[-1])
+
+
+def axis_unit(answer: Mapping[str, Any], axis: str) -> Unit:
+    """The unit to show one axis in: ``axis`` is "x" or "y"."""
+    ends = [
+        abs(point[axis]["value"])
+        for line in answer["series"]
+        for point in line["points"]
+        if point[axis] is not None
+    ]
+    ends += [abs(one["at"]["value"]) for one in answer["limits"] if one["axis"] == axis]
+    return shown_unit(answer[f"{axis}_axis"]["unit"], max(ends, default=0.0))
+
+
+def axis_title(answer: Mapping[str, Any], axis: str, unit: Unit) -> str:
+    """What an axis measures, and in what."""
+    name: str = answer[f"{axis}_axis"]["name"]
+    return f"{name} [{unit.label}]" if unit.label else name
+
+
+def rows(
+    line: Mapping[str, Any], y_unit: Unit, x_unit: Unit | None = None, **added: Any
+) -> list[dict[str, Any]]:
+    """Points of a series as rows of data, in the units that they are shown in."""
+    found = []
+    for point in line["points"]:
+        row = {"series": line["name"], "label": point["label"], "group": point["group"], **added}
+        for axis, unit in (("y", y_unit), ("x", x_unit)):
+            if unit is not None and point[axis] is not None:
+                row[axis] = point[axis]["value"] / unit.size
+                row[f"{axis}_low"] = point[axis]["low"] / unit.size
+                row[f"{axis}_high"] = point[axis]["high"] / unit.size
+        found.append(row)
+    return found
+
+
+def named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The series of a name, without points where the answer has none of it."""
+    empty: Mapping[str, Any] = {"name": name, "points": []}
+    return next((line for line in answer["series"] if line["name"] == name), empty)
+
+
+def logarithmic(values: Iterable[float]) -> dict[str, Any]:
+    """A logarithmic scale with some room around positive values."""
+    known = sorted(values)
+    return {
+        "type": "log",
+        "domain": [known[0] / _LOG, known[-1] * _LOG],
+        "nice": False,
+    }
+
+
+def linear(values: Iterable[float]) -> dict[str, Any]:
+    """A linear scale from zero with some room above."""
+    return {"domain": [0.0, max(values, default=1.0) * _SPACE or 1.0], "nice": False}
+
+
+def specification(
+    answer: Mapping[str, Any], style: Style, height_px: int, layers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A whole specification around the layers of a chart.
+
+    Parameters
+    ----------
+    answer
+        What is shown: title, description and what it was computed from.
+    style
+        How it is drawn.
+    height_px
+        What it needs, if the style does not say.
+    layers
+        Marks with their data and encodings.
+    """
+    title, _, subtitle = answer["title"].partition(": ")
+    room = max(int(style.width_px / _TITLE_CHARACTER_PX), 20)
+    spread = any(
+        point["y"]["low"] < point["y"]["high"]
+        for line in answer["series"]
+        for point in line["points"]
+    )
+    below = [subtitle, *([_SPREADS] if spread else [])]
+    return {
+        "$schema": SCHEMA,
+        "title": {
+            "text": wrap(title, room),
+            "subtitle": [line for part in below for line in wrap(part, room)],
+        },
+        "description": f"{answer['title']}. {answer['description']}",
+        "width": style.width_px,
+        "height": style.height_px or height_px,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "padding": 12,
+        "layer": list(layers),
+        "config": config(style.theme, max(style.width_px // _LEGEND_COLUMN_PX, 1)),
+        "usermeta": {
+            "catalog_revision": answer["catalog_revision"],
+            "engine_version": answer["engine_version"],
+            "sources": answer["sources"],
+        },
+    }
+
+
+def style_of(theme: str, width_px: int, height_px: int | None) -> Style:
+    """A style by the name of its theme."""
+    return Style(THEMES[theme], width_px, height_px)
