@@ -132,7 +132,13 @@ class Settings(BaseSettings):
         "The API has no cookies, so any origin is a safe default.",
     )
 
-    @field_validator("cors_origins", mode="before")
+    embed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("*",),
+        description="Sites that may show /embed in a frame, separated by commas; * for all, empty "
+        "for none.",
+    )
+
+    @field_validator("cors_origins", "embed_origins", mode="before")
     @classmethod
     def _split_origins(cls, given: object) -> object:
         if isinstance(given, str):

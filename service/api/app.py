@@ -21,6 +21,7 @@ from service.api import (
     grid,
     measurements,
     operations,
+    portal,
     reports,
     revisions,
     techniques,
@@ -80,6 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         charts.router,
         grid.router,
         revisions.router,
+        portal.router,
         catalog.router,
         operations.router,
     ):

@@ -21,6 +21,8 @@ from service.charts.theme import OKABE_ITO, ink_on
 _TOTAL = "total"
 #: Share of the axis that a part must take to be labelled.
 _LABELLED_RATIO = 0.07
+#: Height of what is not bars: title, axis and legend [px].
+_AROUND_PX = 180
 
 _MEMORY_COLOURS = {
     "weights": OKABE_ITO["blue"],
@@ -93,7 +95,8 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         "encoding": {"x": {"field": "y", **across}},
     }
     layer = {"data": {"values": ends}, "layer": [bars, *figures]}
-    return specification(answer, style, 120 + 28 * max(len(order), 1), [layer, as_asked])
+    height_px = _AROUND_PX + 28 * max(len(order), 1)
+    return specification(answer, style, height_px, [layer, as_asked])
 
 
 def _stacked(
@@ -143,7 +146,8 @@ def _stacked(
         )
     layers.append(_spread(totals, across, labels, style))
     layers += _limit_lines(limits, across, style)
-    return specification(answer, style, 150 + bar_px * max(len(order), 1), layers)
+    height_px = _AROUND_PX + bar_px * max(len(order), 1)
+    return specification(answer, style, height_px, layers)
 
 
 def _end_to_end(
