@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
+from cachetools import LRUCache
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -40,6 +41,8 @@ MEDIA_TYPES: dict[Form, str] = {
     "png": "image/png",
     "vega-lite": "application/vnd.vegalite.v5+json",
 }
+#: Images that were drawn last, 32 MB of them: pages and badges are opened many times.
+_IMAGES: LRUCache[str, bytes] = LRUCache(maxsize=32_000_000, getsizeof=len)
 #: An image that is opened by itself runs nothing and loads nothing.
 _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
@@ -86,24 +89,28 @@ def _form(http: HttpRequest, request: Any) -> Form:
 
 
 async def _respond(http: HttpRequest, drawing: _Drawing) -> Response:
-    shown, specification = await beside(http, drawing.chart)
     form = drawing.form
-    if form == "json":
-        answer = {"kind": drawing.kind.id} | shown | {"vega_lite": specification}
-        return Response(orjson.dumps(answer), media_type=MEDIA_TYPES[form])
-    written = orjson.dumps(specification)
-    if form == "vega-lite":
-        return Response(written, media_type=MEDIA_TYPES[form])
-    content = await image(
-        http,
-        written.decode(),
-        form,
-        shown["title"],
-        shown["description"],
-        drawing.request.style.pixel_ratio,
-    )
-    headers = {"Content-Security-Policy": _IMAGE_POLICY}
-    return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
+    if form == "svg" or form == "png":
+        content = await _image(http, drawing, form)
+        headers = {"Content-Security-Policy": _IMAGE_POLICY}
+        return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
+    shown, specification = await beside(http, drawing.chart)
+    answer = {"kind": drawing.kind.id} | shown | {"vega_lite": specification}
+    wanted = answer if form == "json" else specification
+    return Response(orjson.dumps(wanted), media_type=MEDIA_TYPES[form])
+
+
+async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png"]) -> bytes:
+    """The chart as an image, drawn once for all who ask the same of the same catalog."""
+    key = entity_tag(drawing.snapshot, drawing.kind.id, form, drawing.request.model_dump_json())
+    kept: bytes | None = _IMAGES.get(key)
+    if kept is None:
+        shown, specification = await beside(http, drawing.chart)
+        written = orjson.dumps(specification).decode()
+        ratio = drawing.request.style.pixel_ratio
+        kept = await image(http, written, form, shown["title"], shown["description"], ratio)
+        _IMAGES[key] = kept
+    return kept
 
 
 def _add(kind: ChartKind) -> None:

@@ -21,8 +21,8 @@ from service.charts.theme import OKABE_ITO, ink_on
 _TOTAL = "total"
 #: Share of the axis that a part must take to be labelled.
 _LABELLED_RATIO = 0.07
-#: Height of what is not bars: title, axis and legend [px].
-_AROUND_PX = 180
+#: Height of the name of a limit above the bars [px].
+_LIMIT_PX = 13
 
 _MEMORY_COLOURS = {
     "weights": OKABE_ITO["blue"],
@@ -34,6 +34,10 @@ _MEMORY_COLOURS = {
     "runtime": "#999999",
 }
 _IMPACT_COLOURS = (OKABE_ITO["orange"], OKABE_ITO["blue"])
+#: Divides the lines of a label; no name has it.
+_BREAK = "|"
+#: Room for a figure beside a bar, in charts whose plot takes half of their width [px].
+_FIGURE_PX = 110
 _ENDS = ("input at its low", "input at its high")
 
 
@@ -59,15 +63,22 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     unit = axis_unit(answer, "y")
     base = answer["limits"][0]["at"]["value"] / unit.size
     ends = [row for name in _ENDS for row in rows(named(answer, name), unit)]
-    order = list(dict.fromkeys(row["label"] for row in ends))
     for row in ends:
         row["base"] = base
+        row["label"] += f"{_BREAK}{row['group']}"
         row["below"] = row["y"] < base
+    order = list(dict.fromkeys(row["label"] for row in ends))
     reached = [row["y"] for row in ends] + [base]
-    room = (max(reached) - min(reached)) * 0.15 or base * 0.15 or 1.0
+    room = ((max(reached) - min(reached)) or base or 1.0) * _FIGURE_PX / style.width_px
     scale = {"domain": [min(reached) - room, max(reached) + room], "nice": False, "zero": False}
-    across = _across(answer, unit, scale)
-    labels = {"field": "label", "type": "nominal", "sort": order, "title": None}
+    across = _across(answer, unit, scale, style)
+    labels = {
+        "field": "label",
+        "type": "nominal",
+        "sort": order,
+        "title": None,
+        "axis": {"labelExpr": f"split(datum.label, '{_BREAK}')", "labelOffset": -6},
+    }
     bars = {
         "mark": {"type": "bar", "stroke": style.theme.ink, "strokeWidth": 0.5, "height": 16},
         "encoding": {
@@ -95,8 +106,9 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         "encoding": {"x": {"field": "y", **across}},
     }
     layer = {"data": {"values": ends}, "layer": [bars, *figures]}
-    height_px = _AROUND_PX + 28 * max(len(order), 1)
-    return specification(answer, style, height_px, [layer, as_asked])
+    return specification(
+        answer, style, 34 * max(len(order), 1), [layer, as_asked], legend=len(_ENDS)
+    )
 
 
 def _stacked(
@@ -115,7 +127,7 @@ def _stacked(
     ]
     scale = linear([row["y_high"] for row in totals] + [one["y"] for one in limits])
     parts = _end_to_end(answer, unit, colours)
-    across = _across(answer, unit, scale)
+    across = _across(answer, unit, scale, style)
     labels = {"field": "label", "type": "nominal", "sort": order, "title": None}
     size = {"height": {"band": 0.72}}
     layers: list[dict[str, Any]] = [
@@ -146,8 +158,8 @@ def _stacked(
         )
     layers.append(_spread(totals, across, labels, style))
     layers += _limit_lines(limits, across, style)
-    height_px = _AROUND_PX + bar_px * max(len(order), 1)
-    return specification(answer, style, height_px, layers)
+    plot_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
+    return specification(answer, style, plot_px, layers, legend=len(colours))
 
 
 def _end_to_end(
@@ -202,9 +214,11 @@ def _spread(
 def _limit_lines(
     limits: Sequence[Mapping[str, Any]], across: Mapping[str, Any], style: Style
 ) -> list[dict[str, Any]]:
-    """Dashed lines, the greatest named to its left and the others below it."""
+    """Dashed lines, named above the bars, each name on a line of its own."""
     found: list[dict[str, Any]] = []
     for at, one in enumerate(limits):
+        # Named towards the side on which there is room.
+        left = one["y"] > across["scale"]["domain"][1] / 2.0
         data = {"values": [{**one, "text": one["name"]}]}
         place = {"x": {"field": "y", **across}}
         found.append(
@@ -224,9 +238,9 @@ def _limit_lines(
                 "data": data,
                 "mark": {
                     "type": "text",
-                    "align": "right",
-                    "dx": -4,
-                    "dy": -6 - 13 * (len(limits) - 1 - at),
+                    "align": "right" if left else "left",
+                    "dx": -4 if left else 4,
+                    "dy": -6 - _LIMIT_PX * (len(limits) - 1 - at),
                     "baseline": "bottom",
                     "color": style.theme.ink,
                 },
@@ -236,9 +250,11 @@ def _limit_lines(
     return found
 
 
-def _across(answer: Mapping[str, Any], unit: Unit, scale: Mapping[str, Any]) -> dict[str, Any]:
+def _across(
+    answer: Mapping[str, Any], unit: Unit, scale: Mapping[str, Any], style: Style
+) -> dict[str, Any]:
     """The horizontal encoding of the answer's vertical axis: the bars lie."""
-    return {"type": "quantitative", "scale": scale, "title": axis_title(answer, "y", unit)}
+    return {"type": "quantitative", "scale": scale, "title": axis_title(answer, "y", unit, style)}
 
 
 def _colours(named_colours: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from service.charts.frame import (
 )
 from service.charts.theme import OKABE_ITO
 
-_HEIGHT_PX = 420
+_PLOT_PX = 300
 _OPERATOR_COLOURS = tuple(
     OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
 )
@@ -37,7 +37,7 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     phases = [line for line in answer["series"] if not line["name"].startswith(_ROOF)]
     roof_rows = [row for line in roofs for row in rows(line, y_unit, x_unit)]
     points = [row for line in phases for row in rows(line, y_unit, x_unit)]
-    x, y = _axes(answer, x_unit, y_unit, [*roof_rows, *points], logarithmic, logarithmic)
+    x, y = _axes(answer, style, x_unit, y_unit, [*roof_rows, *points], logarithmic, logarithmic)
     for axis in (x, y):
         axis["axis"] = {"values": _powers_of_ten(*axis["scale"]["domain"]), "format": SHORT}
     names = [line["name"] for line in phases]
@@ -99,7 +99,7 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             ],
         },
     ]
-    return specification(answer, style, 460, layers)
+    return specification(answer, style, _PLOT_PX, layers, legend=len(operators))
 
 
 def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
     curve, *best = (rows(line, y_unit, x_unit) for line in answer["series"])
     limits = [one["at"]["value"] / x_unit.size for one in answer["limits"]]
-    x, y = _axes(answer, x_unit, y_unit, curve, logarithmic, linear, limits)
+    x, y = _axes(answer, style, x_unit, y_unit, curve, logarithmic, linear, limits)
     colour = style.theme.lines[0]
     feasible = [
         {
@@ -170,7 +170,7 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
     return specification(
         answer,
         style,
-        _HEIGHT_PX,
+        _PLOT_PX,
         [
             *feasible,
             line,
@@ -185,7 +185,7 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
     lines = [rows(line, y_unit, x_unit) for line in answer["series"]]
     everything = [row for line in lines for row in line]
-    x, y = _axes(answer, x_unit, y_unit, everything, linear, linear)
+    x, y = _axes(answer, style, x_unit, y_unit, everything, linear, linear)
     x["scale"] = {"domain": [0.0, max(row["x"] for row in everything)], "nice": False}
     colour = _coloured([line["name"] for line in answer["series"]], style)
     drawn = {
@@ -212,7 +212,7 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         for one in answer["limits"]
         if one["at"]["low"] / x_unit.size <= last
     ]
-    return specification(answer, style, 380, [*crossings, drawn])
+    return specification(answer, style, 260, [*crossings, drawn], legend=len(lines))
 
 
 def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -221,7 +221,13 @@ def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     front, unbeaten, choices = (rows(line, y_unit, x_unit) for line in answer["series"])
     everything = [*front, *unbeaten, *choices]
     x, y = _axes(
-        answer, x_unit, y_unit, everything, _by_spread(everything, "x"), _by_spread(everything, "y")
+        answer,
+        style,
+        x_unit,
+        y_unit,
+        everything,
+        _by_spread(everything, "x"),
+        _by_spread(everything, "y"),
     )
     names = [line["name"] for line in answer["series"]]
     colour = {
@@ -251,11 +257,12 @@ def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         },
         _labels(chosen, x, y, "named", {"align": "left", "dx": 8, "dy": -8}),
     ]
-    return specification(answer, style, _HEIGHT_PX, layers)
+    return specification(answer, style, _PLOT_PX, layers, legend=len(names))
 
 
 def _axes(
     answer: Mapping[str, Any],
+    style: Style,
     x_unit: Unit,
     y_unit: Unit,
     shown: Sequence[Mapping[str, Any]],
@@ -272,7 +279,7 @@ def _axes(
                 "field": axis,
                 "type": "quantitative",
                 "scale": scale([*ends, *more] or [1.0]),
-                "title": axis_title(answer, axis, unit),
+                "title": axis_title(answer, axis, unit, style),
                 "axis": {"tickCount": 6, "format": SHORT},
             }
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from textwrap import wrap
 from typing import Any
 
@@ -17,9 +18,13 @@ SHORT = ",.3~r"
 
 _SPREADS = "Thin lines and bands: 90 % intervals."
 
-#: Width of a character of a title, in pixels, on the safe side.
-_TITLE_CHARACTER_PX = 8.0
+#: Width of a character of the title and of what is below it, on the safe side [px].
+_TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0
+#: Height of a line of text, and of what is neither plot nor title nor legend [px].
+_LINE_PX, _AROUND_PX = 18, 110
 _LEGEND_COLUMN_PX = 160
+_PADDING_PX = 12
+_LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
 _SPACE, _BELOW, _LOG = 1.05, 0.8, 1.25
 
 
@@ -73,10 +78,17 @@ def axis_unit(answer: Mapping[str, Any], axis: str) -> Unit:
     return shown_unit(answer[f"{axis}_axis"]["unit"], max(ends, default=0.0))
 
 
-def axis_title(answer: Mapping[str, Any], axis: str, unit: Unit) -> str:
-    """What an axis measures, and in what."""
+def axis_title(answer: Mapping[str, Any], axis: str, unit: Unit, style: Style) -> list[str]:
+    """What an axis measures, and in what, in lines that there is room for beside the labels."""
     name: str = answer[f"{axis}_axis"]["name"]
-    return f"{name} [{unit.label}]" if unit.label else name
+    text = f"{name} [{unit.label}]" if unit.label else name
+    room = max(int((style.width_px - label_px(style.width_px)) / _SUBTITLE_CHARACTER_PX), 16)
+    return wrap(text, room)
+
+
+def label_px(width_px: int) -> int:
+    """Width that labels of bars may take of a chart [px]."""
+    return min(int(width_px * _LABEL_RATIO), _MOST_LABEL_PX)
 
 
 def rows(
@@ -117,7 +129,11 @@ def linear(values: Iterable[float]) -> dict[str, Any]:
 
 
 def specification(
-    answer: Mapping[str, Any], style: Style, height_px: int, layers: Sequence[Mapping[str, Any]]
+    answer: Mapping[str, Any],
+    style: Style,
+    plot_px: int,
+    layers: Sequence[Mapping[str, Any]],
+    legend: int = 0,
 ) -> dict[str, Any]:
     """A whole specification around the layers of a chart.
 
@@ -127,38 +143,49 @@ def specification(
         What is shown: title, description and what it was computed from.
     style
         How it is drawn.
-    height_px
-        What it needs, if the style does not say.
+    plot_px
+        Height of the marks themselves, if the style does not give that of the whole [px].
     layers
         Marks with their data and encodings.
+    legend
+        Entries of the legend below the marks.
     """
     title, _, subtitle = answer["title"].partition(": ")
-    room = max(int(style.width_px / _TITLE_CHARACTER_PX), 20)
     spread = any(
         point["y"]["low"] < point["y"]["high"]
         for line in answer["series"]
         for point in line["points"]
     )
-    below = [subtitle, *([_SPREADS] if spread else [])]
+    titles = _lines([title], style, _TITLE_CHARACTER_PX)
+    below = _lines([subtitle, *([_SPREADS] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
+    beside_px = label_px(style.width_px)
+    columns = max((style.width_px - beside_px // 2) // _LEGEND_COLUMN_PX, 1)
+    around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(legend / columns))
     return {
         "$schema": SCHEMA,
         "title": {
-            "text": wrap(title, room),
-            "subtitle": [line for part in below for line in wrap(part, room)],
+            "text": titles,
+            "subtitle": below,
         },
         "description": f"{answer['title']}. {answer['description']}",
         "width": style.width_px,
-        "height": style.height_px or height_px,
+        "height": style.height_px or plot_px + around_px,
         "autosize": {"type": "fit", "contains": "padding"},
-        "padding": 12,
+        "padding": _PADDING_PX,
         "layer": list(layers),
-        "config": config(style.theme, max(style.width_px // _LEGEND_COLUMN_PX, 1)),
+        "config": config(style.theme, columns, beside_px),
         "usermeta": {
             "catalog_revision": answer["catalog_revision"],
             "engine_version": answer["engine_version"],
             "sources": answer["sources"],
         },
     }
+
+
+def _lines(parts: Iterable[str], style: Style, character_px: float) -> list[str]:
+    """Text broken into lines that the chart is wide enough for."""
+    room = max(int((style.width_px - 2 * _PADDING_PX) / character_px), 16)
+    return [line for part in parts for line in wrap(part, room)]
 
 
 def style_of(theme: str, width_px: int, height_px: int | None) -> Style:

@@ -63,7 +63,7 @@ THEMES: Mapping[str, Theme] = MappingProxyType(
 _WHITE, _BLACK = "#ffffff", "#000000"
 
 
-def config(theme: Theme, legend_columns: int) -> dict[str, Any]:
+def config(theme: Theme, legend_columns: int, label_px: int) -> dict[str, Any]:
     """The part of a specification that gives a chart its looks."""
     words = {
         "labelColor": theme.muted,
@@ -84,7 +84,7 @@ def config(theme: Theme, legend_columns: int) -> dict[str, Any]:
             "fontSize": 14,
             "subtitleFontSize": 12,
             "anchor": "start",
-            "frame": "group",
+            "frame": "bounds",
             "offset": 16,
         },
         "axis": {
@@ -92,7 +92,7 @@ def config(theme: Theme, legend_columns: int) -> dict[str, Any]:
             "gridColor": theme.grid,
             "domainColor": theme.muted,
             "tickColor": theme.muted,
-            "labelLimit": 220,
+            "labelLimit": label_px,
         },
         "legend": {
             **words,

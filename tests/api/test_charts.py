@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -90,13 +91,46 @@ async def test_what_cannot_be_drawn_is_refused(client):
     assert unknown.json()["errors"][0]["pointer"] == "/regions/1"
 
 
+async def test_a_chart_is_drawn_once_for_all_who_ask_the_same(client, monkeypatch):
+    link = LINK + "&format=svg&width_px=333"
+    first = await client.get(link)
+
+    async def drawn_again(*asked):
+        return b"<svg/>"
+
+    monkeypatch.setattr("service.api.charts.image", drawn_again)
+    assert (await client.get(link)).content == first.content
+    assert (await client.get(link + "&theme=dark")).content == b"<svg/>"
+
+
+async def test_names_that_callers_make_up_stay_text(client):
+    accelerator = {
+        "id": "</title><script>alert(1)</script>",
+        "name": "<img src=x onerror=alert(1)> & \"x\" datum['x']",
+        "family": "nvidia-hopper",
+        "figures": {
+            "memory_bytes": 8e10,
+            "memory_bandwidth_bytes_per_s": 3e12,
+            "peak_bf16_flops_per_s": 9e14,
+        },
+    }
+    body = {"model": "llama-3.1-8b", "accelerator": accelerator, "style": {"format": "svg"}}
+    for kind in ("memory-breakdown", "roofline"):
+        text = (await client.post(f"/v1/charts/{kind}", json=body)).raise_for_status().text
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(text).iter()}  # noqa: S314 - our own text
+        assert tags <= {"svg", "title", "desc", "g", "path", "rect", "text", "tspan", "line"} | {
+            "defs",
+            "clipPath",
+        }
+
+
 async def test_drawing_that_takes_too_long_is_given_up():
     app = create_app(Settings(embedded_database=False, log_level="error", chart_timeout_s=0.001))
     async with LifespanManager(app, startup_timeout=60):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             late, prompt = await asyncio.gather(
-                client.get(LINK + "&format=svg"), client.get(LINK + "&format=json")
+                client.get(LINK + "&format=svg&width_px=444"), client.get(LINK + "&format=json")
             )
     assert late.status_code == 503
     assert late.headers["retry-after"]

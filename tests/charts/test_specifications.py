@@ -112,6 +112,14 @@ def test_operators_stand_under_the_roof(packaged_snapshot):
         assert point["y"]["value"] <= 1.001 * min(peak, per_byte * point["x"]["value"])
 
 
+def test_a_roofline_says_what_it_leaves_out(packaged_snapshot):
+    plain = shown("roofline", packaged_snapshot)
+    drafted = shown("roofline", packaged_snapshot, serving={"speculative": {"draft_tokens": 3}})
+    codes = [{warning["code"] for warning in one["warnings"]} for one in (plain, drafted)]
+    assert "plain_steps" not in codes[0]
+    assert "plain_steps" in codes[1]
+
+
 def test_inference_crosses_training_where_the_line_says(packaged_snapshot):
     answer = shown("impact-over-time", packaged_snapshot)
     at = answer["limits"][0]["at"]["value"]
@@ -132,7 +140,7 @@ def test_sensitivity_ranks_what_moves_the_figure(packaged_snapshot):
     low, high = (line["points"] for line in answer["series"])
     spans = [abs(b["y"]["value"] - a["y"]["value"]) for a, b in zip(low, high, strict=True)]
     assert spans == sorted(spans, reverse=True)
-    names = {point["label"].partition(" (")[0] for point in low}
+    names = {point["label"] for point in low}
     assert "memory bandwidth" in names
     assert not names & {"PUE", "grid intensity", "making of the accelerator"}
     bandwidth = next(p for p in zip(low, high, strict=True) if "bandwidth" in p[0]["label"])

@@ -103,9 +103,10 @@ def sensitivity_chart(
                 f"input at its {end}",
                 [
                     point(
-                        f"{one.name} ({'90 % interval' if one.stated else change})",
+                        one.name,
                         exact(low if end == "low" else high),
                         exact(one.span.low if end == "low" else one.span.high),
+                        "90 % interval" if one.stated else change,
                     )
                     for one, low, high in moved
                 ],
