@@ -169,3 +169,32 @@ def test_units_suit_the_figures():
     assert shown_unit("s", 3.0).label == "s"
     assert shown_unit("gCO2e", 4e6).label == "t CO2e"
     assert shown_unit("no such unit", 4e6).label == "no such unit"
+
+
+def test_optimizers_fill_training_and_caches_long_inference(packaged_snapshot):
+    """ZeRO (Rajbhandari et al., 2019): 12 of 16 bytes a parameter are the optimizer's; with
+    multi-head attention the cache outweighs the weights from W / KV = 25,700 tokens on."""
+    asked = {
+        "model": "meta-llama/Llama-2-7b-hf",
+        "precision": {"weights": "bf16"},
+        "accelerator": "nvidia-h200-sxm-141gb",
+        "accelerator_count": 1,
+        "phases": "both",
+        "training": {"activation_checkpointing": "full"},
+    }
+
+    def largest(input_tokens):
+        load = {"input_tokens": input_tokens, "output_tokens": 1, "concurrency": 1}
+        answer = shown("memory-breakdown", packaged_snapshot, **asked, workload=load)
+        parts = [
+            (point["label"], point["y"]["value"], line["name"])
+            for line in answer["series"]
+            if line["name"] != "total"
+            for point in line["points"]
+        ]
+        return {
+            phase: max(part[1:] for part in parts if part[0] == phase)[1] for phase, *_ in parts
+        }
+
+    assert largest(24_000) == {"inference": "weights", "training": "optimizer"}
+    assert largest(27_000) == {"inference": "kv_cache", "training": "optimizer"}
