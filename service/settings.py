@@ -146,6 +146,18 @@ class Settings(BaseSettings):
     rate_limit_per_minute_with_key: int | None = Field(
         None, ge=1, le=1_000_000, description="The same for each API key."
     )
+    chart_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes of each worker that draw charts, started when needed.",
+    )
+    chart_timeout_s: float = Field(
+        15.0,
+        gt=0,
+        le=300,
+        description="Seconds after which drawing a chart is given up, waiting for others included.",
+    )
     uk_carbon_intensity: bool = Field(
         False,
         description="Ask NESO's public service (no key) what the British grid emits at this hour.",
@@ -201,7 +213,13 @@ class Settings(BaseSettings):
         "The API has no cookies, so any origin is a safe default.",
     )
 
-    @field_validator("cors_origins", mode="before")
+    embed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("*",),
+        description="Sites that may show /embed in a frame, separated by commas; * for all, empty "
+        "for none.",
+    )
+
+    @field_validator("cors_origins", "embed_origins", mode="before")
     @classmethod
     def _split_origins(cls, given: object) -> object:
         if isinstance(given, str):

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from service.access.keyring import Keyring
 from service.api import (
     catalog,
+    charts,
     claims,
     contract,
     decisions,
@@ -26,6 +27,7 @@ from service.api import (
     llms,
     measurements,
     operations,
+    portal,
     reports,
     revisions,
     schemas,
@@ -104,6 +106,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         measurements.router,
         claims.router,
         reports.router,
+        charts.router,
         grid.router,
         keys.router,
         imports.router,
@@ -111,6 +114,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         schemas.router,
         search.router,
         writes.router,
+        portal.router,
         catalog.router,
         operations.router,
         llms.router,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
 from starlette.requests import Request as HttpRequest
@@ -67,9 +67,29 @@ def confirmed_or(
     vary
         Request headers that the representation depends on.
     """
-    stated = ",".join(http.headers.getlist("if-none-match"))
-    held = {part.strip().removeprefix("W/") for part in stated.split(",")}
+    held = _held(http)
     response = make() if tag not in held else None
+    return _kept(http, response, tag, held, vary)
+
+
+async def confirmed_or_awaited(
+    http: HttpRequest, tag: str, make: Callable[[], Awaitable[Response]], vary: str | None = None
+) -> Response:
+    """As :func:`confirmed_or`, of a response that takes its time."""
+    held = _held(http)
+    response = await make() if tag not in held else None
+    return _kept(http, response, tag, held, vary)
+
+
+def _held(http: HttpRequest) -> set[str]:
+    """Entity tags of what the client holds."""
+    stated = ",".join(http.headers.getlist("if-none-match"))
+    return {part.strip().removeprefix("W/") for part in stated.split(",")}
+
+
+def _kept(
+    http: HttpRequest, response: Response | None, tag: str, held: set[str], vary: str | None
+) -> Response:
     if response is None or "*" in held:
         response = Response(status_code=304)
     response.headers["ETag"] = tag

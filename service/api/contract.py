@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from service import ENGINE_VERSION
+from service.api.chart_responses import VegaLiteChart
 from service.api.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.queries import flat_fields
 from service.api.responses import ProblemDetails
@@ -110,7 +111,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         servers=[{"url": "/"}],
     )
-    wanted: list[type[Any]] = [*_request_models, ProblemDetails]
+    wanted: list[type[Any]] = [*_request_models, ProblemDetails, VegaLiteChart]
     _, definitions = models_json_schema(
         [(model, "validation") for model in wanted], ref_template=_REF
     )

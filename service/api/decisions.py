@@ -5,17 +5,16 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api import decision_responses as responses
+from service.api.beside import beside
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import (
@@ -40,13 +39,11 @@ from service.estimation.decisions.requests import (
     RecommendationRequest,
 )
 from service.estimation.decisions.workloads import workload_answers
-from service.estimation.rejection import FieldError, Rejected
+from service.estimation.rejection import FieldError
 from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf
 
 router = APIRouter(prefix="/v1", tags=["decisions"])
-
-Computed = TypeVar("Computed")
 
 _FORMS = ("application/json", "text/html", "application/pdf")
 #: A page brings its own style, and nothing else.
@@ -55,10 +52,6 @@ _PAGE_HEADERS = {
     "frame-ancestors 'none'",
 }
 _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
-
-#: Long computations at once in a process; more would only slow each other down.
-_AT_ONCE = 2
-_LIMITERS: dict[int, CapacityLimiter] = {}
 
 
 @router.post(
@@ -77,7 +70,7 @@ async def create_batch(http: HttpRequest) -> Response:
     def compute() -> dict[str, Any]:
         return batch_answer(items, snapshot, _field_errors)
 
-    return _json(await _beside(http, compute))
+    return _json(await beside(http, compute))
 
 
 @router.post(
@@ -98,7 +91,7 @@ async def create_comparison(http: HttpRequest) -> Response:
     table = wants_csv(http.headers.get("accept", ""))
     request, snapshot = await _asked(http, CompareRequest)
     _bounded(http, request.row_count, "")
-    answer = await _beside(http, lambda: comparison_answer(request, snapshot))
+    answer = await beside(http, lambda: comparison_answer(request, snapshot))
     if table:
         return Response(as_csv(flat_rows(answer)), media_type="text/csv")
     return _json(answer)
@@ -134,7 +127,7 @@ async def create_recommendation(http: HttpRequest) -> Response:
             return Response(as_html(document), media_type=form, headers=_PAGE_HEADERS)
         return Response(as_pdf(document), media_type=form, headers=_PDF_HEADERS)
 
-    return await _beside(http, compute)
+    return await beside(http, compute)
 
 
 @router.get(
@@ -164,15 +157,6 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     if items > most:
         raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
     charge(http, items)
-
-
-async def _beside(http: HttpRequest, compute: Callable[[], Computed]) -> Computed:
-    """Compute in a thread, so that short requests are answered meanwhile."""
-    limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(_AT_ONCE))
-    try:
-        return await to_thread.run_sync(compute, limiter=limiter)
-    except Rejected as rejected:
-        raise invalid(rejected.errors) from None
 
 
 def _field_errors(error: ValidationError) -> list[FieldError]:

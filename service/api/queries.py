@@ -25,11 +25,11 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
 
     The fields of nested objects are parameters of their own name, those of objects within these
     are prefixed with the object's (``offload_optimizer``); objects that can only be given inline,
-    and lists of objects, have none.
+    lists of objects, and objects of the caller's own names have none.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
-        if _lists_objects(field.annotation):
+        if _lists_objects(field.annotation) or get_origin(field.annotation) is dict:
             continue
         nested = _nested(field.annotation)
         if nested is None:

@@ -23,6 +23,7 @@ from service.api.estimates import OPERATIONS
 from service.api.report_responses import ReportAnswer
 from service.api.sweep_access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.charting.requests import MemoryChartRequest
 from service.estimation.decisions.requests import (
     BatchRequest,
     CompareRequest,
@@ -200,6 +201,10 @@ async def make() -> dict[str, Any]:
                 question = request.model_json_schema()["examples"][0]
                 response = await client.post(f"/v1{path}", json=question)
                 found[answer.__name__] = response.raise_for_status().json()
+            question = MemoryChartRequest.model_json_schema()["examples"][0]
+            chart = (await client.post("/v1/charts/memory-breakdown", json=question)).json()
+            found["ChartAnswer"] = chart
+            found["VegaLiteChart"] = chart["vega_lite"]
             snapshot = app.state.shared.store.snapshot
             asked = MeasurementRequest.model_validate(
                 MeasurementRequest.model_json_schema()["examples"][0], strict=False
@@ -260,6 +265,8 @@ def shortened(value: Any) -> Any:
         ("choices", 1),
         ("front", 2),
         ("rows", 1),
+        ("series", 2),
+        ("layer", 1),
     ):
         kept = result.get(name)
         if isinstance(kept, list):

@@ -91,12 +91,12 @@ def steady_state(
     """
     # With pipeline stages, the running sequences form one microbatch a stage.
     in_flight = running / parallelism.pipeline
-    chunk = minimum(new_input_tokens, float(chunk_tokens))
     chunks = ceil(new_input_tokens / chunk_tokens)
-    decode_context = context_tokens + output_tokens / 2.0
-    prefill_context = context_tokens - new_input_tokens / 2.0
-    decode_load = StepLoad(0.0, 0.0, 0.0, maximum(in_flight, 1.0), decode_context)
-    prefill_load = StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0)
+    prefill_load, decode_load = lone_loads(
+        new_input_tokens, context_tokens, output_tokens, in_flight, chunk_tokens
+    )
+    chunk, prefill_context = prefill_load.prefill_tokens, prefill_load.prefill_context
+    decode_context = decode_load.decode_context
     later_tokens = output_tokens - 1.0
     # Requests for a single token never decode: their steps are prefills alone.
     decodes = later_tokens > 0
@@ -158,4 +158,29 @@ def steady_state(
         ttft_s=ttft_s,
         tpot_s=tpot_s,
         requests_per_s=rate,
+    )
+
+
+def lone_loads(
+    new_input_tokens: Number,
+    context_tokens: Number,
+    output_tokens: Number,
+    in_flight: Number,
+    chunk_tokens: int,
+) -> tuple[StepLoad, StepLoad]:
+    """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
+
+    Parameters
+    ----------
+    new_input_tokens, context_tokens, output_tokens, chunk_tokens
+        As of :func:`steady_state` [tokens].
+    in_flight
+        Sequences that decode in one step of a pipeline stage [-].
+    """
+    chunk = minimum(new_input_tokens, float(chunk_tokens))
+    prefill_context = context_tokens - new_input_tokens / 2.0
+    decode_context = context_tokens + output_tokens / 2.0
+    return (
+        StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0),
+        StepLoad(0.0, 0.0, 0.0, maximum(in_flight, 1.0), decode_context),
     )

@@ -141,17 +141,17 @@ def step_time(
     memory_bytes: Number = 0.0
     overlap = hardware.overlap_ratio
     engine = calibration.engine
-    per_token = _Rows(tokens, hardware.tile_rows)
-    per_sequence = _Rows(sequences, hardware.tile_rows)
+    per_token = Rows(tokens, hardware.tile_rows)
+    per_sequence = Rows(sequences, hardware.tile_rows)
     rates: dict[tuple[str, bool, bool], tuple[Number, Number]] = {}
     for item in work.products:
         rows = per_sequence if item.per_sequence else per_token
-        padded_flops, item_bytes = _product_load(
+        padded_flops, item_bytes = product_load(
             item, rows, hardware.tile_rows, parallelism, work.activation_bytes
         )
         kind = (item.matrix_precision, item.dequantised, item.experts > 0)
         if kind not in rates:
-            rates[kind] = _product_rates(item, accelerator, calibration)
+            rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
         item_compute = padded_flops / flops_per_s
         item_memory = item_bytes / bytes_per_s
@@ -166,7 +166,7 @@ def step_time(
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
     attention_peak, _ = peak_flops_per_s(accelerator, added_up("bf16", engine))
     for layer in work.attention:
-        item_flops, item_bytes = _attention_load(layer, load, parallelism.context)
+        item_flops, item_bytes = attention_load(layer, load, parallelism.context)
         item_compute = item_flops / (attention_peak * hardware.attention_matrix_ratio)
         item_memory = item_bytes / attention_bandwidth
         longer = maximum(item_compute, item_memory)
@@ -206,7 +206,7 @@ def step_time(
     )
 
 
-def _product_rates(
+def product_rates(
     item: MatrixProduct, accelerator: Accelerator, calibration: PerformanceCalibration
 ) -> tuple[Number, Number]:
     """FLOP/s and bytes/s that products of a kind reach."""
@@ -227,7 +227,7 @@ def _product_rates(
     return rate * hardware.expert_ratio, bandwidth * hardware.expert_ratio
 
 
-class _Rows:
+class Rows:
     """How many rows products have, what they are padded to, and whether there are any.
 
     ``flops`` adds up what each row takes in all of them.
@@ -242,13 +242,14 @@ class _Rows:
         self.padded = (count + tile_rows) * self.any
 
 
-def _product_load(
+def product_load(
     item: MatrixProduct,
-    rows: _Rows,
+    rows: Rows,
     tile_rows: float,
     parallelism: Parallelism,
     activation_bytes: float,
 ) -> tuple[Number, Number]:
+    """FLOPs, padding included, and bytes moved by products of a kind in one step."""
     per_row = 2.0 * item.input_features * item.output_features * item.calls
     features = (item.input_features + item.output_features) * activation_bytes * item.calls
     if not item.experts:
@@ -267,9 +268,10 @@ def _product_load(
     )
 
 
-def _attention_load(
+def attention_load(
     layer: AttentionWork, load: StepLoad, context_ranks: int
 ) -> tuple[Number, Number]:
+    """FLOPs and bytes moved by attention over the contexts of a step."""
     decode_span = load.decode_context
     prefill_span = load.prefill_context
     if layer.window_tokens is not None:

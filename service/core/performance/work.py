@@ -47,6 +47,7 @@ class MatrixProduct:
     experts_per_token: int = 0
     per_sequence: bool = False
     dequantised: bool = False
+    tensor_class: TensorClass = TensorClass.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,7 @@ def _product(
         experts=experts,
         experts_per_token=per_token,
         dequantised=quantised and bits < operand_bits(matrix_precision),
+        tensor_class=tensor.tensor_class,
     )
 
 
@@ -247,6 +249,7 @@ def _head_product(
         operand_bits=operand_bits(precision),
         per_sequence=True,
         dequantised=bits < operand_bits(precision),
+        tensor_class=TensorClass.HEAD,
     )
 
 

@@ -36,7 +36,8 @@ _MOST_TRIED = 25
 #: Candidates over which robustness is drawn: those that could win at all.
 _MOST_DRAWN = 300
 
-_UNITS: Mapping[Metric, str] = {
+#: Units of the metrics, of which less is better.
+UNITS: Mapping[Metric, str] = {
     "headroom": "share of memory filled",
     "latency": "s",
     "carbon": "gCO2e/1k output tokens",
@@ -63,7 +64,7 @@ def recommendation_answer(
         "workload_kind": search.kind.id,
         "weights": {name: float(weight) for name, weight in search.weights.items()},
         "anchors": [
-            {"metric": name, "best": a.best, "worst": a.worst, "unit": _UNITS[name]}
+            {"metric": name, "best": a.best, "worst": a.worst, "unit": UNITS[name]}
             for name, a in anchored.items()
         ],
         "limits": search.limits.model_dump(),
@@ -203,7 +204,7 @@ class _Ranked:
             {
                 "metric": name,
                 "value": _known(self.found.metrics[at, column]),
-                "unit": _UNITS[name],
+                "unit": UNITS[name],
                 "utility_ratio": float(self.utility[at, column]),
                 "weight_ratio": float(self.weights[column]),
                 "contribution_ratio": float(self.utility[at, column] * self.weights[column]),
@@ -224,7 +225,7 @@ class _Ranked:
                 {
                     "metric": name,
                     "best": best,
-                    "unit": _UNITS[name],
+                    "unit": UNITS[name],
                     "worse_ratio": mine / best - 1.0 if best > 0.0 else None,
                 }
             )
@@ -275,7 +276,7 @@ class _Ranked:
             "focus": kind.focus,
             "agrees": agrees,
             "because": f"the choice is {worse:.0%} from the best {metric} of all that meet the "
-            f"limits ({mine:.3g} against {best:.3g} {_UNITS[metric]})"
+            f"limits ({mine:.3g} against {best:.3g} {UNITS[metric]})"
             + ("" if agrees else "; other metrics outweigh it at these weights"),
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from service.estimation.requests import (
     AcceleratorReference,
@@ -23,6 +23,39 @@ from service.estimation.requests import (
     WorkloadRequest,
 )
 
+
+def _listed(given: object) -> object:
+    """A list, or one text separated by commas."""
+    if isinstance(given, str):
+        return [part.strip() for part in given.split(",") if part.strip()]
+    return given
+
+
+#: Lists that a link can spell, as one text separated by commas.
+_References = Annotated[
+    list[Reference],
+    Field(min_length=1, max_length=1000),
+    BeforeValidator(
+        _listed,
+        json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
+    ),
+]
+_Models = Annotated[
+    list[ModelReference],
+    Field(min_length=1, max_length=8),
+    BeforeValidator(
+        _listed,
+        json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[ModelReference],
+    ),
+]
+_Formats = Annotated[
+    list[FormatName],
+    Field(min_length=1, max_length=20),
+    BeforeValidator(
+        _listed,
+        json_schema_input_type=Annotated[str, Field(max_length=500)] | list[FormatName],
+    ),
+]
 _Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
 
 #: Rows that one comparison may have, and requests that one batch may hold at most.
@@ -81,14 +114,14 @@ class LimitsRequest(Request):
 class SearchRequest(Request):
     """What is searched; null means everything in the catalog."""
 
-    accelerators: Annotated[list[Reference], Field(min_length=1, max_length=500)] | None = None
-    regions: Annotated[list[Reference], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="If null, all cloud regions."
+    accelerators: _References | None = Field(
+        None, description="Ids or aliases, as a list or separated by commas; if null, all."
     )
-    precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = Field(
+    regions: _References | None = Field(None, description="Likewise; if null, all cloud regions.")
+    precisions: _Formats | None = Field(
         None, description="Formats of the weights; if null, the usual ones."
     )
-    kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = Field(
+    kv_caches: _Formats | None = Field(
         None, description="Formats of the KV cache; if null, bf16 and fp8."
     )
     max_accelerators: int = Field(64, ge=1, le=4096)
@@ -132,9 +165,7 @@ class RecommendationRequest(CatalogRequest):
     )
 
     model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: Annotated[list[ModelReference], Field(min_length=1, max_length=8)] | None = Field(
-        None, description="Models to choose among."
-    )
+    models: _Models | None = Field(None, description="Models to choose among.")
     workload_kind: WorkloadKindId = "real-time-inference"
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()

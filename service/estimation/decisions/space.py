@@ -33,7 +33,7 @@ from service.estimation.resolution import (
 _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 _USUAL_CACHES = ("bf16", "fp8")
 #: Kinds of the matrix that are no inference.
-_NOT_SEARCHED = frozenset({"llm-training"})
+NOT_SEARCHED = frozenset({"llm-training"})
 _TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PIPELINE_DEGREES = (1, 2, 4, 8)
 #: Pipeline stages are tried from this many tensor-parallel ranks on: below, more ranks of those
@@ -89,7 +89,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         if entry.id in listed and entry.id not in prices
     }
     kind = WORKLOAD_KINDS[request.workload_kind]
-    if kind.id in _NOT_SEARCHED:
+    if kind.id in NOT_SEARCHED:
         problems.add(
             "/workload_kind",
             f"{kind.id} is not searched: recommendations are of inference. Send its candidates to "

@@ -1,0 +1,159 @@
+"""Charts: what the other operations answer, as Vega-Lite, SVG or PNG, by body and by link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+from cachetools import LRUCache
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.beside import beside
+from service.api.bodies import read_request
+from service.api.caching import confirmed_or_awaited, entity_tag
+from service.api.chart_responses import ChartAnswer, VegaLiteChart
+from service.api.contract import (
+    LIST_PROBLEMS,
+    LISTING_POST_PROBLEMS,
+    body_of,
+    query_of,
+)
+from service.api.hub_models import with_hub_models
+from service.api.images import image
+from service.api.negotiation import preferred
+from service.api.problems import Problem
+from service.api.queries import query_request
+from service.api.state import shared, snapshot_for
+from service.catalog.snapshot import CatalogSnapshot
+from service.charts.frame import style_of
+from service.charts.kinds import DRAWN
+from service.estimation.charting.kinds import CHART_KINDS, ChartKind
+
+router = APIRouter(prefix="/v1", tags=["charts"])
+
+Form = Literal["json", "vega-lite", "svg", "png"]
+#: Media types by the form that a chart comes in, the one that is as welcome as others first.
+MEDIA_TYPES: dict[Form, str] = {
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "vega-lite": "application/vnd.vegalite.v5+json",
+}
+#: Images that were drawn last, 32 MB of them: pages and badges are opened many times.
+_IMAGES: LRUCache[str, bytes] = LRUCache(maxsize=32_000_000, getsizeof=len)
+#: An image that is opened by itself runs nothing and loads nothing.
+_IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+_FORMS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": ChartAnswer,
+        "content": {
+            MEDIA_TYPES["vega-lite"]: {
+                "schema": {"$ref": f"#/components/schemas/{VegaLiteChart.__name__}"}
+            },
+            MEDIA_TYPES["svg"]: {"schema": {"type": "string"}},
+            MEDIA_TYPES["png"]: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """A chart that is asked for: its kind, the question, the form, and the catalog."""
+
+    kind: ChartKind
+    request: Any
+    form: Form
+    snapshot: CatalogSnapshot
+
+    def chart(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is shown, and the specification that shows it."""
+        shown = self.kind.use_case(self.request, self.snapshot)
+        asked = self.request.style
+        style = style_of(asked.theme, asked.width_px, asked.height_px)
+        return shown, DRAWN[self.kind.id](shown, style)
+
+
+def _form(http: HttpRequest, request: Any) -> Form:
+    asked: Form | None = request.style.format
+    if asked is not None:
+        return asked
+    accepted = preferred(http.headers.get("accept", ""), tuple(MEDIA_TYPES.values()), "charts")
+    return next(form for form, media_type in MEDIA_TYPES.items() if media_type == accepted)
+
+
+async def _respond(http: HttpRequest, drawing: _Drawing) -> Response:
+    form = drawing.form
+    if form == "svg" or form == "png":
+        content = await _image(http, drawing, form)
+        headers = {"Content-Security-Policy": _IMAGE_POLICY}
+        return Response(content, media_type=MEDIA_TYPES[form], headers=headers)
+    shown, specification = await beside(http, drawing.chart)
+    answer = {"kind": drawing.kind.id} | shown | {"vega_lite": specification}
+    wanted = answer if form == "json" else specification
+    return Response(orjson.dumps(wanted), media_type=MEDIA_TYPES[form])
+
+
+async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png"]) -> bytes:
+    """The chart as an image, drawn once for all who ask the same of the same catalog."""
+    key = entity_tag(drawing.snapshot, drawing.kind.id, form, drawing.request.model_dump_json())
+    kept: bytes | None = _IMAGES.get(key)
+    if kept is None:
+        shown, specification = await beside(http, drawing.chart)
+        written = orjson.dumps(specification).decode()
+        ratio = drawing.request.style.pixel_ratio
+        kept = await image(http, written, form, shown["title"], shown["description"], ratio)
+        _IMAGES[key] = kept
+    return kept
+
+
+def _add(kind: ChartKind) -> None:
+    async def post(http: HttpRequest) -> Response:
+        limit_bytes = shared(http).settings.body_limit_bytes
+        request: Any = await read_request(http, kind.request, limit_bytes)
+        form = _form(http, request)
+        snapshot = await snapshot_for(http, request)
+        return await _respond(http, _Drawing(kind, request, form, snapshot))
+
+    async def get(http: HttpRequest) -> Response:
+        asked: Any = query_request(http.query_params, kind.request)
+        request = await with_hub_models(asked, shared(http).hub)
+        form = _form(http, request)
+        snapshot = await snapshot_for(http, request)
+        drawing = _Drawing(kind, request, form, snapshot)
+        tag = entity_tag(snapshot, http.url.path, form, request.model_dump_json())
+        return await confirmed_or_awaited(http, tag, lambda: _respond(http, drawing), "Accept")
+
+    router.add_api_route(
+        f"/charts/{kind.id}",
+        post,
+        methods=["POST"],
+        operation_id=f"create{kind.name}",
+        summary=kind.summary,
+        responses=_FORMS | LISTING_POST_PROBLEMS,
+        openapi_extra=body_of(kind.request),
+    )
+    router.add_api_route(
+        f"/charts/{kind.id}",
+        get,
+        methods=["GET"],
+        operation_id=f"get{kind.name}",
+        summary=f"{kind.summary}, as a link",
+        responses=_FORMS | LIST_PROBLEMS,
+        openapi_extra=query_of(kind.request),
+    )
+
+
+for _kind in CHART_KINDS:
+    _add(_kind)
+
+
+@router.api_route("/charts/{kind}", methods=["GET", "POST"], include_in_schema=False)
+async def no_chart(kind: str) -> Response:
+    """There is no such kind of chart, but there are others."""
+    listed = ", ".join(one.id for one in CHART_KINDS)
+    raise Problem("not-found", f"no chart {kind[:100]!r}; there are {listed}")

@@ -1,0 +1,364 @@
+"""Charts over two measured axes: roofline, throughput and latency, time, Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+from service.charts.frame import (
+    SHORT,
+    Style,
+    Unit,
+    axis_title,
+    axis_unit,
+    linear,
+    logarithmic,
+    rows,
+    specification,
+)
+from service.charts.theme import OKABE_ITO
+
+_PLOT_PX = 300
+_OPERATOR_COLOURS = tuple(
+    OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
+)
+_ROOF = "roof, "
+#: Spread of figures beyond which a logarithmic scale shows them better.
+_LOGARITHMIC_FROM = 20.0
+
+Encoding = dict[str, Any]
+
+
+def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    """Roofs, and operators under them, on logarithmic axes."""
+    x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
+    roofs = [line for line in answer["series"] if line["name"].startswith(_ROOF)]
+    phases = [line for line in answer["series"] if not line["name"].startswith(_ROOF)]
+    roof_rows = [row for line in roofs for row in rows(line, y_unit, x_unit)]
+    points = [row for line in phases for row in rows(line, y_unit, x_unit)]
+    x, y = _axes(answer, style, x_unit, y_unit, [*roof_rows, *points], logarithmic, logarithmic)
+    for axis in (x, y):
+        axis["axis"] = {"values": _powers_of_ten(*axis["scale"]["domain"]), "format": SHORT}
+    names = [line["name"] for line in phases]
+    operators = list(dict.fromkeys(row["label"] for row in points))
+    ends = [_rows_of(roof_rows, line["name"])[-1] for line in roofs]
+    ink = {"value": style.theme.ink}
+    layers = [
+        {
+            "data": {"values": roof_rows},
+            "mark": {"type": "line", "color": style.theme.ink},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "strokeDash": {
+                    "field": "series",
+                    "scale": {
+                        "domain": [line["name"] for line in roofs],
+                        "range": [[1, 0], [5, 4]],
+                    },
+                    "legend": None,
+                },
+            },
+        },
+        *(
+            _labels([end], x, y, "series", {"align": "right", "dy": dy})
+            for end, dy in zip(ends, (-9, 11), strict=True)
+        ),
+        {
+            "data": {"values": points},
+            "layer": [
+                _error_bar(x, y, "y", ink),
+                {
+                    "mark": {
+                        "type": "point",
+                        "filled": True,
+                        "size": 110,
+                        "opacity": 1.0,
+                        "stroke": style.theme.ink,
+                        "strokeWidth": 0.8,
+                    },
+                    "encoding": {
+                        "x": x,
+                        "y": y,
+                        "color": {
+                            "field": "label",
+                            "type": "nominal",
+                            "scale": {"domain": operators, "range": list(_OPERATOR_COLOURS)},
+                        },
+                        "shape": {
+                            **_shaped(names),
+                            "legend": {
+                                "orient": "top-left",
+                                "columns": 1,
+                                "symbolFillColor": style.theme.ink,
+                            },
+                        },
+                    },
+                },
+            ],
+        },
+    ]
+    return specification(answer, style, _PLOT_PX, layers, legend=len(operators))
+
+
+def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    """Throughput against latency, the side that keeps the limit shaded, the best ringed."""
+    x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
+    curve, *best = (rows(line, y_unit, x_unit) for line in answer["series"])
+    limits = [one["at"]["value"] / x_unit.size for one in answer["limits"]]
+    x, y = _axes(answer, style, x_unit, y_unit, curve, logarithmic, linear, limits)
+    colour = style.theme.lines[0]
+    feasible = [
+        {
+            "data": {"values": [{"x": at, "from": x["scale"]["domain"][0]}]},
+            "layer": [
+                {
+                    "mark": {"type": "rect", "color": style.theme.lines[2], "opacity": 0.12},
+                    "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "x"}},
+                },
+                {
+                    "mark": {"type": "rule", "color": style.theme.ink, "strokeDash": [6, 4]},
+                    "encoding": {"x": x},
+                },
+                {
+                    "mark": {"type": "text", "align": "right", "dx": -4, "dy": -4},
+                    "encoding": {
+                        "x": x,
+                        "y": {"value": 0},
+                        "text": {"value": f"limit: {at:,.4g} {x_unit.label}"},
+                    },
+                },
+            ],
+        }
+        for at in limits
+    ]
+    line = {
+        "data": {"values": curve},
+        "layer": [
+            _error_bar(x, y, "y", {"value": colour}),
+            _error_bar(x, y, "x", {"value": colour}),
+            {
+                "mark": {"type": "line", "color": colour, "strokeWidth": 2, "point": False},
+                "encoding": {"x": x, "y": y, "order": {"field": "y"}},
+            },
+            {
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "color": colour,
+                    "size": 50,
+                    "opacity": 1.0,
+                },
+                "encoding": {"x": x, "y": y},
+            },
+        ],
+    }
+    rings = {
+        "data": {"values": best[0] if best else []},
+        "mark": {
+            "type": "point",
+            "color": style.theme.lines[1],
+            "size": 260,
+            "strokeWidth": 3,
+            "opacity": 1.0,
+        },
+        "encoding": {"x": x, "y": y},
+    }
+    # Every point is named where there are few of them.
+    named_points = curve[:: max(len(curve) // 12, 1)]
+    return specification(
+        answer,
+        style,
+        _PLOT_PX,
+        [
+            *feasible,
+            line,
+            rings,
+            _labels(named_points, x, y, "label", {"align": "right", "dx": -8, "dy": -8}),
+        ],
+    )
+
+
+def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    """Two cumulative lines with their bands, and the days on which they may cross."""
+    x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
+    lines = [rows(line, y_unit, x_unit) for line in answer["series"]]
+    everything = [row for line in lines for row in line]
+    x, y = _axes(answer, style, x_unit, y_unit, everything, linear, linear)
+    x["scale"] = {"domain": [0.0, max(row["x"] for row in everything)], "nice": False}
+    colour = _coloured([line["name"] for line in answer["series"]], style)
+    drawn = {
+        "data": {"values": everything},
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.2},
+                "encoding": {
+                    "x": x,
+                    "y": {**y, "field": "y_low"},
+                    "y2": {"field": "y_high"},
+                    "color": colour,
+                },
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2.5},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+        ],
+    }
+    last = x["scale"]["domain"][1]
+    crossings = [
+        _crossing(one, x_unit, last, x, style)
+        for one in answer["limits"]
+        if one["at"]["low"] / x_unit.size <= last
+    ]
+    return specification(answer, style, 260, [*crossings, drawn], legend=len(lines))
+
+
+def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
+    """Candidates as points, those unbeaten on both axes joined, the choices named."""
+    x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
+    front, unbeaten, choices = (rows(line, y_unit, x_unit) for line in answer["series"])
+    everything = [*front, *unbeaten, *choices]
+    x, y = _axes(
+        answer,
+        style,
+        x_unit,
+        y_unit,
+        everything,
+        _by_spread(everything, "x"),
+        _by_spread(everything, "y"),
+    )
+    names = [line["name"] for line in answer["series"]]
+    colour = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {
+            "domain": names,
+            "range": [style.theme.muted, style.theme.lines[0], style.theme.lines[1]],
+        },
+    }
+    shape = {**_shaped(names), "scale": {"domain": names, "range": ["circle", "square", "diamond"]}}
+    together: dict[tuple[float, float], dict[str, Any]] = {}
+    for row in choices:
+        first = together.setdefault((row["x"], row["y"]), {**row, "named": []})
+        first["named"].append(row["group"])
+    chosen = [{**row, "named": ", ".join(row["named"])} for row in together.values()]
+    layers = [
+        {
+            "data": {"values": unbeaten},
+            "mark": {"type": "line", "interpolate": "step-after", "color": style.theme.lines[0]},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": everything},
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape},
+        },
+        _labels(chosen, x, y, "named", {"align": "left", "dx": 8, "dy": -8}),
+    ]
+    return specification(answer, style, _PLOT_PX, layers, legend=len(names))
+
+
+def _axes(
+    answer: Mapping[str, Any],
+    style: Style,
+    x_unit: Unit,
+    y_unit: Unit,
+    shown: Sequence[Mapping[str, Any]],
+    x_scale: Any,
+    y_scale: Any,
+    also: Sequence[float] = (),
+) -> tuple[Encoding, Encoding]:
+    """Encodings of both axes that hold all intervals, and on the horizontal one ``also``."""
+    found = []
+    for axis, unit, scale, more in (("x", x_unit, x_scale, also), ("y", y_unit, y_scale, ())):
+        ends = [row[f"{axis}{end}"] for row in shown for end in ("", "_low", "_high")]
+        found.append(
+            {
+                "field": axis,
+                "type": "quantitative",
+                "scale": scale([*ends, *more] or [1.0]),
+                "title": axis_title(answer, axis, unit, style),
+                "axis": {"tickCount": 6, "format": SHORT},
+            }
+        )
+    return found[0], found[1]
+
+
+def _powers_of_ten(least: float, most: float) -> list[float]:
+    return [10.0**power for power in range(ceil(log10(least)), floor(log10(most)) + 1)]
+
+
+def _by_spread(shown: Sequence[Mapping[str, Any]], axis: str) -> Any:
+    values = [row[axis] for row in shown]
+    spread = bool(values) and min(values) > 0.0 and max(values) / min(values) > _LOGARITHMIC_FROM
+    return logarithmic if spread else linear
+
+
+def _coloured(names: Sequence[str], style: Style) -> Encoding:
+    return {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": list(style.theme.lines[: len(names)])},
+    }
+
+
+def _shaped(names: Sequence[str]) -> Encoding:
+    """Shapes beside colours, so that no series is told by its colour alone."""
+    return {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": ["circle", "square"]},
+    }
+
+
+def _error_bar(x: Encoding, y: Encoding, along: str, colour: Encoding) -> dict[str, Any]:
+    """The 90 % interval of each point along one axis."""
+    encoding = {"x": x, "y": y, "color": colour}
+    encoding[along] = {**encoding[along], "field": f"{along}_low"}
+    encoding[f"{along}2"] = {"field": f"{along}_high"}
+    return {"mark": {"type": "rule", "opacity": 0.6}, "encoding": encoding}
+
+
+def _labels(
+    shown: Sequence[Mapping[str, Any]], x: Encoding, y: Encoding, field: str, mark: Encoding
+) -> dict[str, Any]:
+    return {
+        "data": {"values": list(shown)},
+        "mark": {"type": "text", **mark},
+        "encoding": {"x": x, "y": y, "text": {"field": field, "type": "nominal"}},
+    }
+
+
+def _rows_of(shown: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [row for row in shown if row["series"] == name]
+
+
+def _crossing(
+    one: Mapping[str, Any], unit: Unit, last: float, x: Encoding, style: Style
+) -> dict[str, Any]:
+    """The day on which lines cross, with its interval as a band."""
+    ends = {end: min(at / unit.size, last) for end, at in one["at"].items()}
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "rect", "color": style.theme.muted, "opacity": 0.15},
+            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        }
+    ]
+    if one["at"]["value"] / unit.size <= last:
+        layers += [
+            {
+                "mark": {"type": "rule", "color": style.theme.ink, "strokeDash": [6, 4]},
+                "encoding": {"x": {**x, "field": "value"}},
+            },
+            {
+                "mark": {"type": "text", "dy": -6, "baseline": "bottom"},
+                "encoding": {
+                    "x": {**x, "field": "value"},
+                    "y": {"value": 0},
+                    "text": {"value": f"{one['name']}: day {ends['value']:,.0f}"},
+                },
+            },
+        ]
+    return {"data": {"values": [ends]}, "layer": layers}

@@ -1,0 +1,193 @@
+"""What all charts have in common: title, description, size, provenance, axes and their units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from textwrap import wrap
+from typing import Any
+
+from service.charts.theme import THEMES, Theme, config
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+#: Three significant digits in plain notation, as d3 spells them; short without trailing zeros.
+DIGITS = ",.3r"
+SHORT = ",.3~r"
+
+_SPREADS = "Thin lines and bands: 90 % intervals."
+
+#: Width of a character of the title and of what is below it, on the safe side [px].
+_TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0
+#: Height of a line of text, and of what is neither plot nor title nor legend [px].
+_LINE_PX, _AROUND_PX = 18, 110
+_LEGEND_COLUMN_PX = 160
+_PADDING_PX = 12
+_LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
+_SPACE, _BELOW, _LOG = 1.05, 0.8, 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a chart is drawn; ``height_px`` of None is as much as it needs."""
+
+    theme: Theme
+    width_px: int
+    height_px: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit that figures are shown in: ``size`` of the unit that they come in."""
+
+    label: str
+    size: float
+
+
+#: Units that figures come in, and those that they are shown in, the largest first.
+_SHOWN: Mapping[str, tuple[Unit, ...]] = {
+    "B": (Unit("GB", 1e9),),
+    "s": (Unit("s", 1.0), Unit("ms", 1e-3)),
+    "FLOP/s": (Unit("TFLOP/s", 1e12),),
+    "kgCO2e": (Unit("t CO2e", 1e3), Unit("kg CO2e", 1.0)),
+    "gCO2e": (Unit("t CO2e", 1e6), Unit("kg CO2e", 1e3), Unit("g CO2e", 1.0)),
+    "L": (Unit("m³", 1e3), Unit("L", 1.0), Unit("mL", 1e-3)),
+    "kWh": (Unit("MWh", 1e3), Unit("kWh", 1.0), Unit("Wh", 1e-3)),
+    "d": (Unit("", 1.0),),
+    "1/s": (Unit("", 1.0),),
+    "FLOP/B": (Unit("FLOP per byte", 1.0),),
+}
+
+
+def shown_unit(unit: str, greatest: float) -> Unit:
+    """The unit to show figures in, of which the greatest is given."""
+    known = _SHOWN.get(unit, (Unit(unit, 1.0),))
+    return next((one for one in known if greatest >= one.size), known[-1])
+
+
+def axis_unit(answer: Mapping[str, Any], axis: str) -> Unit:
+    """The unit to show one axis in: ``axis`` is "x" or "y"."""
+    ends = [
+        abs(point[axis]["value"])
+        for line in answer["series"]
+        for point in line["points"]
+        if point[axis] is not None
+    ]
+    ends += [abs(one["at"]["value"]) for one in answer["limits"] if one["axis"] == axis]
+    return shown_unit(answer[f"{axis}_axis"]["unit"], max(ends, default=0.0))
+
+
+def axis_title(answer: Mapping[str, Any], axis: str, unit: Unit, style: Style) -> list[str]:
+    """What an axis measures, and in what, in lines that there is room for beside the labels."""
+    name: str = answer[f"{axis}_axis"]["name"]
+    text = f"{name} [{unit.label}]" if unit.label else name
+    room = max(int((style.width_px - label_px(style.width_px)) / _SUBTITLE_CHARACTER_PX), 16)
+    return wrap(text, room)
+
+
+def label_px(width_px: int) -> int:
+    """Width that labels of bars may take of a chart [px]."""
+    return min(int(width_px * _LABEL_RATIO), _MOST_LABEL_PX)
+
+
+def rows(
+    line: Mapping[str, Any], y_unit: Unit, x_unit: Unit | None = None, **added: Any
+) -> list[dict[str, Any]]:
+    """Points of a series as rows of data, in the units that they are shown in."""
+    found = []
+    for point in line["points"]:
+        row = {"series": line["name"], "label": point["label"], "group": point["group"], **added}
+        for axis, unit in (("y", y_unit), ("x", x_unit)):
+            if unit is not None and point[axis] is not None:
+                row[axis] = point[axis]["value"] / unit.size
+                row[f"{axis}_low"] = point[axis]["low"] / unit.size
+                row[f"{axis}_high"] = point[axis]["high"] / unit.size
+        found.append(row)
+    return found
+
+
+def named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The series of a name, without points where the answer has none of it."""
+    empty: Mapping[str, Any] = {"name": name, "points": []}
+    return next((line for line in answer["series"] if line["name"] == name), empty)
+
+
+def logarithmic(values: Iterable[float]) -> dict[str, Any]:
+    """A logarithmic scale with some room around positive values."""
+    known = sorted(values)
+    return {
+        "type": "log",
+        "domain": [known[0] / _LOG, known[-1] * _LOG],
+        "nice": False,
+    }
+
+
+def linear(values: Iterable[float]) -> dict[str, Any]:
+    """A linear scale from zero with some room above."""
+    return {"domain": [0.0, max(values, default=1.0) * _SPACE or 1.0], "nice": False}
+
+
+def specification(
+    answer: Mapping[str, Any],
+    style: Style,
+    plot_px: int,
+    layers: Sequence[Mapping[str, Any]],
+    legend: int = 0,
+) -> dict[str, Any]:
+    """A whole specification around the layers of a chart.
+
+    Parameters
+    ----------
+    answer
+        What is shown: title, description and what it was computed from.
+    style
+        How it is drawn.
+    plot_px
+        Height of the marks themselves, if the style does not give that of the whole [px].
+    layers
+        Marks with their data and encodings.
+    legend
+        Entries of the legend below the marks.
+    """
+    title, _, subtitle = answer["title"].partition(": ")
+    spread = any(
+        point["y"]["low"] < point["y"]["high"]
+        for line in answer["series"]
+        for point in line["points"]
+    )
+    titles = _lines([title], style, _TITLE_CHARACTER_PX)
+    below = _lines([subtitle, *([_SPREADS] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
+    beside_px = label_px(style.width_px)
+    columns = max((style.width_px - beside_px // 2) // _LEGEND_COLUMN_PX, 1)
+    around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(legend / columns))
+    return {
+        "$schema": SCHEMA,
+        "title": {
+            "text": titles,
+            "subtitle": below,
+        },
+        "description": f"{answer['title']}. {answer['description']}",
+        "width": style.width_px,
+        "height": style.height_px or plot_px + around_px,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "padding": _PADDING_PX,
+        "layer": list(layers),
+        "config": config(style.theme, columns, beside_px),
+        "usermeta": {
+            "catalog_revision": answer["catalog_revision"],
+            "engine_version": answer["engine_version"],
+            "sources": answer["sources"],
+        },
+    }
+
+
+def _lines(parts: Iterable[str], style: Style, character_px: float) -> list[str]:
+    """Text broken into lines that the chart is wide enough for."""
+    room = max(int((style.width_px - 2 * _PADDING_PX) / character_px), 16)
+    return [line for part in parts for line in wrap(part, room)]
+
+
+def style_of(theme: str, width_px: int, height_px: int | None) -> Style:
+    """A style by the name of its theme."""
+    return Style(THEMES[theme], width_px, height_px)

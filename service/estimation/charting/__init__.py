@@ -1,0 +1,1 @@
+"""What charts show: series of figures, computed by the other use cases, for `service.charts`."""

@@ -1,0 +1,100 @@
+"""Use case: what fills the memory of an accelerator, in inference beside training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import exact
+from service.estimation.charting.requests import MemoryChartRequest
+from service.estimation.charting.series import axis, chart, limit, point, series
+from service.estimation.charting.words import deployment_name, gigabytes
+from service.estimation.inference import inference_memory_answer
+from service.estimation.training import training_memory_answer
+from service.estimation.training_requests import MemoryTrainingRequest
+
+#: Parts of memory, in the order in which they are stacked.
+PARTS = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "runtime",
+)
+
+
+def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Parts of the memory of an accelerator, with its capacity.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    memories: dict[str, Mapping[str, Any]] = {}
+    answers = []
+    if request.phases != "training":
+        answers.append(inference_memory_answer(request, snapshot))
+        memories["inference"] = answers[-1]
+    if request.phases != "inference":
+        answers.append(training_memory_answer(_training(request), snapshot))
+        memories["training"] = answers[-1]
+    parts = [
+        series(
+            part,
+            [
+                point(phase, memory[f"{part}_bytes"])
+                for phase, memory in memories.items()
+                if memory.get(f"{part}_bytes", {"value": 0.0})["value"] > 0.0
+            ],
+        )
+        for part in PARTS
+    ]
+    total = series(
+        "total", [point(phase, memory["total_bytes"]) for phase, memory in memories.items()]
+    )
+    some = answers[0]
+    limits = [limit("capacity", "y", exact(some["capacity_bytes"]), "B")]
+    if "inference" in memories:
+        limits.append(limit("usable by the engine", "y", exact(some["usable_bytes"]), "B"))
+    return chart(
+        f"Memory per accelerator: {deployment_name(some['deployment'])}",
+        " ".join(_told(phase, memory) for phase, memory in memories.items()),
+        (None, axis("memory per accelerator", "B")),
+        [*(one for one in parts if one["points"]), total],
+        answers,
+        limits,
+    )
+
+
+def _training(request: MemoryChartRequest) -> MemoryTrainingRequest:
+    return MemoryTrainingRequest(
+        model=request.model,
+        precision=request.precision,
+        accelerator=request.accelerator,
+        accelerator_count=request.accelerator_count,
+        parallelism=request.parallelism,
+        training=request.training,
+        explain=request.explain,
+        catalog_revision=request.catalog_revision,
+    )
+
+
+def _told(phase: str, memory: Mapping[str, Any]) -> str:
+    parts = {
+        part: memory[f"{part}_bytes"]["value"]
+        for part in PARTS
+        if memory.get(f"{part}_bytes", {"value": 0.0})["value"] > 0.0
+    }
+    largest = max(parts, key=lambda part: parts[part])
+    total = memory["total_bytes"]
+    listed = ", ".join(f"{part.replace('_', ' ')} {gigabytes(n)}" for part, n in parts.items())
+    return (
+        f"{phase.capitalize()} takes {gigabytes(total['value'])} "
+        f"({gigabytes(total['low'])} to {gigabytes(total['high'])}) of "
+        f"{gigabytes(memory['capacity_bytes'])} and {'fits' if memory['fits'] else 'does not fit'}:"
+        f" {listed}. The largest part is {largest.replace('_', ' ')}."
+    )

@@ -1,0 +1,115 @@
+"""Shape of what a chart shows, the same for every kind of chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from service.core.interval import Interval
+from service.estimation.answers import figure
+
+#: A figure as it goes over the wire.
+Figure = Mapping[str, float]
+
+
+def point(
+    label: str, y: Interval | Figure, x: Interval | Figure | None = None, group: str | None = None
+) -> dict[str, Any]:
+    """One figure of a series.
+
+    Parameters
+    ----------
+    label
+        What it is the figure of.
+    y, x
+        In the units of the axes; no ``x`` where the labels stand on that axis.
+    group
+        What it belongs to beside its series.
+    """
+    return {"label": label, "group": group, "x": _figure(x), "y": _figure(y)}
+
+
+def series(name: str, points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Points that belong together."""
+    return {"name": name, "points": list(points)}
+
+
+def axis(name: str, unit: str) -> dict[str, str]:
+    """What an axis measures, and in what unit."""
+    return {"name": name, "unit": unit}
+
+
+def limit(name: str, of: str, at: Interval | Figure, unit: str) -> dict[str, Any]:
+    """A line that figures are held against.
+
+    Parameters
+    ----------
+    name
+        What the line means.
+    of
+        The axis it is a value of: "x" or "y".
+    at, unit
+        Where it stands.
+    """
+    return {"name": name, "axis": of, "at": _figure(at), "unit": unit}
+
+
+def chart(
+    title: str,
+    description: str,
+    axes: tuple[Mapping[str, str] | None, Mapping[str, str]],
+    lines: Sequence[Mapping[str, Any]],
+    answers: Sequence[Mapping[str, Any]],
+    limits: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """What a chart shows.
+
+    Parameters
+    ----------
+    title
+        What is shown of what.
+    description
+        The same in words, with the figures that matter, for those who cannot see it.
+    axes
+        Horizontal axis, None where it has labels, and vertical axis.
+    lines
+        The series.
+    answers
+        Answers that the figures were taken from: their warnings, sources and explanations are the
+        chart's.
+    limits
+        Lines that figures are held against.
+    """
+    first = answers[0]
+    shown = {
+        "catalog_revision": first["catalog_revision"],
+        "engine_version": first["engine_version"],
+        "title": title,
+        "description": description,
+        "x_axis": axes[0],
+        "y_axis": axes[1],
+        "series": list(lines),
+        "limits": list(limits),
+        "warnings": _each_once(answer["warnings"] for answer in answers),
+        "sources": _each_once(
+            entry["sources"] for answer in answers for entry in answer["provenance"]
+        ),
+    }
+    explained = [step for answer in answers for step in answer.get("explanation", ())]
+    return shown | ({"explanation": explained} if explained else {})
+
+
+def _figure(given: Interval | Figure | None) -> dict[str, float] | None:
+    if given is None:
+        return None
+    if isinstance(given, Interval):
+        return figure(given)
+    return {end: given[end] for end in ("value", "low", "high")}
+
+
+def _each_once(lists: Iterable[Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    found: dict[tuple[tuple[str, Any], ...], Mapping[str, Any]] = {}
+    for items in lists:
+        for item in items:
+            found.setdefault(tuple(sorted(item.items(), key=lambda pair: pair[0])), item)
+    return list(found.values())

@@ -1,0 +1,190 @@
+"""The figures of an estimate as people read them, and as a table for spreadsheets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.estimation.charting.words import duration, gigabytes, number
+
+Words = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure: what it is, its value, and its 90 % interval (empty where it is exact)."""
+
+    name: str
+    value: str
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Figures that belong together."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def _in(unit: str, size: float = 1.0) -> Words:
+    return lambda value: f"{number(value / size)} {unit}"
+
+
+#: Where figures stand in an estimate, what they are called, and how they are worded.
+_SECTIONS: tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...] = (
+    (
+        "Memory per accelerator",
+        (
+            ("Weights", "memory.weights_bytes", gigabytes),
+            ("KV cache", "memory.kv_cache_bytes", gigabytes),
+            ("Activations", "memory.activations_bytes", gigabytes),
+            ("Runtime", "memory.runtime_bytes", gigabytes),
+            ("Total", "memory.total_bytes", gigabytes),
+            ("Left free", "memory.headroom_bytes", gigabytes),
+            ("Requests that fit at once", "memory.max_concurrency", number),
+        ),
+    ),
+    (
+        "Speed",
+        (
+            ("Time to first token", "latency.ttft_s", duration),
+            ("Time per output token", "latency.tpot_s", duration),
+            ("Time of a whole answer", "latency.e2e_s", duration),
+            ("Output, all users", "latency.output_tokens_per_s", _in("tokens/s")),
+            ("Requests", "latency.requests_per_s", _in("/s")),
+        ),
+    ),
+    (
+        "Energy and footprint",
+        (
+            ("Power of the machines", "energy.it_power_w", _in("kW", 1e3)),
+            ("Energy of a request", "energy.it_energy_per_request_wh", _in("Wh")),
+            (
+                "Emissions of a request",
+                "impacts.per_request.carbon.total_gco2e",
+                _in("g CO₂e"),
+            ),
+            (
+                "of which operation",
+                "impacts.per_request.carbon.operational_location_gco2e",
+                _in("g CO₂e"),
+            ),
+            (
+                "of which making of hardware",
+                "impacts.per_request.carbon.embodied_gco2e",
+                _in("g CO₂e"),
+            ),
+            ("Emissions of a year", "impacts.per_year.carbon.total_gco2e", _in("t CO₂e", 1e6)),
+            ("Water of a request", "impacts.per_request.water.total_l", _in("mL", 1e-3)),
+            ("Water of a year", "impacts.per_year.water.total_l", _in("m³", 1e3)),
+            ("Electronic waste of a year", "impacts.per_year.e_waste_kg", _in("kg")),
+        ),
+    ),
+    (
+        "Cost, rented at list prices",
+        (
+            ("An hour", "cost.rented.usd_per_hour", _in("USD")),
+            ("A million output tokens", "cost.rented.usd_per_million_output_tokens", _in("USD")),
+            ("A year", "cost.rented.usd_per_year", _in("USD")),
+        ),
+    ),
+)
+
+
+def sections(estimate: Mapping[str, Any]) -> list[Section]:
+    """The figures that people ask for; one that is not known says so."""
+    return [
+        Section(
+            title,
+            tuple(_line(name, _at(estimate, path), words) for name, path, words in lines),
+        )
+        for title, lines in _SECTIONS
+    ]
+
+
+def headlines(estimate: Mapping[str, Any]) -> list[Line]:
+    """The few figures that a glance should catch."""
+    wanted = (
+        "latency.ttft_s",
+        "latency.tpot_s",
+        "latency.output_tokens_per_s",
+        "impacts.per_1k_tokens.carbon.total_gco2e",
+        "cost.rented.usd_per_million_output_tokens",
+    )
+    known = {path: (name, words) for _, lines in _SECTIONS for name, path, words in lines}
+    known["impacts.per_1k_tokens.carbon.total_gco2e"] = (
+        "Emissions of 1,000 output tokens",
+        _in("g CO₂e"),
+    )
+    known["cost.rented.usd_per_million_output_tokens"] = (
+        "A million output tokens, rented",
+        _in("USD"),
+    )
+    return [_line(known[path][0], _at(estimate, path), known[path][1]) for path in wanted]
+
+
+def verdict(memory: Mapping[str, Any]) -> str:
+    """Whether it fits, in a sentence."""
+    total = gigabytes(memory["total_bytes"]["value"])
+    capacity = gigabytes(memory["capacity_bytes"])
+    if memory["fits"]:
+        sure = "" if memory["fits_certainty"] == "yes" else ", narrowly"
+        return f"It fits{sure}: {total} of {capacity} per accelerator."
+    missing = gigabytes(memory["shortfall_bytes"]["value"])
+    return f"It does not fit: {total} are needed and {missing} are missing per accelerator."
+
+
+def table(estimate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every figure of an estimate as a row: where it stands in the answer, value, low and high."""
+    asked = {
+        f"deployment.{name}": value
+        for name, value in estimate["deployment"].items()
+        if isinstance(value, str | int | float)
+    }
+    asked |= {name: estimate[name] for name in ("catalog_revision", "engine_version")}
+    rows = [_row(name, value) for name, value in asked.items()]
+    for part in ("memory", "latency", "energy", "impacts", "cost"):
+        rows += _rows(part, estimate[part])
+    return rows
+
+
+def _rows(path: str, found: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(found, Mapping):
+        if found.keys() == {"value", "low", "high"}:
+            yield {"figure": path, **found}
+            return
+        for name, inner in found.items():
+            yield from _rows(f"{path}.{name}", inner)
+    elif isinstance(found, str | int | float):
+        yield _row(path, found)
+
+
+def _row(path: str, value: object) -> dict[str, Any]:
+    return {"figure": path, "value": value, "low": "", "high": ""}
+
+
+def _line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
+    if figure is None:
+        return Line(name, "not known")
+    return Line(
+        name, words(figure["value"]), _interval(words(figure["low"]), words(figure["high"]))
+    )
+
+
+def _interval(low: str, high: str) -> str:
+    """Both ends, with their unit once where it is the same."""
+    if low == high:
+        return ""
+    number_of_low, _, unit = low.partition(" ")
+    return f"{number_of_low if high.partition(' ')[2] == unit else low} … {high}"
+
+
+def _at(estimate: Mapping[str, Any], path: str) -> Any:
+    found: Any = estimate
+    for name in path.split("."):
+        if found is None:
+            return None
+        found = found[name]
+    return found

@@ -1,0 +1,97 @@
+"""What can be chosen in the form, in groups that people look for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.planning.workloads import WORKLOAD_KINDS
+from service.estimation.decisions.space import NOT_SEARCHED
+
+_PROVIDERS = {
+    "aws": "AWS",
+    "azure": "Azure",
+    "gcp": "Google Cloud",
+    "oci": "Oracle Cloud",
+    "country": "Countries",
+    "us-grid": "Grids of the United States",
+}
+
+#: Formats that are offered, out of those that the API takes.
+WEIGHT_FORMATS = (
+    "bf16",
+    "fp16",
+    "fp8",
+    "int8",
+    "awq-int4",
+    "gptq-int4",
+    "mxfp4",
+    "nvfp4",
+    "bnb-nf4",
+    "gguf-q8_0",
+    "gguf-q6_k",
+    "gguf-q5_k_m",
+    "gguf-q4_k_m",
+    "gguf-q3_k_m",
+)
+KV_CACHE_FORMATS = ("bf16", "fp8", "int8", "int4")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice: what is sent, and what is read."""
+
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All choices that come from the catalog, by group."""
+
+    models: dict[str, list[Option]]
+    accelerators: dict[str, list[Option]]
+    regions: dict[str, list[Option]]
+
+
+@lru_cache(maxsize=4)
+def options(snapshot: CatalogSnapshot) -> Options:
+    """The choices of a catalog."""
+    return Options(
+        models=_grouped(
+            (str(entry.document.get("organisation") or "Others"), Option(entry.id, entry.id))
+            for entry in snapshot.models.values()
+        ),
+        accelerators=_grouped(
+            (entry.value.vendor, Option(entry.id, entry.value.name))
+            for entry in snapshot.accelerators.values()
+        ),
+        regions=_grouped(
+            (
+                _PROVIDERS.get(entry.id.partition("/")[0], "Others"),
+                Option(entry.id, entry.value.name),
+            )
+            for entry in snapshot.regions.values()
+        ),
+    )
+
+
+def workload_options() -> list[Option]:
+    """Kinds of workload that choices are searched for."""
+    return [
+        Option(kind.id, kind.name)
+        for kind in WORKLOAD_KINDS.values()
+        if kind.id not in NOT_SEARCHED
+    ]
+
+
+def _grouped(found: Iterable[tuple[str, Option]]) -> dict[str, list[Option]]:
+    groups: dict[str, list[Option]] = {}
+    for group, option in found:
+        groups.setdefault(group, []).append(option)
+    return {
+        group: sorted(groups[group], key=lambda option: option.text.lower())
+        for group in sorted(groups, key=str.lower)
+    }

@@ -1,0 +1,214 @@
+"""The page, the frame and the badge as a browser gets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from asgi_lifespan import LifespanManager
+
+from service.api.app import create_app
+from service.portal.views import ASSETS
+from service.settings import Settings
+
+SMALL = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
+PAGES = ["/", SMALL, "/?recommend=true", "/?model=nope&concurrency=0", "/embed", "/embed?model=x"]
+_EMPTY = {"meta", "link", "input", "img", "source", "br"}
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and whether all were closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.well_formed = True
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        self.well_formed &= bool(self.open) and self.open.pop() == tag
+
+    def all(self, *tags):
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_pages_obey_their_own_policy(path, client):
+    response = await client.get(path)
+    page = Page(response.text)
+    assert page.well_formed
+    assert not page.open
+    policy = response.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    for attributes in (attributes for _, attributes in page.elements):
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+    assert all(script.get("src", "").startswith("portal/") for script in page.all("script"))
+    assert not page.all("style", "iframe")
+    for attributes in page.all("script", "link", "img", "source"):
+        address = attributes.get("src") or attributes.get("href") or attributes.get("srcset") or ""
+        assert "//" not in address
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_pages_can_be_read_without_seeing_them(path, client):
+    page = Page((await client.get(path)).text)
+    assert page.all("html")[0]["lang"] == "en"
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    labelled = {label["for"] for label in page.all("label")}
+    assert {control["id"] for control in page.all("input", "select")} == labelled
+    assert all((image["alt"] or "").strip() for image in page.all("img"))
+    for name in ("aria-labelledby", "aria-describedby"):
+        named = {value for _, a in page.elements if (value := a.get(name))}
+        assert named <= set(ids)
+    assert len(page.all("main")) == 1
+
+
+async def test_everything_that_the_page_loads_is_there(client):
+    page = Page((await client.get("/?weights=fp8&tensor=4&data=2")).text)
+    loaded = [a["src"] for a in page.all("script", "img")]
+    loaded += [a["href"] for a in page.all("link")] + [a["srcset"] for a in page.all("source")]
+    assert len(loaded) >= 20
+    for address in loaded:
+        response = await client.get(f"/{address}")
+        assert response.status_code == 200, address
+        assert response.content
+    links = [a["href"] for a in page.all("a") if a["href"][:1] not in "#h"]
+    for address in links:
+        assert (await client.get(f"/{address}")).status_code == 200, address
+
+
+async def test_the_page_shows_the_figures_of_the_answer(client):
+    text = (await client.get(SMALL)).text
+    asked = "model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
+    load = "&input_tokens=2048&output_tokens=256&concurrency=32"
+    estimate = (await client.get(f"/v1/estimates/inference?{asked}{load}")).json()
+    assert f"{estimate['memory']['total_bytes']['value'] / 1e9:.3g} GB" in text
+    assert '<option value="meta-llama/Llama-3.1-8B" selected>' in text
+    assert '<option value="country/SE" selected>' in text
+    assert estimate["warnings"][0]["message"].replace("'", "&#39;") in text
+
+
+async def test_a_deployment_that_does_not_fit_is_told_what_would(client):
+    text = (await client.get("/?accelerator=nvidia-l40s-48gb&accelerator_count=2")).text
+    assert "It does not fit" in text
+    assert "What would make it fit" in text
+    assert "store the weights in" in text
+
+
+async def test_a_recommendation_links_to_the_same_page(client):
+    page = Page((await client.get("/?recommend=true&model=llama-3.1-8b")).text)
+    links = [a["href"] for a in page.all("a") if a["href"].startswith("./?")]
+    assert links
+    assert (await client.get(links[0][1:])).status_code == 200
+
+
+async def test_what_is_wrong_is_said_at_its_field(client):
+    response = await client.get("/?model=lama-3.1-70b&accelerator=nvidia-h100-sxm-80gb")
+    assert response.status_code == 422
+    page = Page(response.text)
+    model = next(a for a in page.all("select") if a["id"] == "model")
+    assert model["aria-invalid"] == "true"
+    assert "Llama-3.1-70B" in response.text.partition('id="model-wrong">')[2].partition("<")[0]
+    many = Page((await client.get("/?concurrency=0&weights=bf17&tensor=x")).text)
+    wrong = {a["id"] for a in many.all("input", "select") if "aria-invalid" in a}
+    assert wrong == {"concurrency", "weights", "tensor"}
+    unknown = await client.get("/?nonsense=1")
+    assert unknown.status_code == 422
+    assert "unknown parameter" in unknown.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "model=%3Cscript%3Ealert(1)%3C/script%3E",
+        "region=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E",
+        "concurrency=%22%20autofocus%20onfocus=alert(1)%20x=%22",
+        "%3Cb%3E=1",
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/embed", "/estimate.csv"])
+async def test_hostile_text_stays_text(path, query, client):
+    response = await client.get(f"{path}?{query}")
+    assert response.status_code == 422
+    if response.headers["content-type"].startswith("text/html"):
+        page = Page(response.text)
+        assert len(page.all("script")) <= 1
+        for _, attributes in page.elements:
+            assert not [name for name in attributes if name.startswith("on")]
+
+
+async def test_the_page_is_kept_by_caches(client):
+    first = await client.get(SMALL)
+    again = await client.get(SMALL, headers={"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304
+    assert (await client.get("/?model=x")).headers["cache-control"] == "no-store"
+
+
+async def test_the_figures_can_be_downloaded(client):
+    response = await client.get("/estimate.csv?model=llama-3.1-8b&accelerator=l40s")
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(response.text))}
+    assert float(rows["latency.tpot_s"]["low"]) < float(rows["latency.tpot_s"]["value"])
+    assert rows["deployment.model"]["value"] == "meta-llama/Llama-3.1-8B"
+
+
+async def test_assets_are_listed_and_nothing_else(client):
+    for name, media_type in ASSETS.items():
+        response = await client.get(f"/portal/{name}")
+        assert response.headers["content-type"].startswith(media_type)
+        assert "immutable" in response.headers["cache-control"]
+    assert (await client.get("/portal/views.py")).status_code == 404
+
+
+async def test_the_badge_is_an_image_for_any_site(client):
+    response = await client.get(
+        "/v1/badges/inference?model=llama-3.1-8b&accelerator=l40s&region=SE",
+        headers={"Origin": "https://example.org"},
+    )
+    assert response.headers["content-type"] == "image/svg+xml"
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert response.headers["etag"]
+    root = ElementTree.fromstring(response.text)  # noqa: S314 - our own text
+    assert root.attrib["role"] == "img"
+    assert "ms/token" in root.attrib["aria-label"]
+    unknown = await client.get("/v1/badges/inference?model=nope&accelerator=l40s&region=SE")
+    assert unknown.status_code == 422
+
+
+async def test_who_may_frame_is_a_setting(client):
+    open_policy = (await client.get("/embed")).headers["content-security-policy"]
+    assert open_policy.endswith("frame-ancestors *")
+    page_policy = (await client.get("/")).headers["content-security-policy"]
+    assert page_policy.endswith("frame-ancestors 'none'")
+    for origins, allowed in (
+        (("https://a.example", "https://b.example"), "https://a.example https://b.example"),
+        ((), "'none'"),
+    ):
+        app = create_app(
+            Settings(embedded_database=False, log_level="error", embed_origins=origins)
+        )
+        async with LifespanManager(app, startup_timeout=60):
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as other:
+                policy = (await other.get("/embed")).headers["content-security-policy"]
+        assert policy.endswith(f"frame-ancestors {allowed}")
+
+
+async def test_a_frame_can_choose_its_looks(client):
+    dark = (await client.get("/embed?theme=dark")).text
+    assert 'data-theme="dark"' in dark
+    assert "theme=dark" in dark
+    assert "theme=light" not in dark
+    assert "data-theme" not in (await client.get("/embed")).text

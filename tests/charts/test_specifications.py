@@ -1,0 +1,200 @@
+"""What is drawn is what was computed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from service.charts.frame import shown_unit, style_of
+from service.charts.kinds import DRAWN
+from service.charts.rendering import rendered
+from service.estimation.charting.kinds import CHART_KINDS
+
+KINDS = {kind.id: kind for kind in CHART_KINDS}
+#: The pareto front takes more than a second; its own test below asks for less.
+QUICK = [kind for kind in KINDS if kind != "pareto-front"]
+
+
+def shown(kind: str, snapshot, **changes: Any) -> dict[str, Any]:
+    example = KINDS[kind].request.model_json_schema()["examples"][0] | changes
+    return KINDS[kind].use_case(KINDS[kind].request.model_validate(example), snapshot)
+
+
+def drawn(kind: str, answer: dict[str, Any], theme: str = "light", width_px: int = 640):
+    return DRAWN[kind](answer, style_of(theme, width_px, None))
+
+
+def data_rows(layer: Any) -> list[dict[str, Any]]:
+    """All rows of data in a specification."""
+    if isinstance(layer, list):
+        return [row for item in layer for row in data_rows(item)]
+    if not isinstance(layer, dict):
+        return []
+    own = layer.get("data", {}).get("values", [])
+    return own + [
+        row for name, inner in layer.items() if name != "data" for row in data_rows(inner)
+    ]
+
+
+def test_every_kind_is_computed_and_drawn():
+    assert set(DRAWN) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_images_are_drawn_and_described(kind, theme, packaged_snapshot):
+    answer = shown(kind, packaged_snapshot)
+    written = json.dumps(drawn(kind, answer, theme))
+    svg = rendered(written, "svg", answer["title"], answer["description"], 1.0).decode()
+    assert svg.startswith('<svg role="img" aria-labelledby=')
+    assert "<title id=" in svg
+    assert answer["description"].split(".")[0].replace("&", "&amp;") in svg
+    background = {"light": "#ffffff", "dark": "#12161c"}[theme]
+    assert background in svg
+    assert "http" not in svg.replace("http://www.w3.org/", "")
+    assert "NaN" not in svg
+
+
+def test_a_png_has_the_pixels_asked_for(packaged_snapshot):
+    answer = shown("memory-breakdown", packaged_snapshot)
+    written = json.dumps(drawn("memory-breakdown", answer, width_px=400))
+    png = rendered(written, "png", "", "", 2.0)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(png[16:20], "big") == 800
+
+
+def test_parts_of_memory_add_up_to_the_total(packaged_snapshot):
+    answer = shown("memory-breakdown", packaged_snapshot, phases="both")
+    rows = data_rows(drawn("memory-breakdown", answer)["layer"])
+    totals = {
+        point["label"]: point["y"]["value"]
+        for line in answer["series"]
+        if line["name"] == "total"
+        for point in line["points"]
+    }
+    assert set(totals) == {"inference", "training"}
+    for phase, total in totals.items():
+        ends = [row["end"] for row in rows if row.get("label") == phase and "end" in row]
+        assert max(ends) * 1e9 == pytest.approx(total, rel=1e-6)
+
+
+def test_regions_are_ranked_and_hold_the_one_asked_about(packaged_snapshot):
+    answer = shown(
+        "impacts-by-region", packaged_snapshot, regions="", region="aws/ap-south-1", shown=5
+    )
+    totals = next(line for line in answer["series"] if line["name"] == "total")["points"]
+    values = [point["y"]["value"] for point in totals]
+    assert values == sorted(values)
+    assert len(totals) == 5
+    assert totals[-1]["label"] == "aws/ap-south-1"
+
+
+def test_the_best_under_the_limit_is_the_fastest_that_keeps_it(packaged_snapshot):
+    answer = shown("throughput-latency", packaged_snapshot, latency="tpot_s", limit_s=0.03)
+    curve, best = answer["series"]
+    within = [p["y"]["value"] for p in curve["points"] if p["x"]["value"] <= 0.03]
+    assert best["points"][0]["y"]["value"] == max(within)
+    assert len(within) < len(curve["points"])
+    none = shown("throughput-latency", packaged_snapshot, latency="tpot_s", limit_s=0.001)
+    assert len(none["series"]) == 1
+    assert "None keeps the limit" in none["description"]
+
+
+def test_operators_stand_under_the_roof(packaged_snapshot):
+    answer = shown("roofline", packaged_snapshot)
+    roof = next(line for line in answer["series"] if line["name"] == "roof, datasheet")
+    peak = max(point["y"]["value"] for point in roof["points"])
+    per_byte = min(p["y"]["value"] / p["x"]["value"] for p in roof["points"][:2])
+    phases = [line for line in answer["series"] if line["name"] in ("prefill", "decode")]
+    for point in (point for line in phases for point in line["points"]):
+        assert point["y"]["value"] <= 1.001 * min(peak, per_byte * point["x"]["value"])
+
+
+def test_a_roofline_says_what_it_leaves_out(packaged_snapshot):
+    plain = shown("roofline", packaged_snapshot)
+    drafted = shown("roofline", packaged_snapshot, serving={"speculative": {"draft_tokens": 3}})
+    codes = [{warning["code"] for warning in one["warnings"]} for one in (plain, drafted)]
+    assert "plain_steps" not in codes[0]
+    assert "plain_steps" in codes[1]
+
+
+def test_inference_crosses_training_where_the_line_says(packaged_snapshot):
+    answer = shown("impact-over-time", packaged_snapshot)
+    at = answer["limits"][0]["at"]["value"]
+    training, inference = (line["points"] for line in answer["series"])
+    crossed = [
+        i["x"]["value"]
+        for t, i in zip(training, inference, strict=True)
+        if i["y"]["value"] > t["y"]["value"]
+    ]
+    assert crossed[0] >= at > crossed[0] - 20
+    never = shown("impact-over-time", packaged_snapshot, growth_per_year_ratio=-10.0)
+    assert never["limits"] == []
+    drawn("impact-over-time", never)
+
+
+def test_sensitivity_ranks_what_moves_the_figure(packaged_snapshot):
+    answer = shown("sensitivity", packaged_snapshot, figure="tpot_s")
+    low, high = (line["points"] for line in answer["series"])
+    spans = [abs(b["y"]["value"] - a["y"]["value"]) for a, b in zip(low, high, strict=True)]
+    assert spans == sorted(spans, reverse=True)
+    names = {point["label"] for point in low}
+    assert "memory bandwidth" in names
+    assert not names & {"PUE", "grid intensity", "making of the accelerator"}
+    bandwidth = next(p for p in zip(low, high, strict=True) if "bandwidth" in p[0]["label"])
+    assert bandwidth[0]["y"]["value"] > bandwidth[1]["y"]["value"]
+
+
+def test_the_front_on_two_metrics_is_beaten_by_nothing(packaged_snapshot):
+    answer = shown(
+        "pareto-front",
+        packaged_snapshot,
+        search={"accelerators": "nvidia-l4-24gb,nvidia-h100-nvl-94gb"},
+        model="meta-llama/Llama-3.1-8B",
+    )
+    front, unbeaten, choices = (line["points"] for line in answer["series"])
+    at = [(p["x"]["value"], p["y"]["value"]) for p in unbeaten]
+    assert at
+    for point in (*front, *choices):
+        x, y = point["x"]["value"], point["y"]["value"]
+        assert not any(x < a and y < b for a, b in at)
+        assert any(a <= x and b <= y for a, b in at)
+    assert drawn("pareto-front", answer)["layer"]
+
+
+def test_units_suit_the_figures():
+    assert shown_unit("s", 0.02).label == "ms"
+    assert shown_unit("s", 3.0).label == "s"
+    assert shown_unit("gCO2e", 4e6).label == "t CO2e"
+    assert shown_unit("no such unit", 4e6).label == "no such unit"
+
+
+def test_optimizers_fill_training_and_caches_long_inference(packaged_snapshot):
+    """ZeRO (Rajbhandari et al., 2019): 12 of 16 bytes a parameter are the optimizer's; with
+    multi-head attention the cache outweighs the weights from W / KV = 25,700 tokens on."""
+    asked = {
+        "model": "meta-llama/Llama-2-7b-hf",
+        "precision": {"weights": "bf16"},
+        "accelerator": "nvidia-h200-sxm-141gb",
+        "accelerator_count": 1,
+        "phases": "both",
+        "training": {"activation_checkpointing": "full"},
+    }
+
+    def largest(input_tokens):
+        load = {"input_tokens": input_tokens, "output_tokens": 1, "concurrency": 1}
+        answer = shown("memory-breakdown", packaged_snapshot, **asked, workload=load)
+        parts = [
+            (point["label"], point["y"]["value"], line["name"])
+            for line in answer["series"]
+            if line["name"] != "total"
+            for point in line["points"]
+        ]
+        return {
+            phase: max(part[1:] for part in parts if part[0] == phase)[1] for phase, *_ in parts
+        }
+
+    assert largest(24_000) == {"inference": "weights", "training": "optimizer"}
+    assert largest(27_000) == {"inference": "kv_cache", "training": "optimizer"}

@@ -1,0 +1,89 @@
+"""Figures in words, in tables and in the badge are those of the estimate."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.estimation.charting.words import duration, gigabytes, number
+from service.estimation.inference import inference_estimate
+from service.portal.badge import badge
+from service.portal.figures import headlines, sections, table, verdict
+from service.portal.questions import PageRequest
+
+
+@pytest.fixture(scope="module")
+def estimate(packaged_snapshot):
+    return inference_estimate(PageRequest().estimate, packaged_snapshot)
+
+
+@pytest.fixture(scope="module")
+def too_large(packaged_snapshot):
+    return inference_estimate(PageRequest(accelerator_count=1).estimate, packaged_snapshot)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (0.1084, "0.108"),
+        (99.99, "100"),
+        (1234567.0, "1,230,000"),
+        (0.00012345, "0.000123"),
+        (2e-9, "2e-09"),
+        (-3.456, "-3.46"),
+        (3e15, "3e+15"),
+    ],
+)
+def test_numbers_have_three_digits(value, written):
+    assert number(value) == written
+
+
+def test_units_are_those_that_people_read():
+    assert gigabytes(84_943_715_697) == "84.9 GB"
+    assert duration(0.0302) == "30.2 ms"
+    assert duration(7.84) == "7.84 s"
+
+
+def test_the_verdict_names_what_is_needed_and_what_is_missing(estimate, too_large):
+    assert verdict(estimate["memory"]) == "It fits: 26.7 GB of 84.9 GB per accelerator."
+    assert verdict(too_large["memory"]).startswith("It does not fit: ")
+
+
+def test_every_line_says_a_figure_of_the_estimate(estimate):
+    lines = {line.name: line for section in sections(estimate) for line in section.lines}
+    assert lines["Weights"].value == gigabytes(estimate["memory"]["weights_bytes"]["value"])
+    assert lines["Weights"].interval == ""
+    low, high = (estimate["latency"]["tpot_s"][end] for end in ("low", "high"))
+    assert lines["Time per output token"].interval == f"{number(low * 1e3)} … {duration(high)}"
+    assert len(headlines(estimate)) == 5
+
+
+def test_what_is_not_known_is_not_zero(estimate):
+    unpriced = estimate | {"cost": estimate["cost"] | {"rented": None}, "impacts": None}
+    lines = {line.name: line for section in sections(unpriced) for line in section.lines}
+    assert lines["An hour"].value == "not known"
+    assert lines["Emissions of a request"].value == "not known"
+    assert headlines(unpriced)[-1].value == "not known"
+
+
+def test_the_table_holds_every_interval_of_the_answer(estimate):
+    def intervals(found):
+        if isinstance(found, dict):
+            own = found.keys() == {"value", "low", "high"}
+            return own or sum(intervals(inner) for inner in found.values())
+        return 0
+
+    rows = table(estimate)
+    assert len({row["figure"] for row in rows}) == len(rows)
+    parts = {name: estimate[name] for name in ("memory", "latency", "energy", "impacts", "cost")}
+    assert sum(row["low"] != "" for row in rows) == intervals(parts)
+    tpot = next(row for row in rows if row["figure"] == "latency.tpot_s")
+    assert {end: tpot[end] for end in ("value", "low", "high")} == estimate["latency"]["tpot_s"]
+
+
+def test_the_badge_says_fit_token_and_carbon(estimate, too_large):
+    assert badge(estimate).message == "fits · 30 ms/token · 0.108 gCO2e/1k"
+    assert badge(too_large).message.startswith("does not fit · ")
+    assert badge(too_large).colour != badge(estimate).colour
+    assert badge(estimate | {"impacts": None}).message == "fits · 30 ms/token"
