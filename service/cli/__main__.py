@@ -2,4 +2,6 @@
 
 from service.cli import app
 
-app(prog_name="headroom")
+# Processes that draw charts load this module again, without running it.
+if __name__ == "__main__":
+    app(prog_name="headroom")

@@ -172,3 +172,11 @@ def test_two_replicas_follow_each_other(postgres_url: str) -> None:
             )
         assert set(load.seen) == {"200"}
         assert other.ask("GET", T4).json() == done.json()
+
+
+def test_a_service_of_its_own_draws_charts() -> None:
+    with serving(HEADROOM_EMBEDDED_DATABASE="false") as service:
+        asked = "model=llama-3.1-8b&accelerator=nvidia-l40s-48gb&format=png"
+        drawn = service.ask("GET", f"/v1/charts/memory-breakdown?{asked}")
+        assert drawn.status_code == 200, drawn.text
+        assert drawn.content.startswith(b"\x89PNG")
