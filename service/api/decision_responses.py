@@ -283,7 +283,7 @@ class RecommendationAnswer(Traced):
     provenance: list[UsedEntry]
 
 
-class Workload(Answer):
+class WorkloadKind(Answer):
     """One row of the decision matrix."""
 
     id: str
@@ -301,4 +301,4 @@ class Workload(Answer):
 class WorkloadPage(Answer):
     """The decision matrix."""
 
-    items: list[Workload]
+    items: list[WorkloadKind]

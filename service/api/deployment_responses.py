@@ -11,6 +11,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class AskedAs(BaseModel):
+    """What was asked, as it was sent: its fields are those of the request."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Interval(Answer):
     """An estimated figure with its central 90 % interval, all in the unit of the field's name."""
 

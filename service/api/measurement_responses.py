@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from service.api.deployment_responses import AskedAs
 from service.api.responses import Answer, Remark
 
 
@@ -36,7 +37,7 @@ class Measurement(Answer):
     measured_on: str | None
     tool: str | None
     notes: str | None
-    request: dict[str, JsonValue] = Field(description="The deployment as it was reported.")
+    request: AskedAs = Field(description="The deployment as it was reported.")
     deployment: dict[str, JsonValue] = Field(description="The same as it was understood.")
     figures: list[MeasuredFigure]
     warnings: list[Remark] = Field(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
+from service.api.deployment_responses import AskedAs
 from service.api.responses import Answer, Interval
 
 
@@ -45,7 +46,7 @@ class Sweep(Answer):
     engine_version: str
     progress: SweepProgress
     excluded: list[SweepExclusion]
-    request: dict[str, JsonValue]
+    request: AskedAs
     events_path: str
     results_path: str
 

@@ -80,7 +80,7 @@ TensorNames = Annotated[
 Dtype = Literal["fp32", "bf16", "fp16"]
 
 
-class OffloadRequest(Request):
+class TrainingOffloadRequest(Request):
     """What is kept outside the accelerator."""
 
     optimizer: Literal["none", "cpu", "nvme"] = Field(
@@ -189,7 +189,7 @@ class TrainingSettingsRequest(Request):
     zero_stage: int = Field(
         0, ge=0, le=3, description="What data-parallel ranks divide; 3 is FSDP's full sharding."
     )
-    offload: OffloadRequest = OffloadRequest()
+    offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: Literal[
         "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
     ] = Field("default", description="Framework whose measured overheads apply.")

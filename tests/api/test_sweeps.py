@@ -403,7 +403,8 @@ async def test_a_worker_outlives_its_connections(kept, postgres_url):
         execute(
             postgres_url,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name IN "
-            "('headroom worker', 'headroom') AND pid <> pg_backend_pid()",
+            "('headroom worker', 'headroom') AND pid <> pg_backend_pid() "
+            "AND datname = current_database()",
         )
         id_ = (await ask(kept, SMALL))["id"]
         answer = await until(kept, id_, "succeeded", "failed")
