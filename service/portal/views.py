@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -28,8 +29,27 @@ from service.portal.options import (
 )
 from service.portal.questions import LAYOUT, PageRequest
 
+#: What the view for frames takes to be read without scrolling [px].
+_FRAME_PX = (640, 720)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame for a page of another site: its title, its element, and its size [px]."""
+
+    title: str
+    html: str
+    width: int
+    height: int
+
+
 #: Files that the page loads, and their media types.
-ASSETS = {"style.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ASSETS = {
+    "style.css": "text/css",
+    "page.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "headroom-estimate.js": "text/javascript",
+}
 
 
 def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
@@ -93,6 +113,18 @@ def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
 def refused_embedded(errors: Iterable[FieldError]) -> str:
     """The frame when there is nothing to show in it."""
     return _environment().get_template("refused_embed.html").render(errors=list(errors))
+
+
+def framed(request: PageRequest, embed_url: str, most_width_px: int, most_height_px: int) -> Frame:
+    """The view for frames as other sites place it in a page, after oEmbed 1.0."""
+    width, height = min(_FRAME_PX[0], most_width_px), min(_FRAME_PX[1], most_height_px)
+    title = f"{request.model} on {request.accelerator_count} × {request.accelerator}"
+    html = (
+        _environment()
+        .get_template("frame.html")
+        .render(url=embed_url, title=title, width=width, height=height)
+    )
+    return Frame(title, html.strip(), width, height)
 
 
 def badge_image(request: InferenceRequest, snapshot: CatalogSnapshot) -> str:

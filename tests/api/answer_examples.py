@@ -236,6 +236,8 @@ async def make() -> dict[str, Any]:
             found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
             found["GridAnswer"] = (await client.get("/v1/grid/country/GB")).json()
             found |= HISTORY
+            link = "/?model=llama-3.1-8b&accelerator=l40s"
+            found["OEmbedAnswer"] = (await client.get("/oembed", params={"url": link})).json()
             found["SearchAnswer"] = (
                 await client.get("/v1/catalog/search?q=H100 80GB SXM5&limit=3")
             ).json()

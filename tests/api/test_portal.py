@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -12,8 +14,10 @@ import pytest
 from asgi_lifespan import LifespanManager
 
 from service.api.app import create_app
+from service.api.queries import flat_fields
+from service.estimation.inference_requests import InferenceRequest
 from service.portal.views import ASSETS
-from service.settings import Settings
+from service.settings import INSTALLATION, Settings
 
 SMALL = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
 PAGES = ["/", SMALL, "/?recommend=true", "/?model=nope&concurrency=0", "/embed", "/embed?model=x"]
@@ -168,7 +172,9 @@ async def test_assets_are_listed_and_nothing_else(client):
     for name, media_type in ASSETS.items():
         response = await client.get(f"/portal/{name}")
         assert response.headers["content-type"].startswith(media_type)
-        assert "immutable" in response.headers["cache-control"]
+        assert response.headers["cache-control"] == "public, max-age=3600"
+        named = await client.get(f"/portal/{name}?v=1")
+        assert "immutable" in named.headers["cache-control"]
     assert (await client.get("/portal/views.py")).status_code == 404
 
 
@@ -212,3 +218,49 @@ async def test_a_frame_can_choose_its_looks(client):
     assert "theme=dark" in dark
     assert "theme=light" not in dark
     assert "data-theme" not in (await client.get("/embed")).text
+
+
+async def test_links_to_the_page_are_shown_as_frames(client):
+    link = "http://test/?model=llama-3.1-8b&accelerator=nvidia-l40s-48gb&concurrency=8"
+    told = (await client.get("/oembed", params={"url": link, "maxwidth": "500"})).json()
+    assert (told["type"], told["version"], told["width"]) == ("rich", "1.0", 500)
+    frame = ElementTree.fromstring(told["html"].replace("></iframe>", "/>"))  # noqa: S314
+    assert frame.tag == "iframe"
+    shown = await client.get(frame.attrib["src"])
+    assert shown.status_code == 200
+    assert "llama-3.1-8b" in shown.text.lower()
+    page = (await client.get(link)).text
+    discovery = html.unescape(page.split('type="application/json+oembed" href="')[1].split('"')[0])
+    assert (await client.get(f"/{discovery}")).json()["title"] == told["title"].replace(
+        "llama-3.1-8b", "meta-llama/Llama-3.1-8B"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("https://elsewhere.example/?model=llama-3.1-8b", 404),
+        ("http://test/v1/models", 404),
+        ("http://[", 422),
+        ("", 422),
+        ("/?colour=green", 422),
+        ('/?model="><script>', 200),
+    ],
+)
+async def test_other_links_are_not_shown(client, url, status):
+    told = await client.get("/oembed", params={"url": url})
+    assert told.status_code == status, told.text
+    assert "<script" not in told.json().get("html", "")
+
+
+async def test_the_component_is_small_and_stands_alone(client):
+    script = (await client.get("/portal/headroom-estimate.js")).text
+    assert len(script) < 15_000
+    assert "import " not in script.replace("import.meta", "")
+    assert "innerHTML" not in script
+    example = (INSTALLATION / "docs" / "portal-example.html").read_text()
+    assert "/portal/headroom-estimate.js" in example
+    for attribute in re.findall(r"<headroom-estimate([^>]*)>", example):
+        names = re.findall(r"([a-z-]+)=", attribute)
+        known = flat_fields(InferenceRequest)
+        assert {name.replace("-", "_") for name in names} - {"server", "theme"} <= set(known)
