@@ -30,8 +30,11 @@ from service.api import (
     techniques,
     writes,
 )
+from service.api.exposition import Exposition
 from service.api.logs import set_up_logs
+from service.api.metrics import CatalogGauges
 from service.api.middleware import Surroundings
+from service.api.own_footprint import own_factors
 from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.state import Shared
 from service.catalog.store import CatalogStore
@@ -59,10 +62,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         keyring = Keyring()
-        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh})
+        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh}, tell=CatalogGauges().show)
         await store.start()
         live = LiveGrid(chosen)
-        app.state.shared = Shared(chosen, store, keyring, live)
+        factors = own_factors(chosen, store.snapshot)
+        exposition = Exposition(factors, chosen.concurrency_limit)
+        app.state.shared = Shared(chosen, store, keyring, live, exposition)
         try:
             yield
         finally:

@@ -1,10 +1,13 @@
 """``headroom serve``: the API, until interrupted."""
 
 import contextlib
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Annotated
 
@@ -58,7 +61,19 @@ def serve(
             if not server.started:
                 raise typer.Exit(UNREACHABLE)
         else:
-            Multiprocess(config, sockets=[listener]).run()
+            with shared_metrics():
+                Multiprocess(config, sockets=[listener]).run()
+
+
+@contextlib.contextmanager
+def shared_metrics() -> Iterator[None]:
+    """A folder in which workers share what they count, unless one is set up already."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="headroom-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield
 
 
 def announce(host: str, port: int) -> None:
