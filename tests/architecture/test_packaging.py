@@ -47,7 +47,13 @@ def environment_names() -> set[str]:
 
 def test_every_dependency_is_locked() -> None:
     direct = {distribution(requirement) for requirement in PROJECT["project"]["dependencies"]}
-    development = {distribution(item) for item in PROJECT["dependency-groups"]["dev"]}
+    groups = PROJECT["dependency-groups"]
+    assert {"include-group": "docs"} in groups["dev"]
+    development = {
+        distribution(item)
+        for item in (*groups["dev"], *groups["docs"])
+        if isinstance(item, str)  # and not another group
+    }
     assert direct <= locked("runtime").keys()
     assert direct | development <= locked("dev").keys()
     assert not development & locked("runtime").keys()
