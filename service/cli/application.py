@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli import catalog, checkout, keys, serving, upkeep
+from service.cli import backups, catalog, checkout, configuration, keys, rollback, serving, upkeep
 
 app = typer.Typer(
     name="headroom",
@@ -12,9 +12,12 @@ app = typer.Typer(
 )
 app.command()(serving.serve)
 app.add_typer(catalog.catalog_app, name="catalog")
+catalog.catalog_app.command("rollback")(rollback.roll_back)
 app.add_typer(keys.keys_app, name="keys")
 app.command("migrate")(upkeep.migrate_schema)
-for command in (upkeep.openapi, upkeep.validate, upkeep.calibrate):
+app.command()(backups.backup)
+app.command()(backups.restore)
+for command in (configuration.settings, upkeep.openapi, upkeep.validate, upkeep.calibrate):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
 app.command()(checkout.lock)
