@@ -20,5 +20,6 @@ app.command()(backups.restore)
 for command in (configuration.settings, upkeep.openapi, upkeep.validate, upkeep.calibrate):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
+app.command(context_settings=checkout.PASS_ON)(checkout.docs)
 app.command()(checkout.lock)
 app.add_typer(checkout.bench_app, name="bench")

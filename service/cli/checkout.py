@@ -80,6 +80,12 @@ def bench_core(context: typer.Context) -> None:
     raise typer.Exit(run_python("-m", "benchmarks.core", *context.args))
 
 
+def docs(context: typer.Context) -> None:
+    """Build the documentation site into build/site; other arguments are mkdocs' (serve)."""
+    arguments = context.args or ("build", "--strict", "--quiet")
+    raise typer.Exit(run_python("-m", "mkdocs", *arguments))
+
+
 def lock(
     upgrade: Annotated[bool, typer.Option(help="Take the newest versions allowed.")] = False,
 ) -> None:
