@@ -104,6 +104,8 @@ def test_tests_add_the_development_tools_to_the_same_environment(clone: Clone) -
     clone.run("openapi")
     clone.run("test", "-k", "x")
     assert len(clone.journal()) == 3
+    clone.run("docs")
+    assert len(clone.journal()) == 3
 
 
 def test_a_changed_lock_makes_a_fresh_environment(clone: Clone) -> None:
