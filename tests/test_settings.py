@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
-from service.settings import Settings, default_data_directory
+from service.cli import app
+from service.cli.configuration import settings_document
+from service.settings import INSTALLATION, Settings, default_data_directory
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +50,17 @@ def test_nonsense_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: 
     monkeypatch.setenv(f"HEADROOM_{name}", value)
     with pytest.raises(ValidationError):
         Settings()
+
+
+def test_the_reference_of_settings_is_current() -> None:
+    page = (INSTALLATION / "docs" / "configuration.md").read_text()
+    assert page == settings_document(), "run ./headroom settings --write-docs"
+    printed = CliRunner().invoke(app, ["settings"])
+    assert printed.stdout == page
+    rows = {line.split(" | ")[0].strip("| `"): line for line in page.splitlines()}
+    assert "| `8000` | ≥ 0, ≤ 65535 |" in rows["HEADROOM_PORT"]
+    assert "`debug`, `info`" in rows["HEADROOM_LOG_LEVEL"]
+    assert str(INSTALLATION) not in page
 
 
 def test_settings_do_not_change() -> None:

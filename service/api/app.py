@@ -38,8 +38,11 @@ from service.api import (
     techniques,
     writes,
 )
+from service.api.exposition import Exposition
 from service.api.logs import set_up_logs
+from service.api.metrics import CatalogGauges
 from service.api.middleware import Surroundings
+from service.api.own_footprint import own_factors
 from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.rates import RateLimits
 from service.api.repeated import RepeatedAnswers
@@ -70,11 +73,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         keyring = Keyring()
-        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh})
+        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh}, tell=CatalogGauges().show)
         await store.start()
         live = LiveGrid(chosen)
         hub = Hub(chosen)
-        app.state.shared = Shared(chosen, store, keyring, live, hub)
+        factors = own_factors(chosen, store.snapshot)
+        exposition = Exposition(factors, chosen.concurrency_limit)
+        app.state.shared = Shared(chosen, store, keyring, live, hub, exposition)
         # With a database of its own, the process does all the work there is.
         alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
         working = asyncio.create_task(_work(store, chosen)) if alone else None

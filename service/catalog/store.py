@@ -90,10 +90,18 @@ class CatalogStore:
         Where the database is, and how long to wait for it.
     also
         What else to keep up to date, by the channel on which Postgres announces changes of it.
+    tell
+        Called with the status whenever it may have changed.
     """
 
-    def __init__(self, settings: Settings, also: Mapping[str, Reader] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        also: Mapping[str, Reader] | None = None,
+        tell: Callable[[CatalogStatus], None] | None = None,
+    ) -> None:
         self._settings = settings
+        self._tell = tell
         self._also = dict(also or {})
         self._embedded = (
             EmbeddedPostgres(settings.data_directory)
@@ -178,6 +186,7 @@ class CatalogStore:
             self._snapshot = await asyncio.to_thread(
                 snapshot_from_documents, self._packaged, UNRECORDED_REVISION
             )
+            self._told()
         if self._settings.database_url is not None or self._embedded is not None:
             self._follower = asyncio.create_task(self._follow(), name="catalog follower")
 
@@ -363,6 +372,7 @@ class CatalogStore:
         if current:
             self._confirmed_at = time.monotonic()
             self._problem = None
+        self._told()
 
     async def _refresh_own(self, connection: AsyncConnection) -> None:
         """Take over the own entries of each organisation that has changed them."""
@@ -416,3 +426,8 @@ class CatalogStore:
         self._reachable = False
         self._problem = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
         _log.warning("The catalog database is out of reach: %s", self._problem)
+        self._told()
+
+    def _told(self) -> None:
+        if self._tell is not None and self._snapshot is not None:
+            self._tell(self.status())

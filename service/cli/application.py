@@ -4,11 +4,14 @@ import typer
 
 from service.cli import (
     assistants,
+    backups,
     catalog,
     checkout,
+    configuration,
     decisions,
     estimates,
     keys,
+    rollback,
     serving,
     upkeep,
 )
@@ -25,10 +28,14 @@ app.command()(serving.serve)
 app.command()(serving.worker)
 app.command()(assistants.mcp)
 app.add_typer(catalog.catalog_app, name="catalog")
+catalog.catalog_app.command("rollback")(rollback.roll_back)
 app.add_typer(keys.keys_app, name="keys")
 app.command("migrate")(upkeep.migrate_schema)
-for command in (upkeep.openapi, upkeep.validate, upkeep.calibrate):
+app.command()(backups.backup)
+app.command()(backups.restore)
+for command in (configuration.settings, upkeep.openapi, upkeep.validate, upkeep.calibrate):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
+app.command(context_settings=checkout.PASS_ON)(checkout.docs)
 app.command()(checkout.lock)
 app.add_typer(checkout.bench_app, name="bench")

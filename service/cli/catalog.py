@@ -58,7 +58,7 @@ def differences_between(
     """What differs from one state of the catalog to another, figure by figure."""
     from service.catalog.differences import differences
 
-    _print_differences(differences(_state(older), _state(newer)))
+    print_differences(differences(_state(older), _state(newer)))
 
 
 @catalog_app.command("import")
@@ -108,7 +108,7 @@ def import_file(
     except CatalogInvalid as unsound:
         print(read.located(unsound.errors), file=sys.stderr)
         raise typer.Exit(REFUSED) from None
-    _print_differences(applied.differences)
+    print_differences(applied.differences)
     if applied.revision is not None:
         notices.print(f"This is revision {applied.revision}.")
 
@@ -229,7 +229,8 @@ def _recorded(revision: int | None) -> DocumentSet:
         raise typer.Exit(REFUSED) from None
 
 
-def _print_differences(changes: Any) -> None:
+def print_differences(changes: Any) -> None:
+    """What a change changes, entry by entry and figure by figure."""
     count = 0
     for change in changes:
         count += 1

@@ -86,6 +86,12 @@ def bench_sweeps(context: typer.Context) -> None:
     raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
 
 
+def docs(context: typer.Context) -> None:
+    """Build the documentation site into build/site; other arguments are mkdocs' (serve)."""
+    arguments = context.args or ("build", "--strict", "--quiet")
+    raise typer.Exit(run_python("-m", "mkdocs", *arguments))
+
+
 def lock(
     upgrade: Annotated[bool, typer.Option(help="Take the newest versions allowed.")] = False,
 ) -> None:

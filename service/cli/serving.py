@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Annotated
 
@@ -60,7 +63,19 @@ def serve(
             if not server.started:
                 raise typer.Exit(UNREACHABLE)
         else:
-            draining_processes(config, listener).run()
+            with shared_metrics():
+                draining_processes(config, listener).run()
+
+
+@contextlib.contextmanager
+def shared_metrics() -> Iterator[None]:
+    """A folder in which workers share what they count, unless one is set up already."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="headroom-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield
 
 
 def worker() -> None:

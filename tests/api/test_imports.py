@@ -119,6 +119,14 @@ async def test_own_entries_by_file(kept, keeper):
     assert (await keeper.get("/v1/sources/own/quote-1")).status_code == 200
     async with client_of(kept) as anyone:
         assert (await anyone.get("/v1/sources/own/quote-1")).status_code == 404
+    measured = {"value": 1.1, "year": 2026, "source": "own/quote-1", "kind": "measured"}
+    hall = {"id": "own/hall", "name": "Hall", "kind": "cloud", "country": "SE"}
+    hall |= {"parent": "country/SE", "figures": {"pue_ratio": measured}}
+    done = await bring(keeper, json.dumps({"regions": [hall]}), JSON, own="true")
+    assert done.status_code == 200, done.text
+    shared = hall | {"id": "aws/hall"}
+    told = problem(await bring(keeper, json.dumps({"regions": [shared]}), JSON), 422)
+    assert "/regions/0/figures/pue_ratio/source" in {one["pointer"] for one in told["errors"]}
 
 
 @pytest.mark.parametrize(

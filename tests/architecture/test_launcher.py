@@ -106,6 +106,8 @@ def test_tests_add_the_development_tools_to_the_same_environment(clone: Clone) -
     clone.run("openapi")
     clone.run("test", "-k", "x")
     assert len(clone.journal()) == 3
+    clone.run("docs")
+    assert len(clone.journal()) == 3
 
 
 def test_the_mcp_server_brings_its_library_only_when_it_is_started(clone: Clone) -> None:

@@ -47,7 +47,13 @@ def environment_names() -> set[str]:
 
 def test_every_dependency_is_locked() -> None:
     direct = {distribution(requirement) for requirement in PROJECT["project"]["dependencies"]}
-    development = {distribution(item) for item in PROJECT["dependency-groups"]["dev"]}
+    groups = PROJECT["dependency-groups"]
+    assert {"include-group": "docs"} in groups["dev"]
+    development = {
+        distribution(item)
+        for item in (*groups["dev"], *groups["docs"])
+        if isinstance(item, str)  # and not another group
+    }
     assert direct <= locked("runtime").keys()
     assert direct | development <= locked("dev").keys()
     assert not development & locked("runtime").keys()
@@ -109,6 +115,41 @@ def test_compose_gives_the_service_no_more_than_it_needs(compose: dict[str, Any]
         assert service["tmpfs"] == ["/tmp"]  # noqa: S108
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_compose_shares_requests_among_two_replicas(
+    compose: dict[str, Any], dockerfile: list[tuple[str, str]]
+) -> None:
+    service, balancer = compose["services"]["headroom"], compose["services"]["balancer"]
+    assert service["deploy"]["replicas"] == 2
+    assert "ports" not in service
+    assert balancer["depends_on"]["headroom"] == {"condition": "service_healthy"}
+    [published] = balancer["ports"]
+    assert published.startswith("127.0.0.1:8000:")  # as the README says
+    settings = " ".join(rest for word, rest in dockerfile if word == "ENV")
+    [port] = re.findall(r"HEADROOM_PORT=(\d+)", settings)
+    caddyfile = (PROJECT_FOLDER / "deploy" / "caddy" / "Caddyfile").read_text()
+    assert f":{published.rpartition(':')[2]} {{" in caddyfile
+    assert re.search(rf"name headroom\s+port {port}\b", caddyfile)
+    prometheus = yaml.safe_load(
+        (PROJECT_FOLDER / "deploy" / "prometheus" / "prometheus.yml").read_text()
+    )
+    [scraped] = prometheus["scrape_configs"]
+    [found] = scraped["dns_sd_configs"]
+    assert (found["names"], found["port"]) == (["headroom"], int(port))
+
+
+def test_compose_mounts_what_exists(compose: dict[str, Any]) -> None:
+    mounts = [
+        mount.split(":")
+        for service in compose["services"].values()
+        for mount in service.get("volumes", ())
+    ]
+    files = [mount for mount in mounts if mount[0].startswith("./")]
+    assert len(files) >= 2
+    assert all((PROJECT_FOLDER / source).exists() for source, *_ in files)
+    assert all(rest[-1] == "ro" for _, *rest in files)
+    assert {source for source, *_ in mounts if "/" not in source} == set(compose["volumes"])
 
 
 def test_containers_set_only_known_variables(

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -82,6 +83,37 @@ def test_bringing_in_a_file_and_looking_at_the_difference(run, tmp_path, folder)
         "changed accelerators acme-one-80gb",
         "  /figures/memory_bytes/value: 80000000000 -> 79000000000",
     ]
+
+
+def test_a_bad_revision_is_rolled_back(run, tmp_path):
+    file = tmp_path / "entries.yaml"
+
+    def brought_in(*entries) -> str:
+        """The number of the revision that holds these accelerators."""
+        file.write_text(yaml.safe_dump({"accelerators": list(entries)}))
+        done = run("catalog", "import", str(file), "--reason", "news")
+        assert done.exit_code == 0, done.stderr
+        return done.stderr.split("revision ")[1].strip(".\n")
+
+    another = accelerator() | {"id": "acme-other", "name": "Other", "aliases": []}
+    slip = accelerator(
+        memory_bytes={"value": 8e9, "year": 2024, "source": "sheet", "kind": "datasheet"}
+    )
+    good = brought_in(another)
+    held = run("catalog", "export", good).stdout
+    bad = brought_in(slip, another | {"id": "acme-third", "name": "Third"})
+    why = ("--reason", "8 GB was a slip")
+    dry = run("catalog", "rollback", good, *why, "--dry-run")
+    assert "removed accelerators acme-third" in dry.stdout
+    assert "changed accelerators acme-one-80gb" in dry.stdout
+    assert run("catalog", "diff", bad, "newest").stdout == ""
+    done = run("catalog", "rollback", good, *why)
+    assert done.exit_code == 0, done.stderr
+    assert "This is revision" in done.stderr
+    assert run("catalog", "export", "newest").stdout == held
+    assert "acme-third" in run("catalog", "export", bad).stdout
+    assert run("catalog", "rollback", good, *why).stdout == ""
+    assert run("catalog", "rollback", "4711", *why).exit_code == 1
 
 
 @pytest.mark.parametrize("form", ["yaml", "json", "csv"])
