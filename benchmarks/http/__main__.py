@@ -27,9 +27,48 @@ from benchmarks.http.load import Load
 from benchmarks.http.server import Server, running
 
 ESTIMATE_PATH = "/v1/estimates/inference"
+BATCH_PATH = "/v1/estimates/batch"
+BATCH_ITEMS = 100
+PERFORMANCE_PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 CONNECTIONS = 16
+CROWD = 1_000
 ROUNDS = 5
 ROUND_S = 1.5
+
+
+LABELS = (
+    ("estimate", "inference estimate"),
+    ("repeated", "the same once more"),
+    ("crowd", f"the same, {CROWD:,} connections"),
+    ("batch", f"each of {BATCH_ITEMS} in a batch"),
+    ("bare", "bare FastAPI, same bodies"),
+    ("trivial_get", "trivial FastAPI GET"),
+)
+
+PAGE = """\
+# Performance
+
+Written by `./headroom bench http --write-docs`; run it on your machine rather than trusting ours.
+What holds on any machine are the ratios, taken in the same minute:
+
+- an estimate costs **{estimate:.2f} ×** the processor time of a bare FastAPI endpoint that takes
+  and gives the same bytes and computes nothing,
+- a question that was asked before **{repeated:.2f} ×**,
+- that bare endpoint itself {bare:.1f} × a trivial `GET`.
+
+| | processor time [µs] | requests/s | p50 [ms] | p99 [ms] | answer [byte] |
+| --- | ---: | ---: | ---: | ---: | ---: |
+{rows}
+
+One worker on a core of its own, {connections} connections unless said otherwise, medians of
+{rounds} interleaved rounds of {round_s} s; {cpu_count} cores, shared with others, Python {python},
+{versions}. In a batch the time is of one of its estimates, the rest of the row of the whole
+request. The worker held {resident:.0f} MB after all that.
+
+How many configurations a second recommendations and sweeps go through, and how that grows with
+processes and hosts, is in [scaling](scaling.md); `./headroom bench core` measures the computation
+without HTTP, beside other estimators where they are installed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +79,8 @@ class Target:
     server: Server
     path: str
     body: Path | None
+    connections: int = CONNECTIONS
+    answers_per_request: int = 1
 
 
 def example_request(openapi: dict[str, Any], path: str) -> Any:
@@ -57,6 +98,7 @@ def example_request(openapi: dict[str, Any], path: str) -> Any:
 def targets(folder: Path) -> Iterator[list[Target]]:
     """Headroom and the yardstick, running; the yardstick mimics a real answer of Headroom."""
     request_file, answer_file = folder / "request.json", folder / "answer.json"
+    batch_file = folder / "batch.json"
     with ExitStack() as servers:
         # One that computes each answer, and one that may remember it.
         headroom, remembering = (
@@ -71,6 +113,8 @@ def targets(folder: Path) -> Iterator[list[Target]]:
         )
         openapi = json.loads(headroom.ask("GET", "/openapi.json"))
         request_file.write_text(json.dumps(example_request(openapi, ESTIMATE_PATH)))
+        question = json.loads(request_file.read_bytes())
+        batch_file.write_text(json.dumps({"requests": [question] * BATCH_ITEMS}))
         answer_file.write_bytes(headroom.ask("POST", ESTIMATE_PATH, request_file.read_bytes()))
         bare = servers.enter_context(
             running(
@@ -89,6 +133,8 @@ def targets(folder: Path) -> Iterator[list[Target]]:
         yield [
             Target("estimate", headroom, ESTIMATE_PATH, request_file),
             Target("repeated", remembering, ESTIMATE_PATH, request_file),
+            Target("batch", headroom, BATCH_PATH, batch_file, 2, BATCH_ITEMS),
+            Target("crowd", remembering, ESTIMATE_PATH, request_file, CROWD),
             Target("bare", bare, "/bare", request_file),
             Target("trivial_get", bare, "/trivial", None),
         ]
@@ -97,12 +143,13 @@ def targets(folder: Path) -> Iterator[list[Target]]:
 def measure(target: Target, duration_s: float) -> tuple[Load, float]:
     """One round on one target: what the load saw, and the processor time per request [µs]."""
     before_s = target.server.cpu_s()
-    load = target.server.load(target.path, target.body, CONNECTIONS, duration_s)
+    load = target.server.load(target.path, target.body, target.connections, duration_s)
     if load.refused:
         raise RuntimeError(
             f"{target.name}: {load.refused} of {load.requests} were not answered 200"
         )
-    return load, (target.server.cpu_s() - before_s) / load.requests * 1e6
+    answers = load.requests * target.answers_per_request
+    return load, (target.server.cpu_s() - before_s) / answers * 1e6
 
 
 def benchmark(rounds: int, round_s: float) -> dict[str, Any]:
@@ -115,6 +162,7 @@ def benchmark(rounds: int, round_s: float) -> dict[str, Any]:
             for target in measured:
                 taken[target.name].append(measure(target, round_s))
         request_bytes = (Path(folder) / "request.json").stat().st_size
+        resident_bytes = max(target.server.resident_bytes() for target in measured[:2])
 
     figures: dict[str, Any] = {}
     for name, results in taken.items():
@@ -135,6 +183,7 @@ def benchmark(rounds: int, round_s: float) -> dict[str, Any]:
         / figures["trivial_get_cpu_us_per_request"],
         **{key: round(value, 3) for key, value in figures.items()},
         "request_bytes": request_bytes,
+        "resident_bytes": resident_bytes,
         "connections": CONNECTIONS,
         "rounds": rounds,
         "round_s": round_s,
@@ -149,12 +198,7 @@ def table(figures: dict[str, Any]) -> Table:
     shown = Table("", "CPU [µs/request]", "requests/s", "p50 [ms]", "p99 [ms]", "answer [bytes]")
     for column in shown.columns[1:]:
         column.justify = "right"
-    for name, label in (
-        ("estimate", "inference estimate"),
-        ("repeated", "the same once more"),
-        ("bare", "bare FastAPI, same bodies"),
-        ("trivial_get", "trivial FastAPI GET"),
-    ):
+    for name, label in LABELS:
         shown.add_row(
             label,
             f"{figures[f'{name}_cpu_us_per_request']:.0f}",
@@ -171,14 +215,39 @@ def table(figures: dict[str, Any]) -> Table:
     return shown
 
 
+def page(figures: dict[str, Any]) -> str:
+    """The figures as a page of the documentation."""
+    rows = "\n".join(
+        f"| {label} | {figures[f'{name}_cpu_us_per_request']:.0f} "
+        f"| {figures[f'{name}_requests_per_s']:.0f} | {figures[f'{name}_p50_ms']:.1f} "
+        f"| {figures[f'{name}_p99_ms']:.1f} | {figures[f'{name}_answer_bytes']:,} |"
+        for name, label in LABELS
+    )
+    return PAGE.format(
+        rows=rows,
+        estimate=figures["estimate_to_bare_cpu_ratio"],
+        repeated=figures["repeated_to_bare_cpu_ratio"],
+        bare=figures["bare_to_trivial_get_cpu_ratio"],
+        resident=figures["resident_bytes"] / 1e6,
+        **{
+            name: figures[name]
+            for name in ("connections", "rounds", "round_s", "cpu_count", "python")
+        },
+        versions=", ".join(f"{name} {number}" for name, number in figures["versions"].items()),
+    )
+
+
 def main() -> None:
     """Measure and print, for people or, with ``--json``, for programs."""
     parser = argparse.ArgumentParser(prog="./headroom bench http", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/performance.md")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--round-seconds", type=float, default=ROUND_S)
     asked = parser.parse_args()
     figures = benchmark(asked.rounds, asked.round_seconds)
+    if asked.write_docs:
+        PERFORMANCE_PAGE.write_text(page(figures), encoding="utf-8")
     if asked.json:
         print(json.dumps(figures, indent=2))
     else:

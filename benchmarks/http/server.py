@@ -42,6 +42,11 @@ class Server:
             )
         )
 
+    def resident_bytes(self) -> int:
+        """Memory that it and its children hold [byte]; what they share counts for each."""
+        processes = (self.process, *self.process.children(recursive=True))
+        return sum(process.memory_info().rss for process in processes)
+
     def ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """One request; the body of the answer, which must be a 200."""
         connection = HTTPConnection(LOOPBACK, self.port, timeout=30)
