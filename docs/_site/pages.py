@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -57,7 +57,7 @@ def _api_page(contract: Document) -> str:
     return "\n".join(parts)
 
 
-def _sources_page(sources: Iterator[Document]) -> str:
+def _sources_page(sources: Iterable[Document]) -> str:
     by_licence: dict[str, list[Document]] = defaultdict(list)
     for source in sources:
         by_licence[source["licence"]].append(source)

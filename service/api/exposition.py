@@ -153,8 +153,11 @@ def _workers_in(folder: Path) -> set[int]:
 
 
 def _running() -> Iterator[psutil.Process]:
+    """The workers that run now; never a stranger that was given a dead one's number."""
     folder = _shared_folder()
     workers = {os.getpid()} if folder is None else _workers_in(folder)
     for worker in sorted(workers):
         with suppress(psutil.NoSuchProcess):
-            yield psutil.Process(worker)
+            process = psutil.Process(worker)
+            if process.ppid() == os.getppid():
+                yield process

@@ -89,6 +89,7 @@ def bench_sweeps(context: typer.Context) -> None:
 def docs(context: typer.Context) -> None:
     """Build the documentation site into build/site; other arguments are mkdocs' (serve)."""
     arguments = context.args or ("build", "--strict", "--quiet")
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")  # what to do about it is in mkdocs.yml
     raise typer.Exit(run_python("-m", "mkdocs", *arguments))
 
 
