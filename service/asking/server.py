@@ -16,10 +16,16 @@ _CONNECT_TIMEOUT_S = 5.0
 
 
 class Server:
-    """A service at an address such as ``http://127.0.0.1:8000``."""
+    """A service at an address such as ``http://127.0.0.1:8000``.
 
-    def __init__(self, url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    With an API key, own entries of its organisation can be asked about.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
         self._url = url.rstrip("/").removesuffix("/v1")
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._transport = transport
 
     async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +50,9 @@ class Server:
     async def _answer(self, method: str, path: str, **asked: Any) -> dict[str, Any]:
         timeout = httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S)
         try:
-            async with httpx.AsyncClient(timeout=timeout, transport=self._transport) as client:
+            async with httpx.AsyncClient(
+                timeout=timeout, transport=self._transport, headers=self._headers
+            ) as client:
                 response = await client.request(method, f"{self._url}/v1/{path}", **asked)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             told = str(error) or type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,9 @@ from service.cli.bodies import misused
 from service.cli.status import DOES_NOT_FIT, REFUSED, UNREACHABLE, notices
 from service.settings import Settings
 
+#: Where the API key for a server stands: other users of a machine see the options of a command.
+_KEY_VARIABLE = "HEADROOM_KEY"
+
 View = Callable[[Mapping[str, Any]], Sequence[Any]]
 Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
@@ -26,7 +30,7 @@ def door_to(server: str | None) -> Door:
     if server:
         from service.asking.server import Server
 
-        return Server(server)
+        return Server(server, os.environ.get(_KEY_VARIABLE))
     from service.asking.in_process import InProcess
 
     return InProcess(Settings())

@@ -38,7 +38,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def server(app) -> Door:
-    return Server("http://test/v1/", httpx.ASGITransport(app))
+    return Server("http://test/v1/", transport=httpx.ASGITransport(app))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ async def test_the_catalog_is_looked_up_alike(server, here):
     ],
 )
 async def test_strange_servers_are_told(response, told):
-    door = Server("http://test", httpx.MockTransport(lambda _: response))
+    door = Server("http://test", transport=httpx.MockTransport(lambda _: response))
     with pytest.raises(NotReached, match=told):
         await door.ask("memory/inference", {})
 
@@ -105,3 +105,12 @@ async def test_strange_servers_are_told(response, told):
 async def test_wrong_addresses_are_told(address):
     with pytest.raises(NotReached, match="cannot be reached"):
         await Server(address).ask("memory/inference", {})
+
+
+async def test_a_key_is_sent_along():
+    def seen(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"sent": request.headers.get("authorization")})
+
+    for key, sent in (("headroom_x", "Bearer headroom_x"), (None, None)):
+        door = Server("http://test", key, transport=httpx.MockTransport(seen))
+        assert await door.ask("memory/inference", {}) == {"sent": sent}
