@@ -115,6 +115,12 @@ class Settings(BaseSettings):
     sweep_limit_configurations: int = Field(
         50_000_000, ge=1, description="Most configurations that one sweep may evaluate."
     )
+    sweep_limit_unfinished: int = Field(
+        20,
+        ge=1,
+        description="Sweeps that are not finished at once, of one organisation or of all who ask "
+        "without an API key.",
+    )
     sweep_limit_rows: int = Field(
         10_000_000, ge=1, description="Most rows that are kept of one sweep, at about 100 bytes."
     )

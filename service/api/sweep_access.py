@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request as HttpRequest
 
 from service.api.problems import Problem
-from service.api.state import shared
+from service.api.state import caller, shared
 from service.catalog.store import DatabaseUnavailable
 from service.jobs import repository
 
@@ -42,7 +42,9 @@ async def found(http: HttpRequest, id_: str) -> dict[str, Any]:
     except ValueError:
         raise Problem("not-found", "no such sweep") from None
     kept = await in_transaction(http, lambda connection: repository.one(connection, known))
-    if kept is None:
+    known_to = caller(http)
+    theirs = None if known_to is None else known_to.organisation
+    if kept is None or kept["organisation"] not in (None, theirs):
         raise Problem("not-found", "no such sweep")
     if kept["status"] == "deleted":
         raise Problem("gone", "the sweep was deleted")

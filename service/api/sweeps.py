@@ -24,7 +24,7 @@ from service.api.contract import (
 from service.api.idempotency import idempotency_key, key_parameter
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
-from service.api.state import shared, snapshot_for
+from service.api.state import caller, shared, snapshot_for
 from service.api.sweep_access import (
     ID_PARAMETER,
     NOT_KEPT,
@@ -41,6 +41,8 @@ from service.jobs import repository
 from service.jobs.queue import enqueue, withdraw
 
 router = APIRouter(prefix="/v1", tags=["sweeps"])
+
+_RETRY_AFTER_S = "30"
 
 
 @router.post(
@@ -61,11 +63,15 @@ router = APIRouter(prefix="/v1", tags=["sweeps"])
 )
 async def create_sweep(http: HttpRequest) -> Response:
     """Keep a sweep and put its chunks into the queue."""
+    known = caller(http)
+    organisation = None if known is None else known.organisation
     key = idempotency_key(http)
+    if key is not None and organisation is not None:
+        key = f"{organisation}/{key}"  # what others call their sweeps is their affair
     settings = shared(http).settings
     asked: SweepRequest = await read_request(http, SweepRequest, settings.body_limit_bytes)
     request = asked.standing_alone()
-    snapshot = await snapshot_for(http, request, with_own=False)
+    snapshot = await snapshot_for(http, request)
     try:
         study = await to_thread.run_sync(resolve_study, request, snapshot)
     except Rejected as rejected:
@@ -82,11 +88,20 @@ async def create_sweep(http: HttpRequest) -> Response:
         engine_version=ENGINE_VERSION,
         configurations=study.configurations,
         chunks=len(study.chunks),
+        organisation=organisation,
     )
 
     async def keep(connection: AsyncConnection) -> tuple[UUID, bool]:
         id_, fresh = await repository.add(connection, new, key)
         if fresh:
+            waiting = await repository.unfinished(connection, organisation)
+            if waiting > settings.sweep_limit_unfinished:
+                raise Problem(
+                    "too-many-requests",
+                    f"{waiting - 1} of your sweeps are not finished; this server takes at most "
+                    f"{settings.sweep_limit_unfinished} at once",
+                    headers={"Retry-After": _RETRY_AFTER_S},
+                )
             await enqueue(connection, id_, new.chunks)
         return id_, fresh
 

@@ -29,6 +29,7 @@ class NewSweep:
     engine_version: str
     configurations: int
     chunks: int
+    organisation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ async def add(
             chunk_count=new.chunks,
             idempotency_key=idempotency_key,
             request_hash=digest,
+            organisation=new.organisation,
         )
         .on_conflict_do_nothing(index_elements=["idempotency_key"])
         .returning(sweep.c.id)
@@ -87,6 +89,13 @@ async def add(
     if kept.request_hash != digest:
         raise KeyReused(idempotency_key)
     return kept.id, False
+
+
+async def unfinished(connection: AsyncConnection, organisation: str | None) -> int:
+    """Sweeps of an organisation, or of all who have no key, that are waited for."""
+    theirs = sweep.c.organisation.is_not_distinct_from(organisation)
+    counted = select(func.count()).where(theirs, sweep.c.status.in_(UNFINISHED))
+    return await connection.scalar(counted) or 0
 
 
 async def one(connection: AsyncConnection, id_: UUID) -> dict[str, Any] | None:
@@ -133,9 +142,12 @@ async def begin(connection: AsyncConnection, id_: UUID) -> dict[str, Any] | None
     found = (
         (
             await connection.execute(
-                select(sweep.c.request, sweep.c.catalog_revision, sweep.c.status).where(
-                    sweep.c.id == id_
-                )
+                select(
+                    sweep.c.request,
+                    sweep.c.catalog_revision,
+                    sweep.c.status,
+                    sweep.c.organisation,
+                ).where(sweep.c.id == id_)
             )
         )
         .mappings()

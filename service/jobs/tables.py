@@ -9,6 +9,7 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     Table,
@@ -27,6 +28,7 @@ UNFINISHED = ("queued", "running")
 
 #: A study as it was asked for, with the catalog and engine that it is answered by. ``request`` is
 #: its JSON as bytes, because it may hold characters that Postgres' own texts cannot.
+#: ``organisation`` is whose it is, null for those that were asked for without an API key.
 sweep = Table(
     "sweep",
     metadata,
@@ -43,6 +45,8 @@ sweep = Table(
     Column("chunk_count", Integer, nullable=False),
     Column("idempotency_key", Text, nullable=True, unique=True),
     Column("request_hash", Text, nullable=False),
+    Column("organisation", Text, nullable=True),
+    Index(None, "organisation", "status"),
     CheckConstraint(
         "status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'expired', 'deleted')",
         name="status",

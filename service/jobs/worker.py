@@ -118,7 +118,9 @@ class SweepWorker:
     async def _study(self, sweep_id: UUID, asked: dict[str, Any]) -> Study:
         found = self._studies.get(sweep_id)
         if found is None:
-            snapshot = await self._store.snapshot_at(asked["catalog_revision"])
+            snapshot = await self._store.snapshot_at(
+                asked["catalog_revision"], asked["organisation"]
+            )
             request = SweepRequest.model_validate_json(asked["request"], strict=True)
             found = await asyncio.to_thread(resolve_study, request, snapshot)
             self._studies[sweep_id] = found

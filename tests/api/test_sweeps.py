@@ -30,6 +30,7 @@ from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
 from service.jobs.worker import SweepWorker
 from service.settings import INSTALLATION, Settings
+from tests.api.keyed import client_of, key_for
 from tests.conftest import execute
 
 SMALL: dict[str, Any] = {
@@ -409,3 +410,60 @@ async def test_a_worker_outlives_its_connections(kept, postgres_url):
         id_ = (await ask(kept, SMALL))["id"]
         answer = await until(kept, id_, "succeeded", "failed")
     assert answer["status"] == "succeeded"
+
+
+def own_card(accelerators: dict[str, Any]) -> dict[str, Any]:
+    card = dict(accelerators["nvidia-l40s-48gb"])
+    return {key: value for key, value in card.items() if key not in ("sources", "aliases")} | {
+        "id": "own/card",
+        "aliases": [],
+    }
+
+
+async def test_an_organisations_sweep_is_its_own_and_may_use_its_own_entries(kept, postgres_url):
+    app = kept.app
+    key = await key_for(app, "acme", "own:write")
+    other = await key_for(app, "umbrella")
+    study = SMALL | {"space": SMALL["space"] | {"accelerators": ["own/card"]}}
+    async with client_of(app, key) as acme, client_of(app, other) as umbrella:
+        card = own_card({"nvidia-l40s-48gb": (await acme.get("/v1/accelerators/l40s")).json()})
+        made = await acme.put(
+            "/v1/accelerators/own/card",
+            params={"reason": "our hardware"},
+            json=card,
+            headers={"If-None-Match": "*"},
+        )
+        assert made.status_code == 201, made.text
+        refused = await kept.post("/v1/sweeps", json=study)
+        assert refused.status_code == 422
+        named = {"Idempotency-Key": "weekly"}
+        id_ = (await ask(acme, study, **named))["id"]
+        with worker_process(postgres_url):
+            answer = await until(acme, id_, "succeeded", "failed")
+        assert answer["status"] == "succeeded", answer["problem"]
+        assert {row["accelerator"] for row in await rows(acme, id_)} == {"own/card"}
+        for stranger in (kept, umbrella):
+            for path in ("", "/results", "/events"):
+                assert (await stranger.get(f"/v1/sweeps/{id_}{path}")).status_code == 404
+            assert (await stranger.delete(f"/v1/sweeps/{id_}")).status_code == 404
+        # What others call their sweeps is no business of theirs.
+        mine = await umbrella.post("/v1/sweeps", json=SMALL, headers=named)
+        assert mine.status_code == 202
+        assert mine.json()["id"] != id_
+        await umbrella.post(f"/v1/sweeps/{mine.json()['id']}/cancel")
+
+
+async def test_unfinished_sweeps_are_bounded_for_each(kept, postgres_url):
+    app = create_app(settings(postgres_url, sweep_limit_unfinished=1))
+    async with LifespanManager(app, startup_timeout=60):
+        key = await key_for(app, "quota")
+        async with client_of(app, key) as client:
+            first = await client.post("/v1/sweeps", json=SMALL)
+            assert first.status_code == 202
+            refused = await client.post("/v1/sweeps", json=SMALL | {"name": "another"})
+            assert refused.status_code == 429, refused.text
+            assert int(refused.headers["retry-after"]) > 0
+            await client.post(f"/v1/sweeps/{first.json()['id']}/cancel")
+            again = await client.post("/v1/sweeps", json=SMALL | {"name": "another"})
+            assert again.status_code == 202
+            await client.delete(f"/v1/sweeps/{again.json()['id']}")
