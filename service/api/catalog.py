@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag, entry_tag
 from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
-from service.api.entries import ENTRIES, PAGES
+from service.api.entries import ENTRIES, NAMES, PAGES
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
 from service.api.state import current_snapshot
@@ -43,16 +43,6 @@ _FILTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "instances": (("provider", "accelerator"), ("host_memory_bytes", "network_bytes_per_s")),
     "rules": (("subject", "effect", "status"), ()),
     "sources": (("publisher", "kind"), ()),
-}
-_NAMES = {
-    "accelerators": "Accelerator",
-    "models": "Model",
-    "regions": "Region",
-    "memory-tiers": "MemoryTier",
-    "interconnects": "Interconnect",
-    "instances": "Instance",
-    "rules": "Rule",
-    "sources": "Source",
 }
 _PAGING: Mapping[str, dict[str, Any]] = {
     "q": {
@@ -134,7 +124,7 @@ def _add(collection: str) -> None:
         f"/{collection}",
         list_,
         methods=["GET"],
-        operation_id=f"list{_NAMES[collection]}s",
+        operation_id=f"list{NAMES[collection]}s",
         summary=f"List the catalog's {collection}",
         responses=page_schema | LIST_PROBLEMS,
         openapi_extra={"parameters": parameters},
@@ -150,7 +140,7 @@ def _add(collection: str) -> None:
         f"/{collection}/{{id:path}}",
         item,
         methods=["GET"],
-        operation_id=f"get{_NAMES[collection]}",
+        operation_id=f"get{NAMES[collection]}",
         summary=f"One of the catalog's {collection}, with the sources of its figures",
         responses={200: {"model": ENTRIES[collection]}, **ITEM_PROBLEMS},
         openapi_extra={"parameters": [id_parameter]},

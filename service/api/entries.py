@@ -216,6 +216,18 @@ class Page(Answer, Generic[Listed]):
     catalog_revision: int
 
 
+#: What operations call an entry of each collection.
+NAMES: Mapping[str, str] = {
+    "accelerators": "Accelerator",
+    "models": "Model",
+    "regions": "Region",
+    "memory-tiers": "MemoryTier",
+    "interconnects": "Interconnect",
+    "instances": "Instance",
+    "rules": "Rule",
+    "sources": "Source",
+}
+
 ENTRIES: Mapping[str, Any] = {
     "accelerators": AcceleratorEntry,
     "models": ModelEntry,

@@ -9,10 +9,11 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from service.access.keys import Caller
 from service.api.bodies import read_json
 from service.api.caching import entry_tag
 from service.api.contract import NEEDS_KEY, WRITE_PROBLEMS
-from service.api.entries import ENTRIES
+from service.api.entries import ENTRIES, NAMES
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
 from service.api.state import current_snapshot, shared
@@ -32,16 +33,6 @@ from service.estimation.rejection import FieldError
 
 router = APIRouter(prefix="/v1", tags=["catalog"])
 
-_NAMES = {
-    "accelerators": "Accelerator",
-    "models": "Model",
-    "regions": "Region",
-    "memory-tiers": "MemoryTier",
-    "interconnects": "Interconnect",
-    "instances": "Instance",
-    "rules": "Rule",
-    "sources": "Source",
-}
 _QUERY = {"reason": REASON}
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
@@ -92,17 +83,7 @@ def _add(collection: str) -> None:
             await read_json(http, shared(http).settings.body_limit_bytes), entry_id
         )
         place = (collection, entry_id)
-        applied = await _applied(
-            http,
-            Change(
-                {place: document},
-                caller.author,
-                reason,
-                organisation=caller.organisation if is_own(entry_id) else None,
-                key_id=caller.key_id,
-                expected_hashes={place: based_on},
-            ),
-        )
+        applied = await _applied(http, _change(caller, place, document, reason, based_on))
         snapshot = await current_snapshot(http)
         entry = snapshot.collection(collection).get(entry_id)
         if entry is None:  # it has been removed again meanwhile
@@ -127,20 +108,10 @@ def _add(collection: str) -> None:
         if entry_id not in (await current_snapshot(http)).collection(collection):
             raise Problem("not-found", f"no such entry among the {collection}")
         place = (collection, entry_id)
-        applied = await _applied(
-            http,
-            Change(
-                {place: None},
-                caller.author,
-                reason,
-                organisation=caller.organisation if is_own(entry_id) else None,
-                key_id=caller.key_id,
-                expected_hashes={place: based_on},
-            ),
-        )
+        applied = await _applied(http, _change(caller, place, None, reason, based_on))
         return Response(status_code=204, headers={**_NOT_KEPT, **applied})
 
-    name = _NAMES[collection]
+    name = NAMES[collection]
     schema = {
         "type": "object",
         "description": f"The entry as GET shows it; /v1/catalog/schemas/{collection} has its form.",
@@ -174,7 +145,7 @@ def _add(collection: str) -> None:
     )
 
 
-for _collection in _NAMES:
+for _collection in NAMES:
     _add(_collection)
 
 
@@ -189,6 +160,24 @@ def _document(given: Any, entry_id: str) -> dict[str, Any]:
     except DocumentInvalid as error:
         raise invalid([FieldError(error.pointer, error.detail)]) from None
     return found
+
+
+def _change(
+    caller: Caller,
+    place: tuple[str, str],
+    document: dict[str, Any] | None,
+    reason: str,
+    based_on: str | None,
+) -> Change:
+    """The change of one entry that a caller wants, None for its removal."""
+    return Change(
+        {place: document},
+        caller.author,
+        reason,
+        organisation=caller.organisation if is_own(place[1]) else None,
+        key_id=caller.key_id,
+        expected_hashes={place: based_on},
+    )
 
 
 async def _applied(http: HttpRequest, change: Change) -> dict[str, str]:

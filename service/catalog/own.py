@@ -10,21 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from service.catalog.documents import CatalogInvalid, Document, DocumentSet
+from service.catalog.documents import COLLECTIONS, CatalogInvalid, Document, DocumentSet
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 
 OWN_PREFIX = "own/"
 #: Efficiencies are fitted to measurements and hold for all.
-OWN_COLLECTIONS = (
-    "accelerators",
-    "models",
-    "regions",
-    "memory-tiers",
-    "interconnects",
-    "instances",
-    "rules",
-    "sources",
-)
+OWN_COLLECTIONS = tuple(name for name in COLLECTIONS if name != "calibrations")
 
 _log = logging.getLogger(__name__)
 

@@ -9,20 +9,12 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz, process
 
-from service.catalog.documents import Document
+from service.catalog.documents import COLLECTIONS, Document
 from service.catalog.references import loosened
 from service.catalog.snapshot import CatalogSnapshot
 
-SEARCHED = (
-    "accelerators",
-    "models",
-    "regions",
-    "instances",
-    "memory-tiers",
-    "interconnects",
-    "rules",
-    "sources",
-)
+#: Calibrations have no names that people would type.
+SEARCHED = tuple(name for name in COLLECTIONS if name != "calibrations")
 
 _EXACT, _BEGINS, _HOLDS, _ALL_WORDS = 100.0, 95.0, 90.0, 85.0
 #: Below this two names share little but letters.
