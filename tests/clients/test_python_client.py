@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -117,6 +118,6 @@ def test_it_asks_a_running_service(generated: tuple[Path, str]) -> None:
             capture_output=True,
             text=True,
             check=False,
-            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder)},
         )
     assert used.stdout.strip() == "works", used.stderr[-3000:]
