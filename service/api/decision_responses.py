@@ -240,7 +240,9 @@ class Excluded(Answer):
     """Configurations that a limit excluded, and how close the closest came."""
 
     limit: str
-    threshold: float
+    threshold: float | None = Field(
+        description="Null for offered: no cloud searched is known to rent the accelerator out."
+    )
     unit: str
     candidates: int
     nearest_value: float | None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from service.catalog.convert import accelerator_from_document, region_from_document
 from service.catalog.documents import DocumentInvalid
 from service.catalog.entries import Entry
+from service.catalog.own import is_own
 from service.catalog.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -84,6 +85,8 @@ class Problems:
         except UnknownReference as unknown:
             near = ", ".join(unknown.suggestions)
             hint = f"; did you mean {near}?" if near else ""
+            if is_own(unknown.reference):
+                hint = "; own entries are there for requests with their organisation's API key"
             self.add(pointer, f"unknown id {unknown.reference[:120]!r}{hint}")
         except ConfigNotUnderstood as error:
             self.add(f"{pointer}/config{error.pointer}", str(error))

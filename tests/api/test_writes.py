@@ -232,6 +232,7 @@ async def test_own_entries_are_for_their_organisation_alone(acme, keeper, anyone
         problem(await other.get(path), 404)
         told = problem(await other.post("/v1/estimates/inference", json=body), 422)
         assert told["errors"][0]["pointer"] == "/region"
+        assert "API key" in told["errors"][0]["detail"]
         problem(await other.get(f"/v1/catalog/revisions/{revision}"), 404)
         named = body | {"catalog_revision": revision, "region": "aws/eu-north-1"}
         problem(await other.post("/v1/estimates/inference", json=named), 422)

@@ -104,8 +104,10 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
             assert found.headroom_ratio[row] < 0.0, name
 
 
-def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
-    search = resolve_search(asked(), packaged_snapshot)
+@pytest.mark.parametrize("placement", ["anywhere", "offered"])
+def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
+    request = asked(search=SMALL["search"] | {"placement": placement})
+    search = resolve_search(request, packaged_snapshot)
     found = field(search)
     anchored = anchors(search, packaged_snapshot, found)
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
@@ -119,7 +121,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
         if rows.headroom_ratio[row] < 0 or rows.ttft_s[row] > 1.0 or rows.tpot_s[row] > 0.05:
             continue
         hours, offer = rows.accelerator_hours[row], rows.offer[row]
-        for place in range(3):
+        for place in np.flatnonzero(search.placeable[offer]):
             kwh = rows.it_wh[row] / 1000.0
             carbon = kwh * where.carbon_g_per_kwh[place]
             carbon += hours * embodied_g_per_hour(search)[offer]
@@ -243,3 +245,55 @@ def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snaps
     tried = {space.precisions[at].weights.id for at in np.unique(native.precision)}
     assert "fp8" not in tried
     assert "fp8" in {space.precisions[at].weights.id for at in np.unique(named.precision)}
+
+
+def test_a_format_of_one_vendor_is_for_its_hardware(packaged_snapshot):
+    wanted = {"accelerators": ["amd-mi355x-288gb", "nvidia-b200-sxm-180gb"], "max_accelerators": 1}
+    limits = {"ttft_s": 1.0, "tpot_s": 0.05}
+    search = resolve_search(asked(search=wanted, limits=limits), packaged_snapshot)
+    found, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
+    tried = {
+        (search.accelerators[offer].id, search.spaces[0].precisions[at].weights.id)
+        for offer, at in zip(found.offer, found.precision, strict=True)
+    }
+    assert ("amd-mi355x-288gb", "mxfp4") in tried
+    assert ("nvidia-b200-sxm-180gb", "nvfp4") in tried
+    assert ("amd-mi355x-288gb", "nvfp4") not in tried
+
+
+def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
+    answer = recommendation_answer(
+        asked(search={"max_accelerators": 8}, list_prices=True), packaged_snapshot
+    )
+    offered = {
+        (entry.value.provider, entry.value.accelerator)
+        for entry in packaged_snapshot.instances.values()
+    }
+    placed = {(one["region"].partition("/")[0], one["accelerator"]) for one in answer["front"]}
+    assert placed
+    assert placed <= offered
+    (nowhere,) = [one for one in answer["excluded"] if one["limit"] == "offered"]
+    assert nowhere["candidates"] > 0
+    assert nowhere["threshold"] is None
+
+
+def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
+    own = {"accelerators": ["nvidia-rtx-5090-32gb", "nvidia-h100-sxm-80gb"], "max_accelerators": 8}
+    search = resolve_search(asked(search=own), packaged_snapshot)
+    assert search.placeable[0].all()
+    clouds = {
+        region.id.partition("/")[0]
+        for region, may in zip(search.regions, search.placeable[1], strict=True)
+        if may
+    }
+    assert clouds == {"aws", "azure", "gcp", "oci"}
+    only = resolve_search(
+        asked(
+            search=own | {"regions": ["gcp/europe-north1", "country/SE"], "placement": "offered"}
+        ),
+        packaged_snapshot,
+    )
+    assert only.placeable.tolist() == [[True, True], [True, True]]
+    tpu = {"accelerators": ["google-tpu-v6e"], "regions": ["aws/eu-north-1", "gcp/europe-north1"]}
+    kept = resolve_search(asked(search=tpu | {"placement": "offered"}), packaged_snapshot)
+    assert kept.placeable.tolist() == [[False, True]]

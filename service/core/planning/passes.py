@@ -223,7 +223,9 @@ def evaluate(
             lacking = weights - accelerator.memory_bytes
             if lacking > 0.0:
                 small.append(TooSmall(precision_at, layout_at, at, lacking))
-            elif _runs(accelerator, wanted, space.native_only):
+            elif _runs(accelerator, wanted, space.native_only) and (
+                not space.native_only or precision.weights.vendor in ("", accelerator.vendor)
+            ):
                 able.append(at)
             else:
                 unable.append(at)

@@ -34,10 +34,13 @@ _PER_1K_TOKENS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A limit and how many candidates it excluded; ``nearest`` came closest, with its value."""
+    """A limit and how many candidates it excluded; ``nearest`` came closest, with its value.
+
+    ``threshold`` is None where there is nothing to come close to.
+    """
 
     limit: str
-    threshold: float
+    threshold: float | None
     unit: str
     excluded: int
     nearest_value: float | None
@@ -81,6 +84,7 @@ def field(search: ResolvedSearch) -> Field:
     of_model: list[Candidates] = []
     small: list[tuple[TooSmall, ...]] = []
     excluded: dict[str, Exclusion] = {}
+    models: list[int] = []
     searched = combined = 0
     for entry, space in zip(search.models, search.spaces, strict=True):
         found, lacking = candidates(entry.value, space, search.demand, search.around)
@@ -88,14 +92,28 @@ def field(search: ResolvedSearch) -> Field:
         small.append(lacking)
         searched += len(found)
         alive = _limited(found, search, hourly, excluded, len(lacking))
-        rows = alive[_unbeaten(found.chosen(alive), search, hourly)]
-        at = front(_factors(where), TOLERANCE_RATIO)
-        combined += len(alive) * int(np.isfinite(_factors(where)).all(axis=1).sum())
-        parts.append(_combined(found, rows, at, where, search, hourly, excluded))
+        # Within what can stand in the same places, configurations and places compare apart.
+        for placeable in np.unique(search.placeable, axis=0):
+            alike = (search.placeable == placeable).all(axis=1)
+            here = alive[alike[found.offer[alive]]]
+            factors = np.column_stack([where.carbon_g_per_kwh, where.water_l_per_kwh])
+            known = np.flatnonzero(np.isfinite(factors).all(axis=1) & placeable)
+            if not len(known):
+                _nowhere(len(here), excluded)
+                continue
+            rows = here[_unbeaten(found.chosen(here), search, hourly)]
+            at = known[front(factors[known], TOLERANCE_RATIO)]
+            combined += len(here) * len(known)
+            parts.append(_combined(found, rows, at, where, search, hourly, excluded))
+            models.append(len(of_model) - 1)
+    if not parts:
+        nothing = np.empty(0, dtype=np.intp)
+        none = np.empty((0, len(METRICS)))
+        parts, models = [(none, none, nothing, nothing)], [0]
     sizes = [len(part[0]) for part in parts]
     metrics = np.concatenate([part[0] for part in parts])
     kept = front(_comparable(metrics), TOLERANCE_RATIO)
-    model = np.repeat(np.arange(len(parts)), sizes)
+    model = np.repeat(np.array(models, dtype=np.intp), sizes)
     return Field(
         of_model=tuple(of_model),
         metrics=metrics[kept],
@@ -207,10 +225,15 @@ def embodied_g_per_hour(search: ResolvedSearch) -> FloatArray:
     )
 
 
-def _factors(where: Places) -> FloatArray:
-    """Places with unknown factors come last in everything, so that nothing stands there."""
-    factors = np.column_stack([where.carbon_g_per_kwh, where.water_l_per_kwh])
-    return np.where(np.isfinite(factors).all(axis=1, keepdims=True), factors, inf)
+def _nowhere(count: int, excluded: dict[str, Exclusion]) -> None:
+    """Note candidates that no place searched is known to offer."""
+    known = excluded.get(_NOT_OFFERED)
+    before = 0 if known is None else known.excluded
+    excluded[_NOT_OFFERED] = Exclusion(_NOT_OFFERED, None, "-", before + count, None)
+
+
+#: Name of the exclusion of accelerators that no cloud searched is known to rent out.
+_NOT_OFFERED = "offered"
 
 
 def _combined(
@@ -222,8 +245,7 @@ def _combined(
     hourly: FloatArray,
     excluded: dict[str, Exclusion],
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.intp]]:
-    """Metrics and spreads of every row in every place, within the limits that depend on it."""
-    at = at[np.isfinite(where.carbon_g_per_kwh[at]) & np.isfinite(where.water_l_per_kwh[at])]
+    """Metrics and spreads of rows in places of known factors, within the limits of the place."""
     row, place = np.repeat(rows, len(at)), np.tile(at, len(rows))
     kwh = found.it_wh[row] / _WH_PER_KWH
     offer = found.offer[row]

@@ -125,6 +125,12 @@ class SearchRequest(Request):
         None, description="Formats of the KV cache; if null, bf16 and fp8."
     )
     max_accelerators: int = Field(64, ge=1, le=4096)
+    placement: Literal["offered", "anywhere"] | None = Field(
+        None,
+        description="offered: a cloud's regions take what that cloud is known to rent out, by the "
+        "catalog's instances; anywhere: all combinations. If null, offered where all cloud regions "
+        "are searched, anywhere where regions are named.",
+    )
 
 
 class WeightsRequest(Request):

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import (
@@ -20,7 +23,11 @@ from service.core.planning.passes import Around, Demand, Offer, Space
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.costs import lowest_list_prices
-from service.estimation.decisions.requests import LimitsRequest, RecommendationRequest
+from service.estimation.decisions.requests import (
+    LimitsRequest,
+    RecommendationRequest,
+    SearchRequest,
+)
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import (
     Problems,
@@ -57,6 +64,8 @@ class ResolvedSearch:
     weights: Mapping[str, float]
     usd_per_hour: Mapping[str, float]
     list_priced: frozenset[str]
+    #: Which accelerators (rows) can stand in which regions (columns).
+    placeable: NDArray[np.bool_]
 
 
 def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
@@ -119,6 +128,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         weights=_weights(request, kind),
         usd_per_hour=assumed | prices,
         list_priced=frozenset(assumed),
+        placeable=_placeable(request.search, accelerators, regions, snapshot),
     )
 
 
@@ -166,6 +176,36 @@ def _regions(
         for at, name in enumerate(request.search.regions)
     ]
     return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def _placeable(
+    search: SearchRequest,
+    accelerators: Sequence[Entry[Accelerator]],
+    regions: Sequence[Entry[Region]],
+    snapshot: CatalogSnapshot,
+) -> NDArray[np.bool_]:
+    """Which accelerators can stand in which regions.
+
+    Where only what is offered counts, a cloud's regions are open to what that cloud is known to
+    rent out, and any other place to everything. Accelerators that the caller names are placed
+    anywhere if no cloud is known to have them.
+    """
+    placement = search.placement or ("anywhere" if search.regions is not None else "offered")
+    if placement == "anywhere":
+        return np.ones((len(accelerators), len(regions)), dtype=bool)
+    clouds = [
+        region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
+        for region in regions
+    ]
+    offered: dict[str, set[str]] = {}
+    for instance in snapshot.instances.values():
+        offered.setdefault(instance.value.accelerator, set()).add(instance.value.provider)
+    rows = []
+    for accelerator in accelerators:
+        by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
+        anywhere = not by and search.accelerators is not None
+        rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
+    return np.array(rows, dtype=bool)
 
 
 def _demand(request: RecommendationRequest) -> Demand:
