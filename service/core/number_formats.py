@@ -36,8 +36,7 @@ class NumberFormat:
     classes and ``bits_by_tensor`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
     precision whose peak applies to its matrix products. ``source`` says where the layout is
     defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
-    weight, and each key or value vector of a head ``vector_scale_bytes`` more. ``vendor`` is the
-    one whose matrix units alone read its scales, "" where it is no vendor's own.
+    weight, and each key or value vector of a head ``vector_scale_bytes`` more.
     """
 
     id: str
@@ -50,7 +49,6 @@ class NumberFormat:
     bits_by_tensor: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     cache_bits_per_element: float | None = None
     vector_scale_bytes: float = 0.0
-    vendor: str = ""
 
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
@@ -192,7 +190,6 @@ _FORMATS = (
         "fp4",
         "NVIDIA, Introducing NVFP4, 2025 (16-element blocks, 8-bit scale)",
         _ALL_LINEAR,
-        vendor="NVIDIA",
     ),
     NumberFormat(
         "bnb-nf4",

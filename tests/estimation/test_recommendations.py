@@ -247,8 +247,9 @@ def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snaps
     assert "fp8" in {space.precisions[at].weights.id for at in np.unique(named.precision)}
 
 
-def test_a_format_of_one_vendor_is_for_its_hardware(packaged_snapshot):
-    wanted = {"accelerators": ["amd-mi355x-288gb", "nvidia-b200-sxm-180gb"], "max_accelerators": 1}
+def test_formats_are_tried_where_engines_have_kernels(packaged_snapshot):
+    three = ["amd-mi355x-288gb", "nvidia-b200-sxm-180gb", "google-tpu-v6e"]
+    wanted = {"accelerators": three, "max_accelerators": 1}
     limits = {"ttft_s": 1.0, "tpot_s": 0.05}
     search = resolve_search(asked(search=wanted, limits=limits), packaged_snapshot)
     found, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
@@ -258,7 +259,11 @@ def test_a_format_of_one_vendor_is_for_its_hardware(packaged_snapshot):
     }
     assert ("amd-mi355x-288gb", "mxfp4") in tried
     assert ("nvidia-b200-sxm-180gb", "nvfp4") in tried
-    assert ("amd-mi355x-288gb", "nvfp4") not in tried
+    assert ("nvidia-b200-sxm-180gb", "awq-int4") in tried
+    assert ("google-tpu-v6e", "int8") in tried
+    for missing in ("nvfp4", "awq-int4"):
+        assert ("amd-mi355x-288gb", missing) not in tried
+        assert ("google-tpu-v6e", missing) not in tried
 
 
 def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):

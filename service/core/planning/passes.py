@@ -36,6 +36,7 @@ from service.core.memory.runtime import RuntimeOverheads
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference import InferenceLatency, Usage, inference_latency
 from service.core.performance.step import peak_flops_per_s
+from service.core.planning.kernels import has_kernels
 from service.core.planning.stack import (
     stackable,
     stacked_accelerator,
@@ -224,7 +225,7 @@ def evaluate(
             if lacking > 0.0:
                 small.append(TooSmall(precision_at, layout_at, at, lacking))
             elif _runs(accelerator, wanted, space.native_only) and (
-                not space.native_only or precision.weights.vendor in ("", accelerator.vendor)
+                not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
             ):
                 able.append(at)
             else:

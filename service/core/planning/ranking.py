@@ -20,6 +20,12 @@ DRAWS = 200
 SEED = 20_240_501
 #: Range of weights in the draws around those that were asked for.
 WEIGHT_SPREAD = 0.5
+#: Weight of what lies beyond the best anchors: it parts equal scores and nothing else.
+_BEYOND = 1e-6
+#: Scores closer than this are the same.
+_ALIKE = 1e-9
+#: Beyond this many powers of e a figure is as good as nothing.
+_FURTHEST = 8.0
 #: Share of draws below which there is no clear winner.
 CLEAR_SHARE = 0.6
 
@@ -102,9 +108,32 @@ def scores(utility: FloatArray, weights: FloatArray) -> FloatArray:
     return total
 
 
-def ranking(utility: FloatArray, weights: FloatArray) -> NDArray[np.intp]:
-    """Candidates from the best to the worst; ties keep the order given."""
-    return np.argsort(-scores(utility, weights), kind="stable")
+def ranking(
+    metrics: FloatArray, anchors: Mapping[Metric, Anchor], weights: FloatArray
+) -> NDArray[np.intp]:
+    """Candidates from the best to the worst.
+
+    Of those that score alike, as all do that reach every best anchor, the one comes first that goes
+    furthest beyond; what ties in that too keeps the order given.
+    """
+    return np.argsort(-_standing(metrics, anchors, weights), kind="stable")
+
+
+def _standing(
+    metrics: FloatArray, anchors: Mapping[Metric, Anchor], weights: FloatArray
+) -> FloatArray:
+    """Scores, and far below them the weighted logarithm of how much better than the best anchors.
+
+    The logarithm makes half the cost count as much as half the latency, wherever anchors lie.
+    """
+    beyond = np.zeros_like(metrics)
+    for column, metric in enumerate(METRICS):
+        anchor = anchors.get(metric)
+        if anchor is not None and anchor.best > 0.0:
+            least = anchor.best * np.exp(-_FURTHEST)
+            better = np.log(anchor.best / np.maximum(metrics[:, column], least))
+            beyond[:, column] = np.nan_to_num(np.maximum(better, 0.0), nan=0.0)
+    return scores(utilities(metrics, anchors), weights) + _BEYOND * scores(beyond, weights)
 
 
 def robustness(
@@ -130,7 +159,7 @@ def robustness(
     Returns
     -------
     Robustness
-        Share of draws in which it stays first [-]. A single candidate is first in all.
+        Share of draws in which none scores higher [-]. A single candidate is first in all.
     """
     draw = np.random.default_rng(SEED)
     sigma = np.log(np.maximum(np.nan_to_num(spreads, nan=1.0), 1.0)) / Z_90
@@ -139,7 +168,10 @@ def robustness(
         varied = metrics * np.exp(sigma * draw.standard_normal(metrics.shape))
         factor = 1.0 + WEIGHT_SPREAD * draw.uniform(-1.0, 1.0, len(weights))
         mixed = weights * factor
-        wins[int(np.argmax(scores(utilities(varied, anchors), mixed / mixed.sum())))] += 1
+        drawn = scores(utilities(varied, anchors), mixed / mixed.sum())
+        # What scores alike does not displace the choice.
+        ahead = drawn[winner] >= drawn.max() - _ALIKE
+        wins[winner if ahead else int(np.argmax(drawn))] += 1
     share = float(wins[winner] / DRAWS)
     others = wins.copy()
     others[winner] = 0

@@ -112,7 +112,7 @@ class _Ranked:
         self.anchors, self.weights = anchored, weights
         self.utility = utilities(found.metrics, anchored)
         self.scores = scores(self.utility, weights)
-        self.order = ranking(self.utility, weights)
+        self.order = ranking(found.metrics, anchored, weights)
 
     def choices(
         self, request: RecommendationRequest, snapshot: CatalogSnapshot, cautions: list[Caution]
@@ -191,12 +191,14 @@ class _Ranked:
         return None
 
     def _best_on(self, priority: str) -> NDArray[np.intp]:
-        """By one metric first, near-ties by the score."""
+        """By one metric first, near-ties by the order of all."""
         values = self.found.metrics[:, METRICS.index(priority)]
         best = np.nanmin(values) if np.isfinite(values).any() else np.nan
-        # Within two per cent of each other the score decides.
+        # Within two per cent of each other the other metrics decide.
         steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / 0.02)
-        return np.lexsort((-self.scores, np.nan_to_num(steps, nan=np.inf)))
+        place = np.empty(len(self.order), dtype=np.intp)
+        place[self.order] = np.arange(len(self.order))
+        return np.lexsort((place, np.nan_to_num(steps, nan=np.inf)))
 
     def _contributions(self, at: int) -> list[dict[str, Any]]:
         """What each metric adds to the score."""

@@ -45,9 +45,9 @@ def test_a_further_candidate_changes_no_other_score(metrics):
     assert scores(utilities(worse, ANCHORS), WEIGHTS)[:-1] == pytest.approx(
         scores(utility, WEIGHTS)
     )
-    order = ranking(utilities(worse, ANCHORS), WEIGHTS).tolist()
+    order = ranking(worse, ANCHORS, WEIGHTS).tolist()
     order.remove(len(metrics))
-    assert order == ranking(utility, WEIGHTS).tolist()
+    assert order == ranking(metrics, ANCHORS, WEIGHTS).tolist()
 
 
 @given(TABLES)
@@ -101,7 +101,7 @@ def test_near_ties_are_no_clear_winners_and_great_leads_are():
 
 @given(TABLES.filter(lambda metrics: len(metrics) > 1))
 def test_the_flip_turns_the_choice(metrics):
-    order = ranking(utilities(metrics, ANCHORS), WEIGHTS)
+    order = ranking(metrics, ANCHORS, WEIGHTS)
     flip = nearest_flip(metrics, ANCHORS, WEIGHTS, order)
     assert flip.rival == order[1]
     if flip.metric is None:
@@ -110,3 +110,18 @@ def test_the_flip_turns_the_choice(metrics):
     changed[flip.rival, METRICS.index(flip.metric)] *= 1.0 + flip.change_ratio
     found = scores(utilities(changed, ANCHORS), WEIGHTS)
     assert found[flip.rival] == pytest.approx(found[order[0]])
+
+
+def test_of_equal_scores_the_one_that_goes_further_comes_first():
+    best = np.array([ANCHORS[metric].best for metric in METRICS])
+    worst = np.array([ANCHORS[metric].worst for metric in METRICS])
+    reach, beyond = best * 0.9, best * 0.5
+    nearly = best + (worst - best) * 0.01
+    metrics = np.vstack([nearly, reach, beyond])
+    found = scores(utilities(metrics, ANCHORS), WEIGHTS)
+    assert found[1] == found[2] > found[0]
+    assert ranking(metrics, ANCHORS, WEIGHTS).tolist() == [2, 1, 0]
+    # What lies beyond an anchor never makes up for falling short of another.
+    uneven = best.copy()
+    uneven[0], uneven[1] = best[0] * 0.01, nearly[1]
+    assert ranking(np.vstack([uneven, reach]), ANCHORS, WEIGHTS).tolist() == [1, 0]

@@ -1,0 +1,31 @@
+"""Whose hardware serving engines have kernels for, by the format of the weights.
+
+A format that an accelerator could multiply is of no use where no engine brings the kernels that
+read it. By vLLM's table of supported hardware (vLLM documentation, Features, Quantization:
+version 0.15.1; 0.11.2 for Gaudi and TPU, 0.9.2 for AWS Neuron; 2025-2026): AWQ and GPTQ run on
+NVIDIA's and Intel's, INT8 (W8A8) also on TPU and Neuron, FP8 (W8A8) on NVIDIA's, AMD's (Quark),
+Gaudi (by INC) and Neuron; TPU v7x is the first TPU to multiply it (Google Cloud documentation,
+2025). NVFP4 is NVIDIA's own (NVIDIA Model Optimizer), MXFP4 is read by NVIDIA's and AMD's matrix
+units (Quark). Formats that are not named run everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_HAVE_KERNELS: Mapping[str, frozenset[str]] = {
+    "awq-int4": frozenset({"NVIDIA", "Intel"}),
+    "gptq-int4": frozenset({"NVIDIA", "Intel"}),
+    "gptq-int8": frozenset({"NVIDIA", "Intel"}),
+    "int8": frozenset({"NVIDIA", "Intel", "Google", "AWS"}),
+    "fp8": frozenset({"NVIDIA", "AMD", "Intel", "AWS", "Google"}),
+    "nvfp4": frozenset({"NVIDIA"}),
+    "mxfp4": frozenset({"NVIDIA", "AMD"}),
+    "bnb-nf4": frozenset({"NVIDIA"}),
+}
+
+
+def has_kernels(format_id: str, vendor: str) -> bool:
+    """Whether widely used engines read weights of a format on a vendor's hardware."""
+    known = _HAVE_KERNELS.get(format_id)
+    return known is None or vendor in known
