@@ -142,6 +142,21 @@ class Settings(BaseSettings):
     concurrency_limit: int | None = Field(
         None, ge=1, description="Requests in flight per worker above which 503 is answered."
     )
+    oidc_issuer: str | None = Field(
+        None,
+        pattern="^https?://[^ ]+$",
+        description="Issuer of OpenID Connect whose tokens are taken in place of API keys, as "
+        "https://login.example.com/realms/acme.",
+    )
+    oidc_audience: str = Field(
+        "headroom", min_length=1, description="Audience that its tokens must be for."
+    )
+    oidc_organisation_claim: str = Field(
+        "organisation", min_length=1, description="Claim that names the holder's organisation."
+    )
+    oidc_scope_claim: str = Field(
+        "scope", min_length=1, description="Claim that lists what the holder may do."
+    )
     rate_limit_per_minute: int | None = Field(
         None,
         ge=1,
@@ -246,6 +261,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         "database_url",
+        "oidc_issuer",
         "rate_limit_per_minute",
         "rate_limit_per_minute_with_key",
         "region",

@@ -10,12 +10,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.access.keys import Caller, KeyRecord, caller_of
 from service.access.repository import read_keys
+from service.access.tokens import TokenIssuer
+
+#: A JSON Web Token has three parts; an API key has no dots.
+_DOTS_OF_A_TOKEN = 2
 
 
 class Keyring:
-    """Knows the keys as the database last told them; swapped whole when that changes."""
+    """Knows the keys as the database last told them; swapped whole when that changes.
 
-    def __init__(self) -> None:
+    With an issuer, its tokens are keys, too.
+    """
+
+    def __init__(self, issuer: TokenIssuer | None = None) -> None:
+        self._issuer = issuer
         self._records: Mapping[str, KeyRecord] = MappingProxyType({})
 
     async def refresh(self, connection: AsyncConnection) -> None:
@@ -31,4 +39,6 @@ class Keyring:
         KeyRefused
             If it opens nothing now.
         """
+        if self._issuer is not None and text.count(".") == _DOTS_OF_A_TOKEN:
+            return self._issuer.caller(text)
         return caller_of(text, self._records, datetime.now(UTC))

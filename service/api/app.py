@@ -14,6 +14,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.access.keyring import Keyring
+from service.access.tokens import TokenIssuer
 from service.api import (
     catalog,
     charts,
@@ -72,9 +73,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        keyring = Keyring()
+        issuer = TokenIssuer(chosen) if chosen.oidc_issuer is not None else None
+        keyring = Keyring(issuer)
         store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh}, tell=CatalogGauges().show)
         await store.start()
+        if issuer is not None:
+            issuer.start()
         live = LiveGrid(chosen)
         hub = Hub(chosen)
         factors = own_factors(chosen, store.snapshot)
@@ -89,6 +93,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             if working is not None:
                 working.cancel()
                 await asyncio.wait({working})
+            if issuer is not None:
+                await issuer.stop()
             await live.stop()
             await hub.stop()
             await store.stop()

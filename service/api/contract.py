@@ -121,7 +121,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         _KEY_SCHEME: {
             "type": "http",
             "scheme": "bearer",
-            "description": "Asking needs no key. With one, its organisation's own entries can be "
+            "description": "An API key, or a token of the issuer that the service is set up with. "
+            "Asking needs none. With one, its organisation's own entries can be "
             "asked about too; what it may change is told by its scopes.",
         }
     }
