@@ -38,3 +38,8 @@ def test_every_source_is_used() -> None:
     ]
     whole = "\n".join(texts)
     assert [source for source in DOCUMENTS["sources"] if source not in whole] == []
+
+
+def test_vendors_are_spelled_one_way() -> None:
+    known = {"NVIDIA", "AMD", "Google", "Apple", "Intel", "AWS", "Groq", "Cerebras", "SambaNova"}
+    assert {entry["vendor"] for entry in DOCUMENTS["accelerators"].values()} == known
