@@ -29,6 +29,7 @@ from service.api import (
     measurements,
     operations,
     portal,
+    recommendations,
     reports,
     revisions,
     schemas,
@@ -110,6 +111,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in (
         estimates.router,
         decisions.router,
+        recommendations.router,
         sweeps.router,
         sweep_events.router,
         sweep_results.router,

@@ -116,6 +116,7 @@ class Candidate(Answer):
     headroom_ratio: float
     ttft_s: float
     tpot_s: float
+    usd_per_hour: float | None = Field(description="Price of all accelerators; null: not known.")
     metrics: CandidateMetrics
     score_ratio: float
 
@@ -241,7 +242,8 @@ class Excluded(Answer):
 
     limit: str
     threshold: float | None = Field(
-        description="Null for offered: no cloud searched is known to rent the accelerator out."
+        description="Null for conditions without one: offered, where no cloud searched is known "
+        "to rent the accelerator out, and makes_progress, where failures never let a run end."
     )
     unit: str
     candidates: int

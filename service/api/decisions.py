@@ -1,4 +1,4 @@
-"""Operations that choose: batches, comparisons and recommendations, and the decision matrix.
+"""Operations over many deployments: batches, comparisons, and the decision matrix.
 
 They take long enough that they are computed beside the event loop, a few at a time.
 """
@@ -24,7 +24,6 @@ from service.api.contract import (
     body_of,
 )
 from service.api.hub_models import with_hub_items
-from service.api.negotiation import preferred
 from service.api.problems import Problem, invalid, validation_problem
 from service.api.rates import charge
 from service.api.state import current_snapshot, shared, snapshot_for
@@ -32,26 +31,14 @@ from service.api.tables import as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.decisions.batch import batch_answer
 from service.estimation.decisions.comparison import comparison_answer, flat_rows
-from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.decisions.requests import (
     BatchRequest,
     CompareRequest,
-    RecommendationRequest,
 )
 from service.estimation.decisions.workloads import workload_answers
 from service.estimation.rejection import FieldError
-from service.reports.recommendation import recommendation_document
-from service.reports.rendering import as_html, as_pdf
 
 router = APIRouter(prefix="/v1", tags=["decisions"])
-
-_FORMS = ("application/json", "text/html", "application/pdf")
-#: A page brings its own style, and nothing else.
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "frame-ancestors 'none'",
-}
-_PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 
 
 @router.post(
@@ -95,39 +82,6 @@ async def create_comparison(http: HttpRequest) -> Response:
     if table:
         return Response(as_csv(flat_rows(answer)), media_type="text/csv")
     return _json(answer)
-
-
-@router.post(
-    "/recommendations",
-    operation_id="createRecommendation",
-    summary="What to buy or rent, where, and configured how, with the reasons",
-    responses={
-        200: {
-            "model": responses.RecommendationAnswer,
-            "content": {
-                "text/html": {"schema": {"type": "string"}},
-                "application/pdf": {"schema": {"type": "string", "format": "binary"}},
-            },
-        },
-        **LISTING_POST_PROBLEMS,
-    },
-    openapi_extra=body_of(RecommendationRequest),
-)
-async def create_recommendation(http: HttpRequest) -> Response:
-    """Search all combinations under hard limits and rank what is left."""
-    form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
-    request, snapshot = await _asked(http, RecommendationRequest)
-
-    def compute() -> Response:
-        answer = recommendation_answer(request, snapshot)
-        if form == "application/json":
-            return _json(answer)
-        document = recommendation_document(request, answer)
-        if form == "text/html":
-            return Response(as_html(document), media_type=form, headers=_PAGE_HEADERS)
-        return Response(as_pdf(document), media_type=form, headers=_PDF_HEADERS)
-
-    return await beside(http, compute)
 
 
 @router.get(

@@ -42,8 +42,8 @@ class TrainingImpacts(Answer):
     run: Impact | None = Field(description="Null unless training.tokens is given and the run ends.")
 
 
-class EstimateTrainingAnswer(Repeatable):
-    """Everything about one training run."""
+class EstimateTrainingParts(Answer):
+    """Everything about one training run, without what makes an answer repeatable."""
 
     deployment: PlacedTraining
     memory: TrainingMemory
@@ -53,3 +53,7 @@ class EstimateTrainingAnswer(Repeatable):
     cost: TrainingCost
     constraints: list[Constraint]
     compliance: Compliance | None = Field(description="Null unless asked for.")
+
+
+class EstimateTrainingAnswer(EstimateTrainingParts, Repeatable):
+    """Everything about one training run."""

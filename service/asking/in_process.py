@@ -24,6 +24,10 @@ from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.estimation.decisions.comparison import comparison_answer
 from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.decisions.requests import CompareRequest, RecommendationRequest
+from service.estimation.decisions.training.recommendations import (
+    training_recommendation_answer,
+)
+from service.estimation.decisions.training.requests import TrainingRecommendationRequest
 from service.estimation.impact_requests import ImpactsRequest
 from service.estimation.impacts import impacts_answer
 from service.estimation.inference import (
@@ -59,6 +63,10 @@ _QUESTIONS: Mapping[str, tuple[type[Request], _UseCase]] = {
     "latency/training": (LatencyTrainingRequest, training_latency_answer),
     "impacts": (ImpactsRequest, impacts_answer),
     "recommendations": (RecommendationRequest, recommendation_answer),
+    "recommendations/training": (
+        TrainingRecommendationRequest,
+        training_recommendation_answer,
+    ),
     "compare": (CompareRequest, comparison_answer),
 }
 _COLLECTIONS = ("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances")

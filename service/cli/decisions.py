@@ -22,6 +22,16 @@ _RECOMMEND = (
     options.MOST_ACCELERATORS,
     *options.ASKING,
 )
+_RECOMMEND_TRAINING = (
+    options.MODEL,
+    several(options.ACCELERATOR, ("search", "accelerators")),
+    several(options.REGION, ("search", "regions")),
+    several(options.WEIGHTS, ("search", "precisions")),
+    *options.RUN,
+    *options.RUN_LIMITS,
+    options.MOST_ACCELERATORS,
+    *options.ASKING,
+)
 _COMPARE = (
     several(options.MODEL, ("models",)),
     several(options.ACCELERATOR, ("accelerators",)),
@@ -42,6 +52,11 @@ def commands() -> dict[str, Callable[..., None]]:
             _RECOMMEND,
             "What to buy or rent, where, and configured how, with the reasons." + EPILOG,
         ),
+        "recommend-training": command(
+            _recommend_training,
+            _RECOMMEND_TRAINING,
+            "What to train on, where, and how, by deadline and budget, with the reasons." + EPILOG,
+        ),
         "compare": command(
             _compare,
             _COMPARE,
@@ -59,6 +74,17 @@ def _recommend(given: dict[str, Any]) -> None:
     if isinstance(body.get("model"), str):
         body["model"] = model_reference(body["model"])
     ask("recommendations", body, given, view, choice_rows)
+
+
+def _recommend_training(given: dict[str, Any]) -> None:
+    from service.cli.asking import ask
+    from service.cli.models import model_reference
+    from service.cli.views.recommendations import run_rows, run_view
+
+    body = body_from(given, _RECOMMEND_TRAINING)
+    if isinstance(body.get("model"), str):
+        body["model"] = model_reference(body["model"])
+    ask("recommendations/training", body, given, run_view, run_rows)
 
 
 def _compare(given: dict[str, Any]) -> None:

@@ -196,10 +196,31 @@ LIMITS = tuple(
         ("weight_bits_at_least", "Coarsest weights that are acceptable [bit]."),
     )
 )
+RUN = tuple(
+    Option((f"--{name.replace('_', '-')}",), kind, text, ("run", place), _TRAINING)
+    for name, place, kind, text in (
+        ("tokens", "tokens", float, "Tokens of the whole run."),
+        ("sequence_length", "sequence_length", int, "Tokens of a sequence."),
+        ("global_batch_size", "global_batch_size", int, "Sequences of an optimizer step."),
+        ("method", "methods", list[str], "full, lora or qlora; several to choose among."),
+        ("optimizer", "optimizers", list[str], "adamw, adamw-8bit, …; several to choose among."),
+        ("offload", "offload", bool, "Try with optimizer states in host memory, too."),
+    )
+)
+RUN_LIMITS = tuple(
+    Option((f"--{name.replace('_', '-')}",), float, text, ("limits", name), _LIMITS)
+    for name, text in (
+        ("days", "Deadline [days]."),
+        ("usd", "Budget of the run [USD]."),
+        ("kgco2e", "Highest emissions of the run [kg CO2e]."),
+        ("litres", "Most water of the run [l]."),
+        ("it_power_w", "Highest power of the IT equipment [W]."),
+    )
+)
 KIND = Option(
     ("--kind", "-k"),
     str,
-    "real-time-inference, batch-inference, agentic, sustainable, edge or llm-training.",
+    "real-time-inference, batch-inference, agentic, sustainable or edge.",
     ("workload_kind",),
     _WHAT,
 )

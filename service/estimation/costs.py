@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -289,6 +289,34 @@ def _offers(
         for entry in snapshot.instances.values()
         if entry.value.accelerator == accelerator_id and entry.value.provider == provider
     )
+
+
+#: Instances by the accelerator in them: how many of it each has, and what its hour costs [USD], or
+#: None where its price is not known.
+Rents: TypeAlias = Mapping[str, tuple[tuple[int, float | None], ...]]
+
+
+@lru_cache(maxsize=1024)
+def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
+    """What a region's cloud asks for its instances; nothing where no cloud's region is meant.
+
+    A price of another region is taken as an estimate takes it.
+    """
+    if region.document.get("kind") != "cloud":
+        return {}
+    provider = region.id.partition("/")[0]
+    elsewhere = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"].value
+    found: dict[str, list[tuple[int, float | None]]] = {}
+    for entry in snapshot.instances.values():
+        instance = entry.value
+        if instance.provider == provider:
+            price = instance.price_in(region.id)
+            usd = None
+            if price is not None:
+                ratio = 1.0 if price.region in (None, region.id) else elsewhere
+                usd = price.usd_per_hour * ratio
+            found.setdefault(instance.accelerator, []).append((instance.accelerators, usd))
+    return MappingProxyType({name: tuple(each) for name, each in found.items()})
 
 
 @lru_cache(maxsize=16)

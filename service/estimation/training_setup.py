@@ -36,9 +36,9 @@ from service.estimation.training_requests import TrainingRequest, TrainingSettin
 _MEMORY = "memory-training/"
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
-_TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
+TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 #: Formats that products can run in besides, with results and gradients in 16 bit.
-_COMPUTED = (*_TRAINABLE, "nvfp4")
+_COMPUTED = (*TRAINABLE, "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
 
@@ -104,7 +104,7 @@ def resolve_training(
         ),
         settings,
     )
-    overheads = _overheads(snapshot)
+    overheads = measured_overheads(snapshot)
     measured = settings.framework in overheads.frameworks
     return ResolvedTraining(
         model=model,
@@ -151,7 +151,7 @@ def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
 
 
 @lru_cache(maxsize=16)
-def _overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
+def measured_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
     """Measured memory of training frameworks; kept for each snapshot."""
     return training_overheads(
         entry.document for id_, entry in snapshot.calibrations.items() if id_.startswith(_MEMORY)
@@ -168,22 +168,23 @@ def _precision(
             "/precision/activations", f"training computes in one of {', '.join(_COMPUTED)}"
         )
     if asked.weights is None:
-        weights = _usual_weights(architecture, method)
+        weights = usual_weights(architecture, method)
         return resolve_precision(asked.model_copy(update={"weights": weights}), architecture)
-    if method == "full" and asked.weights not in _TRAINABLE:
+    if method == "full" and asked.weights not in TRAINABLE:
         problems.add(
             "/precision/weights",
             f"{asked.weights} weights cannot be updated; method qlora trains adapters on them, "
-            f"method full works with {', '.join(_TRAINABLE)}",
+            f"method full works with {', '.join(TRAINABLE)}",
         )
     return resolve_precision(asked, architecture)
 
 
-def _usual_weights(architecture: ModelArchitecture, method: str) -> str:
+def usual_weights(architecture: ModelArchitecture, method: str) -> str:
+    """Format of weights where none is asked for: as shipped, or a quantised base."""
     if method == "qlora":
         return _QUANTISED_BASE
     native = architecture.native_format
-    return native if architecture.native_number_format is None and native in _TRAINABLE else "bf16"
+    return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
 
 
 def _check_settings(

@@ -15,7 +15,7 @@ from service.core.performance.training_speed_steps import speed_steps
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.answers import figure, known_figure
 from service.estimation.training_calibrations import TrainingFigures, training_figures
-from service.estimation.training_requests import TrainingRequest
+from service.estimation.training_requests import FailuresRequest, TrainingRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def training_speed(
             step.tokens_per_step,
             step_s,
             accelerators,
-            _failures(request, figures),
+            failures_of(request.training.failures, figures),
         )
     return TrainingSpeed(
         setup=setup,
@@ -115,8 +115,8 @@ def _share(value: float, step_s: Interval) -> Interval:
     return bounded(quotient(exact(value * step_s.value), step_s), 0.0, max(value, 1.0))
 
 
-def _failures(request: TrainingRequest, figures: TrainingFigures) -> Failures:
-    asked = request.training.failures
+def failures_of(asked: FailuresRequest, figures: TrainingFigures) -> Failures:
+    """How often a run stops: as asked, and as published where nothing was."""
     rate = figures.failures_per_accelerator_day
     if asked.per_accelerator_day is not None:
         rate = exact(asked.per_accelerator_day)

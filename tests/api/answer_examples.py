@@ -17,7 +17,7 @@ from asgi_lifespan import LifespanManager
 
 import service.api
 from service import ENGINE_VERSION
-from service.api import decision_responses
+from service.api import decision_responses, training_decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
 from service.api.report_responses import ReportAnswer
@@ -29,6 +29,7 @@ from service.estimation.decisions.requests import (
     CompareRequest,
     RecommendationRequest,
 )
+from service.estimation.decisions.training.requests import TrainingRecommendationRequest
 from service.estimation.measurement_requests import MeasurementRequest
 from service.estimation.measurements import compared_measurement
 from service.estimation.reporting.requests import ReportRequest
@@ -54,6 +55,11 @@ DECISIONS = (
     ("/estimates/batch", BatchRequest, decision_responses.BatchAnswer),
     ("/compare", CompareRequest, decision_responses.ComparisonAnswer),
     ("/recommendations", RecommendationRequest, decision_responses.RecommendationAnswer),
+    (
+        "/recommendations/training",
+        TrainingRecommendationRequest,
+        training_decision_responses.TrainingRecommendationAnswer,
+    ),
     ("/reports/sci", ReportRequest, ReportAnswer),
 )
 

@@ -8,6 +8,7 @@ import io
 import pytest
 
 from service.api import decision_responses as responses
+from service.api import training_decision_responses as training_responses
 from service.estimation.decisions.requests import CompareRequest, RecommendationRequest
 from tests.api.conftest import MAIN
 
@@ -135,6 +136,58 @@ async def test_recommendations_have_their_documented_shape(client):
 )
 async def test_what_is_wrong_with_a_search_is_said(client, change, pointer):
     response = await client.post("/v1/recommendations", json=RECOMMENDATION | change)
+    assert response.status_code == 422, response.text
+    assert pointer in {error["pointer"] for error in response.json()["errors"]}
+
+
+TRAINING = {
+    "model": "llama-3.1-8b",
+    "run": {"tokens": 1e9, "sequence_length": 4096, "methods": "full,lora"},
+    "limits": {"days": 5},
+    "search": {
+        "accelerators": "nvidia-h100-sxm-80gb,amd-mi300x-192gb",
+        "regions": ["aws/eu-north-1", "country/FR"],
+        "max_accelerators": 16,
+    },
+}
+
+
+async def test_recommendations_of_training_have_their_documented_shape(client):
+    response = await client.post("/v1/recommendations/training", json=TRAINING)
+    assert response.status_code == 200, response.text
+    answer = training_responses.TrainingRecommendationAnswer.model_validate(
+        response.json(), strict=True
+    )
+    assert answer.choices[0].priority == "balanced"
+    assert answer.choices[0].estimate.memory.fits
+    assert answer.front
+    for accept, begins in (("text/html", b"<!doctype html>"), ("application/pdf", b"%PDF-")):
+        report = await client.post(
+            "/v1/recommendations/training", json=TRAINING, headers={"Accept": accept}
+        )
+        assert report.status_code == 200
+        assert report.content.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"model": "no-such-model"}, "/model"),
+        ({"model": "llama-3.1-8b", "models": ["llama-3.1-70b"]}, ""),
+        ({"run": {}}, "/run/tokens"),
+        ({"run": {"tokens": 1e9, "methods": ["prayer"]}}, "/run/methods/0"),
+        ({"run": {"tokens": 1e9, "optimizers": []}}, "/run/optimizers"),
+        ({"limits": {"days": 0.0}}, "/limits/days"),
+        ({"limits": {"tpot_s": 1.0}}, "/limits/tpot_s"),
+        ({"search": {"precisions": ["bf16", "awq-int4"]}}, "/search/precisions/1"),
+        ({"search": {"accelerators": ["h100-of-some-kind"]}}, "/search/accelerators/0"),
+        ({"search": {"accelerator_counts": [0]}}, "/search/accelerator_counts/0"),
+        ({"usd_per_accelerator_hour": {"abacus": 1.0}}, "/usd_per_accelerator_hour/abacus"),
+        ({"weights": {"cost": 1.0}, "list_prices": False}, "/weights"),
+    ],
+)
+async def test_what_is_wrong_with_a_search_of_training_is_said(client, change, pointer):
+    response = await client.post("/v1/recommendations/training", json=TRAINING | change)
     assert response.status_code == 422, response.text
     assert pointer in {error["pointer"] for error in response.json()["errors"]}
 

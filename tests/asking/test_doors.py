@@ -29,6 +29,15 @@ QUESTIONS: dict[str, dict[str, Any]] = {
         "accelerators": ["nvidia-l40s-48gb"],
         "regions": ["country/SE"],
     },
+    "recommendations/training": {
+        "model": "llama-3.1-8b",
+        "run": {"tokens": 1e9},
+        "search": {
+            "accelerators": ["nvidia-h100-sxm-80gb"],
+            "regions": ["country/SE"],
+            "max_accelerators": 8,
+        },
+    },
     "recommendations": {
         "model": "llama-3.1-8b",
         "search": {"accelerators": ["nvidia-l40s-48gb"], "regions": ["country/SE"]},

@@ -55,6 +55,41 @@ def test_a_recommendation_as_a_table(headroom):
     assert float(rows[0]["ttft_s_low"]) <= float(rows[0]["ttft_s"])
 
 
+def test_what_no_cloud_offers_is_told_without_a_threshold(headroom):
+    outcome = headroom(
+        *("recommend", "-m", "llama-3.1-8b", "--max-accelerators", "1", "--requests-per-s", "1")
+    )
+    assert outcome.status == 0
+    [row] = [line.split() for line in outcome.printed.splitlines() if " offered " in line]
+    assert row[0] == "offered"
+    assert int(row[1].replace(",", "")) > 0
+
+
+TRAINED = (
+    *("recommend-training", "-m", "llama-3.1-8b", "-a", "nvidia-h100-sxm-80gb", "-r", "country/SE"),
+    *("--tokens", "1e9", "--method", "full", "--method", "lora", "--max-accelerators", "16"),
+)
+
+
+def test_a_recommendation_of_training(headroom):
+    outcome = headroom(*TRAINED, "--days", "3")
+    assert outcome.status == 0
+    for text in ("llm-training", "balanced", "days", "16 × nvidia-h100-sxm-80gb"):
+        assert text in outcome.printed
+    rows = list(csv.DictReader(io.StringIO(headroom(*TRAINED, "--days", "3", "--csv").printed)))
+    assert rows[0]["priority"] == "balanced"
+    assert rows[0]["method"] in ("full", "lora")
+    assert float(rows[0]["days_low"]) <= float(rows[0]["days"]) <= 3.0
+    assert float(rows[0]["usd"]) > 0.0
+
+
+def test_where_no_run_is_left_the_nearest_are_told(headroom):
+    outcome = headroom(*TRAINED, "--usd", "0.01")
+    assert outcome.status == 0
+    assert "No candidate is within all limits" in outcome.printed
+    assert "usd is" in outcome.printed
+
+
 def test_where_nothing_is_left_the_nearest_are_told(headroom):
     outcome = headroom(*SOUGHT, "--ttft-s", "1e-6")
     assert outcome.status == 0

@@ -14,6 +14,7 @@ import pytest
 import typer
 from asgi_lifespan import LifespanManager
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
 from service.api.app import create_app
 from service.cli import app as command_line
@@ -149,6 +150,28 @@ def test_commands_exist(page: Path) -> None:
                 assert used <= options_of(words), (block.line, words)
             else:
                 assert words[0] in ELSEWHERE | {"curl"}, (block.line, words)
+
+
+#: Commands that answer from the packaged catalog, which a test can let run as they stand.
+ANSWERING = {
+    "estimate",
+    "memory",
+    "latency",
+    "impacts",
+    "recommend",
+    "recommend-training",
+    "compare",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_questions_in_a_terminal_are_answered(page: Path) -> None:
+    for block in blocks(page):
+        for command in commands(block.text) if block.language == "sh" else ():
+            if command[0] == "./headroom" and command[1] in ANSWERING:
+                result = CliRunner().invoke(command_line, command[1:], catch_exceptions=False)
+                assert result.exit_code == 0, (block.line, command, result.output)
+                assert result.stdout
 
 
 def test_pages_are_found_and_read() -> None:

@@ -29,15 +29,11 @@ from service.core.planning.workloads import METRICS
 from service.estimation.calibrations import calibration
 from service.estimation.costs import lowest_list_prices
 from service.estimation.decisions.anchors import anchors
-from service.estimation.decisions.field import (
-    USUAL_WUE,
-    embodied_g_per_hour,
-    field,
-    filled,
-    latency_metric,
-)
+from service.estimation.decisions.field import field, filled, latency_metric
+from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.decisions.requests import RecommendationRequest
+from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.space import resolve_search
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -117,20 +113,20 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
     found = field(search)
     anchored = anchors(search, packaged_snapshot, found)
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
-    best = scores(utilities(found.metrics, anchored), weights).max()
+    best = scores(utilities(found.sited.metrics, anchored), weights).max()
 
     rows, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
-    where = places([region.value for region in search.regions], USUAL_WUE)
+    where = places([region.value for region in search.ground.regions], USUAL_WUE)
     prices = np.array([3.0, 1.2, np.nan])
     brute = 0.0
     for row in range(len(rows)):
         if rows.headroom_ratio[row] < 0 or rows.ttft_s[row] > 1.0 or rows.tpot_s[row] > 0.05:
             continue
         hours, offer = rows.accelerator_hours[row], rows.offer[row]
-        for place in np.flatnonzero(search.placeable[offer]):
+        for place in np.flatnonzero(search.ground.placeable[offer]):
             kwh = rows.it_wh[row] / 1000.0
             carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * embodied_g_per_hour(search)[offer]
+            carbon += hours * embodied_g_per_hour(search.ground)[offer]
             line = [
                 filled(rows, search)[row],
                 latency_metric(rows, search)[row],
@@ -291,10 +287,10 @@ def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
 def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
     own = {"accelerators": ["nvidia-rtx-5090-32gb", "nvidia-h100-sxm-80gb"], "max_accelerators": 8}
     search = resolve_search(asked(search=own), packaged_snapshot)
-    assert search.placeable[0].all()
+    assert search.ground.placeable[0].all()
     clouds = {
         region.id.partition("/")[0]
-        for region, may in zip(search.regions, search.placeable[1], strict=True)
+        for region, may in zip(search.ground.regions, search.ground.placeable[1], strict=True)
         if may
     }
     assert clouds == {"aws", "azure", "gcp", "oci"}
@@ -304,7 +300,7 @@ def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
         ),
         packaged_snapshot,
     )
-    assert only.placeable.tolist() == [[True, True], [True, True]]
+    assert only.ground.placeable.tolist() == [[True, True], [True, True]]
     tpu = {"accelerators": ["google-tpu-v6e"], "regions": ["aws/eu-north-1", "gcp/europe-north1"]}
     kept = resolve_search(asked(search=tpu | {"placement": "offered"}), packaged_snapshot)
-    assert kept.placeable.tolist() == [[False, True]]
+    assert kept.ground.placeable.tolist() == [[False, True]]

@@ -9,43 +9,84 @@ from rich.text import Text
 
 from service.cli.views.parts import columns_table, footer, heading, indented, plain_table, warnings
 
-_FIGURES = (
+_Figures = Sequence[tuple[str, tuple[str, ...], str]]
+
+_FIGURES: _Figures = (
     ("memory", ("memory", "total_bytes"), "_bytes"),
     ("TTFT", ("latency", "ttft_s"), "_s"),
     ("TPOT", ("latency", "tpot_s"), "_s"),
     ("CO2e/1k", ("impacts", "per_1k_tokens", "carbon", "total_gco2e"), "_gco2e"),
     ("water/1k", ("impacts", "per_1k_tokens", "water", "total_l"), "_l"),
 )
+_RUN_FIGURES: _Figures = (
+    ("memory", ("memory", "total_bytes"), "_bytes"),
+    ("step", ("latency", "step_s"), "_s"),
+    ("days", ("latency", "run", "days"), ""),
+    ("CO2e", ("impacts", "run", "carbon", "total_gco2e"), "_gco2e"),
+    ("water", ("impacts", "run", "water", "total_l"), "_l"),
+)
 
 
 def choice_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row a priority, with the estimate of its choice."""
-    rows = []
-    for choice in answer["choices"]:
-        candidate = choice["candidate"]
-        row = {
-            "priority": choice["priority"],
-            **{
-                name: candidate[name]
-                for name in ("model", "accelerator", "accelerator_count", "region")
-            },
-            **{name: candidate["precision"][name] for name in ("weights", "kv_cache")},
-            **{name: candidate["parallelism"][name] for name in ("tensor", "pipeline", "data")},
-            "concurrency_per_replica": candidate["concurrency_per_replica"],
-            "score_ratio": candidate["score_ratio"],
-        }
-        for _, path, _ in _FIGURES:
-            figure = _found(choice["estimate"], path)
-            base = "_per_1k_tokens" if "per_1k_tokens" in path else ""
-            for end in ("value", "low", "high"):
-                name = f"{path[-1]}{base}" + ("" if end == "value" else f"_{end}")
-                row[name] = None if figure is None else figure[end]
-        rows.append(row)
-    return rows
+    return [
+        _row(
+            choice,
+            _FIGURES,
+            {name: choice["candidate"]["precision"][name] for name in ("weights", "kv_cache")}
+            | {"concurrency_per_replica": choice["candidate"]["concurrency_per_replica"]},
+        )
+        for choice in answer["choices"]
+    ]
+
+
+def run_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same of runs."""
+    return [
+        _row(
+            choice,
+            _RUN_FIGURES,
+            {"weights": choice["candidate"]["precision"]["weights"]}
+            | choice["candidate"]["training"]
+            | {"usd": choice["candidate"]["metrics"]["cost"]},
+        )
+        for choice in answer["choices"]
+    ]
+
+
+def _row(choice: Mapping[str, Any], figures: _Figures, own: Mapping[str, Any]) -> dict[str, Any]:
+    candidate = choice["candidate"]
+    row = {
+        "priority": choice["priority"],
+        **{
+            name: candidate[name]
+            for name in ("model", "accelerator", "accelerator_count", "region")
+        },
+        **own,
+        **{name: candidate["parallelism"][name] for name in ("tensor", "pipeline", "data")},
+        "usd_per_hour": candidate["usd_per_hour"],
+        "score_ratio": candidate["score_ratio"],
+    }
+    for _, path, _ in figures:
+        figure = _found(choice["estimate"], path)
+        base = "_per_1k_tokens" if "per_1k_tokens" in path else ""
+        for end in ("value", "low", "high"):
+            name = f"{path[-1]}{base}" + ("" if end == "value" else f"_{end}")
+            row[name] = None if figure is None else figure[end]
+    return row
 
 
 def view(answer: Mapping[str, Any]) -> Sequence[Any]:
     """The choices, their reasons, and the limits that excluded most."""
+    return _view(answer, _FIGURES)
+
+
+def run_view(answer: Mapping[str, Any]) -> Sequence[Any]:
+    """The same of runs."""
+    return _view(answer, _RUN_FIGURES)
+
+
+def _view(answer: Mapping[str, Any], figures: _Figures) -> Sequence[Any]:
     searched = answer["searched"]
     parts: list[Any] = [
         Text(
@@ -54,29 +95,32 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
             style="bold",
         )
     ]
-    parts += _choices(answer["choices"]) if answer["choices"] else _none_left(answer)
+    parts += _choices(answer["choices"], figures) if answer["choices"] else _none_left(answer)
     if answer["excluded"]:
         table = plain_table("limit", "threshold", "excluded", right=("threshold", "excluded"))
         for limit in answer["excluded"]:
-            table.add_row(
-                limit["limit"],
-                f"{limit['threshold']:g} {limit['unit'].removeprefix('-')}".rstrip(),
-                f"{limit['candidates']:,}",
-            )
+            table.add_row(limit["limit"], _threshold(limit), f"{limit['candidates']:,}")
         parts += [heading("What the limits excluded"), indented(table)]
     return [*parts, *warnings(answer), footer(answer)]
 
 
-def _choices(choices: Sequence[Mapping[str, Any]]) -> list[Any]:
-    figures = [
+def _threshold(limit: Mapping[str, Any]) -> str:
+    """The limit's value with its unit; nothing of conditions that have none."""
+    if limit["threshold"] is None:
+        return ""
+    return f"{limit['threshold']:g} {limit['unit'].removeprefix('-')}".rstrip()
+
+
+def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[Any]:
+    values = [
         (head, unit, [_value(_found(choice["estimate"], path)) for choice in choices])
-        for head, path, unit in _FIGURES
+        for head, path, unit in figures
     ]
     texts = [
         ("priority", [choice["priority"] for choice in choices]),
         ("choice", [_named(choice["candidate"]) for choice in choices]),
     ]
-    parts = [heading("Choices"), indented(columns_table(texts, figures))]
+    parts = [heading("Choices"), indented(columns_table(texts, values))]
     first = choices[0]
     weighed = ", ".join(
         f"{part['metric']} {part['contribution_ratio']:.2f} of {part['weight_ratio']:.2f}"

@@ -52,7 +52,7 @@ class TrainingMemory:
     settings: TrainingSettings
     framework: FrameworkRuntime
     state: StageState
-    in_flight: float
+    in_flight: Number
     weights: Interval
     gradients: Interval
     optimizer: Interval
@@ -112,17 +112,36 @@ def training_memory(
     https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
     https://arxiv.org/abs/2101.06840
     """
-    pipeline = deployment.parallelism.pipeline
-    layers = stage_layer_counts(deployment.architecture.layer_count, pipeline)
-    # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
-    stages = {0, layers.index(max(layers)), pipeline - 1}
-    estimates = [
-        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(stages)
-    ]
+    estimates = decisive_stages(deployment, micro_batch, settings, overheads)
     if len(estimates) == 1:
         return estimates[0]
     fullest = max(estimates, key=lambda memory: float(np.max(memory.total.value)))
     return replace(fullest, max_micro_batch_sequences=_least(estimates))
+
+
+def decisive_stages(
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> tuple[TrainingMemory, ...]:
+    """Memory of the pipeline stages of which one is the fullest, whatever is trained.
+
+    Parameters and references as for :func:`training_memory`. With arrays the fullest stage may be
+    another one in each element.
+
+    Returns
+    -------
+    tuple of TrainingMemory
+        At most three, in order.
+    """
+    pipeline = deployment.parallelism.pipeline
+    layers = stage_layer_counts(deployment.architecture.layer_count, pipeline)
+    # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
+    stages = {0, layers.index(max(layers)), pipeline - 1}
+    return tuple(
+        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(stages)
+    )
 
 
 def training_stages(
@@ -168,10 +187,11 @@ def _on_stage(
 ) -> TrainingMemory:
     architecture, parallelism = deployment.architecture, deployment.parallelism
     framework = overheads.of(settings.framework)
-    state = stage_state(architecture, deployment.precision, parallelism, settings, stage)
+    structural = settings.structural
+    state = stage_state(architecture, deployment.precision, parallelism, structural, stage)
     element_bytes = _element_bytes(deployment)
     savings = layer_savings(
-        architecture, parallelism, settings, framework.quantised_input_bytes, element_bytes
+        architecture, parallelism, structural, framework.quantised_input_bytes, element_bytes
     )
     share = state.layers / architecture.layer_count
     in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)

@@ -30,7 +30,7 @@ from service.core.architecture.model import (
 from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Shard, Tensor
 from service.core.deployment import Parallelism
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training_settings import TrainingSettings
 from service.core.memory.training_state import is_adapted
 
@@ -332,7 +332,7 @@ def working_bytes(
     return sequences * widest
 
 
-def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: int) -> float:
+def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: int) -> Number:
     """Micro-batches whose activations a pipeline stage holds at once [-].
 
     References
@@ -340,13 +340,13 @@ def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: in
     Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
     Megatron-LM, 2021, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
     """
-    given = float(settings.gradient_accumulation_steps)
+    given = settings.gradient_accumulation_steps * 1.0
     if pipeline == 1:
         return 1.0
     match settings.pipeline_schedule:
         case "gpipe":
             return given
         case "1f1b":
-            return min(given, float(pipeline - stage))
+            return minimum(given, float(pipeline - stage))
         case "interleaved":
-            return min(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)
+            return minimum(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number
@@ -50,8 +50,9 @@ class TrainingSettings:
     """A training run's settings.
 
     ``gradient_accumulation_steps`` micro-batches make one optimizer step; with pipeline
-    parallelism they are the micro-batches in the pipeline. ``lora_targets`` are tensor names
-    ("q_proj"), or "all-linear"; ``trained_tensors`` are trained whole beside the adapters.
+    parallelism they are the micro-batches in the pipeline; may be an array. ``lora_targets`` are
+    tensor names ("q_proj"), or "all-linear"; ``trained_tensors`` are trained whole beside the
+    adapters.
     ``gradient_bytes`` and ``optimizer_state_bytes`` are the size of one element [B].
 
     ``activation_checkpointing``: "selective" recomputes attention scores only,
@@ -75,7 +76,7 @@ class TrainingSettings:
     optimizer_state_bytes: float = 4.0
     master_weights: bool = True
     gradient_bytes: float = 2.0
-    gradient_accumulation_steps: int = 1
+    gradient_accumulation_steps: Number = 1
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = 1
     attention: Literal["flash", "eager"] = "flash"
@@ -91,3 +92,8 @@ class TrainingSettings:
     prefetch_layers: int = 1
     offload: Offload = Offload()
     framework: str = "default"
+
+    @property
+    def structural(self) -> TrainingSettings:
+        """What decides which tensors there are: all but how many micro-batches make a step."""
+        return replace(self, gradient_accumulation_steps=1)

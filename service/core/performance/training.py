@@ -122,8 +122,8 @@ def training_step(
     Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054 (traffic).
     """
     parallelism = deployment.parallelism
-    work = training_work(deployment.architecture, deployment.precision, parallelism, settings)
-    state = stage_state(deployment.architecture, deployment.precision, parallelism, settings, 0)
+    structure = (deployment.architecture, deployment.precision, parallelism, settings.structural)
+    work, state = training_work(*structure), stage_state(*structure, 0)
     micro = _micro_batch(deployment, settings, micro_batch, work, calibration)
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
     # A rank computes its stage's share of every micro-batch.

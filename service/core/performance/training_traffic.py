@@ -71,7 +71,7 @@ def data_messages_s(
     return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
 
 
-def hideable_ratio(settings: TrainingSettings) -> float:
+def hideable_ratio(settings: TrainingSettings) -> Number:
     """Share of a step's computation that runs while there is something to send [-].
 
     Gathered weights travel all the time, gradients only during the last backward pass.
@@ -163,7 +163,7 @@ def offloaded_transfers_s(
         architecture, parallelism = deployment.architecture, deployment.parallelism
         width = max(deployment.precision.activations.bytes_per_element, _WIDTH)
         kept = stored_bytes(
-            layer_savings(architecture, parallelism, settings, element_bytes=width),
+            layer_savings(architecture, parallelism, settings.structural, element_bytes=width),
             state.layers / architecture.layer_count,
             batch.sequences,
             batch.tokens,

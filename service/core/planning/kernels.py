@@ -7,11 +7,17 @@ NVIDIA's and Intel's, INT8 (W8A8) also on TPU and Neuron, FP8 (W8A8) on NVIDIA's
 Gaudi (by INC) and Neuron; TPU v7x is the first TPU to multiply it (Google Cloud documentation,
 2025). NVFP4 is NVIDIA's own (NVIDIA Model Optimizer), MXFP4 is read by NVIDIA's and AMD's matrix
 units (Quark). Formats that are not named run everywhere.
+
+Some accelerators are made to infer only: Groq's LPU has no training software at all (Groq, What is
+a Language Processing Unit, 2024), and AWS offers Inferentia2 for inference and Trainium for
+training (AWS Neuron documentation, Neuron hardware, 2025).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from service.core.deployment import Accelerator
 
 _HAVE_KERNELS: Mapping[str, frozenset[str]] = {
     "awq-int4": frozenset({"NVIDIA", "Intel"}),
@@ -29,3 +35,11 @@ def has_kernels(format_id: str, vendor: str) -> bool:
     """Whether widely used engines read weights of a format on a vendor's hardware."""
     known = _HAVE_KERNELS.get(format_id)
     return known is None or vendor in known
+
+
+_INFER_ONLY = frozenset({"groq-lpu-v1", "aws-inferentia2"})
+
+
+def trains(accelerator: Accelerator, format_id: str) -> bool:
+    """Whether models are trained on an accelerator with weights of a format."""
+    return accelerator.id not in _INFER_ONLY and has_kernels(format_id, accelerator.vendor)

@@ -20,6 +20,8 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.collectives import scale_out
 from service.core.performance.step import peak_flops_per_s
+from service.core.performance.training_calibration import TrainingCalibration
+from service.core.performance.training_traffic import HostRates
 
 
 def stackable(accelerator: Accelerator, ranks: int, calibration: PerformanceCalibration) -> object:
@@ -103,9 +105,7 @@ def stacked_calibration(
     """
 
     def column(read: Callable[[PerformanceCalibration], float]) -> Number:
-        figures = [float(read(one)) for one in calibrations]
-        # What is the same for all need not be repeated: formulas are faster with a plain number.
-        return figures[0] if len(set(figures)) == 1 else np.repeat(figures, times)
+        return _column([float(read(one)) for one in calibrations], times)
 
     def matrix_ratio(precision: str) -> FloatArray:
         return np.repeat(
@@ -146,6 +146,33 @@ def stacked_calibration(
     )
 
 
+def stacked_training(
+    calibrations: Sequence[TrainingCalibration],
+    accelerators: Sequence[Accelerator],
+    times: int,
+    precisions: Sequence[str],
+) -> TrainingCalibration:
+    """Calibrations of training of the accelerators of a stack, in the same order."""
+    performance = stacked_calibration(
+        [one.performance for one in calibrations], accelerators, times, precisions
+    )
+    figures: dict[str, Any] = {
+        name: _column([float(getattr(one, name)) for one in calibrations], times)
+        for name in (*_numbers(TrainingCalibration, "Number"), "log_sigma")
+    }
+    return replace(calibrations[0], performance=performance, **figures)
+
+
+def stacked_hosts(hosts: Sequence[HostRates], times: int) -> HostRates:
+    """Bandwidths around the accelerators of a stack, in the same order."""
+    return HostRates(
+        **{
+            name: _column([float(getattr(one, name)) for one in hosts], times)
+            for name in _numbers(HostRates, "Number")
+        }
+    )
+
+
 def stacked_interval(figures: Sequence[Interval], times: int) -> Interval:
     """Intervals of single accelerators as one of arrays."""
     return Interval(
@@ -156,5 +183,10 @@ def stacked_interval(figures: Sequence[Interval], times: int) -> Interval:
     )
 
 
-def _numbers(kind: type[Any]) -> list[str]:
-    return [field.name for field in fields(kind) if field.type == "float"]
+def _column(figures: Sequence[float], times: int) -> Number:
+    """What is the same for all need not be repeated: formulas are faster with a plain number."""
+    return figures[0] if len(set(figures)) == 1 else np.repeat(figures, times)
+
+
+def _numbers(kind: type[Any], of_type: str = "float") -> list[str]:
+    return [field.name for field in fields(kind) if field.type == of_type]

@@ -17,13 +17,9 @@ from service.core.planning.passes import Offer, Space
 from service.core.planning.ranking import Anchor
 from service.core.planning.workloads import Metric
 from service.estimation.calibrations import calibration
-from service.estimation.decisions.field import (
-    USUAL_WUE,
-    Field,
-    embodied_g_per_hour,
-    hourly_usd,
-    latency_metric,
-)
+from service.estimation.decisions.field import Field, latency_metric
+from service.estimation.decisions.ground import accelerator_usd_per_hour, embodied_g_per_hour
+from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.space import ResolvedSearch
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
@@ -34,15 +30,15 @@ REFERENCE_ACCELERATOR = "nvidia-h100-sxm-80gb"
 _REFERENCE_CONCURRENCY = 16
 
 #: World average of 2024. Source: Ember, Global Electricity Review 2025 (473 gCO2/kWh).
-_WORLD_G_PER_KWH = 473.0
+WORLD_G_PER_KWH = 473.0
 #: Average building. Source: Uptime Institute, Global Data Center Survey 2024 (PUE 1.56).
-_USUAL_PUE = 1.56
+USUAL_PUE = 1.56
 #: Water evaporated in making electricity. Source: Shehabi et al., 2024 United States Data Center
 #: Energy Usage Report, LBNL-2001637, 2024 (4.52 L/kWh in 2023).
-_USUAL_EWIF = 4.52
+USUAL_EWIF = 4.52
 
 #: Utility is 1 at this share of the reference, and 0 at the reference itself.
-_BEST_RATIO = 0.1
+BEST_RATIO = 0.1
 #: Latencies are as good as any at a third of the limit; without a limit, utility is 0 at twice the
 #: reference's.
 _BEST_LATENCY_RATIO = 1.0 / 3.0
@@ -67,15 +63,17 @@ def anchors(
     per_1k = 1000.0 / search.demand.output_tokens
     kwh = float(reference.it_wh[row]) / 1000.0 * per_1k
     hours = float(reference.accelerator_hours[row]) * per_1k
-    carbon = kwh * _USUAL_PUE * _WORLD_G_PER_KWH + hours * float(embodied_g_per_hour(search).max())
-    water = kwh * (_USUAL_PUE * _USUAL_EWIF + USUAL_WUE.value)
-    found["carbon"] = Anchor(carbon * _BEST_RATIO, carbon)
-    found["water"] = Anchor(water * _BEST_RATIO, water)
-    prices = hourly_usd(search)
+    carbon = kwh * USUAL_PUE * WORLD_G_PER_KWH + hours * float(
+        embodied_g_per_hour(search.ground).max()
+    )
+    water = kwh * (USUAL_PUE * USUAL_EWIF + USUAL_WUE.value)
+    found["carbon"] = Anchor(carbon * BEST_RATIO, carbon)
+    found["water"] = Anchor(water * BEST_RATIO, water)
+    prices = accelerator_usd_per_hour(search.ground)
     if np.isfinite(prices).any():
         # The dearest known hour, at the reference's pace.
         cost = hours * float(np.nanmax(prices))
-        found["cost"] = Anchor(cost * _BEST_RATIO, cost)
+        found["cost"] = Anchor(cost * BEST_RATIO, cost)
     return found
 
 

@@ -24,7 +24,7 @@ from service.estimation.requests import (
 )
 
 
-def _listed(given: object) -> object:
+def listed(given: object) -> object:
     """A list, or one text separated by commas."""
     if isinstance(given, str):
         return [part.strip() for part in given.split(",") if part.strip()]
@@ -32,31 +32,31 @@ def _listed(given: object) -> object:
 
 
 #: Lists that a link can spell, as one text separated by commas.
-_References = Annotated[
+References = Annotated[
     list[Reference],
     Field(min_length=1, max_length=1000),
     BeforeValidator(
-        _listed,
+        listed,
         json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
     ),
 ]
-_Models = Annotated[
+ModelNames = Annotated[
     list[ModelReference],
     Field(min_length=1, max_length=8),
     BeforeValidator(
-        _listed,
+        listed,
         json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[ModelReference],
     ),
 ]
-_Formats = Annotated[
+FormatNames = Annotated[
     list[FormatName],
     Field(min_length=1, max_length=20),
     BeforeValidator(
-        _listed,
+        listed,
         json_schema_input_type=Annotated[str, Field(max_length=500)] | list[FormatName],
     ),
 ]
-_Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
+Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
 
 #: Rows that one comparison may have, and requests that one batch may hold at most.
 MOST_ROWS = 1000
@@ -95,14 +95,14 @@ class DecisionWorkload(Request):
 class LimitsRequest(Request):
     """Hard limits; null does not limit, but for the workload kind's own TTFT and TPOT."""
 
-    ttft_s: _Limit = None
-    tpot_s: _Limit = None
-    e2e_s: _Limit = None
-    task_s: _Limit = None
-    usd_per_hour: _Limit = None
-    kgco2e_per_year: _Limit = None
-    l_per_year: _Limit = None
-    it_power_w: _Limit = None
+    ttft_s: Limit = None
+    tpot_s: Limit = None
+    e2e_s: Limit = None
+    task_s: Limit = None
+    usd_per_hour: Limit = None
+    kgco2e_per_year: Limit = None
+    l_per_year: Limit = None
+    it_power_w: Limit = None
     weight_bits_at_least: float | None = Field(
         None, gt=0.0, le=32.0, description="Coarsest weights that are acceptable."
     )
@@ -111,26 +111,31 @@ class LimitsRequest(Request):
     )
 
 
-class SearchRequest(Request):
-    """What is searched; null means everything in the catalog."""
+class PlacesRequest(Request):
+    """Which accelerators and regions are searched; null means everything in the catalog."""
 
-    accelerators: _References | None = Field(
+    accelerators: References | None = Field(
         None, description="Ids or aliases, as a list or separated by commas; if null, all."
     )
-    regions: _References | None = Field(None, description="Likewise; if null, all cloud regions.")
-    precisions: _Formats | None = Field(
-        None, description="Formats of the weights; if null, the usual ones."
-    )
-    kv_caches: _Formats | None = Field(
-        None, description="Formats of the KV cache; if null, bf16 and fp8."
-    )
-    max_accelerators: int = Field(64, ge=1, le=4096)
+    regions: References | None = Field(None, description="Likewise; if null, all cloud regions.")
     placement: Literal["offered", "anywhere"] | None = Field(
         None,
         description="offered: a cloud's regions take what that cloud is known to rent out, by the "
         "catalog's instances; anywhere: all combinations. If null, offered where all cloud regions "
         "are searched, anywhere where regions are named.",
     )
+
+
+class SearchRequest(PlacesRequest):
+    """What is searched for inference."""
+
+    precisions: FormatNames | None = Field(
+        None, description="Formats of the weights; if null, the usual ones."
+    )
+    kv_caches: FormatNames | None = Field(
+        None, description="Formats of the KV cache; if null, bf16 and fp8."
+    )
+    max_accelerators: int = Field(64, ge=1, le=4096)
 
 
 class WeightsRequest(Request):
@@ -171,7 +176,7 @@ class RecommendationRequest(CatalogRequest):
     )
 
     model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: _Models | None = Field(None, description="Models to choose among.")
+    models: ModelNames | None = Field(None, description="Models to choose among.")
     workload_kind: WorkloadKindId = "real-time-inference"
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()
@@ -182,8 +187,8 @@ class RecommendationRequest(CatalogRequest):
     )
     list_prices: bool = Field(
         True,
-        description="Where no own price is given, take the lowest on-demand list price of any "
-        "provider in the catalog.",
+        description="Where no own price is given, take on-demand list prices of the region's "
+        "cloud, else the lowest of any provider in the catalog.",
     )
     serving: ServingRequest = ServingRequest()
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-from numpy.typing import NDArray
-
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import (
@@ -17,18 +14,25 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
-from service.core.deployment import Accelerator, Parallelism, Precision, Region
+from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.planning.passes import Around, Demand, Offer, Space
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.costs import lowest_list_prices
+from service.estimation.decisions.ground import (
+    Ground,
+    list_prices,
+    own_prices,
+    placeable,
+    searched_accelerators,
+    searched_regions,
+)
 from service.estimation.decisions.requests import (
     LimitsRequest,
     RecommendationRequest,
-    SearchRequest,
+    WeightsRequest,
 )
-from service.estimation.requests import PrecisionRequest
+from service.estimation.requests import ModelReference, PrecisionRequest
 from service.estimation.resolution import (
     Problems,
     resolve_model,
@@ -54,18 +58,18 @@ class ResolvedSearch:
 
     kind: WorkloadKind
     models: tuple[Entry[ModelArchitecture], ...]
-    accelerators: tuple[Entry[Accelerator], ...]
+    ground: Ground
     calibrations: tuple[Calibration, ...]
-    regions: tuple[Entry[Region], ...]
     demand: Demand
     around: Around
     spaces: tuple[Space, ...]
     limits: LimitsRequest
     weights: Mapping[str, float]
-    usd_per_hour: Mapping[str, float]
-    list_priced: frozenset[str]
-    #: Which accelerators (rows) can stand in which regions (columns).
-    placeable: NDArray[np.bool_]
+
+    @property
+    def accelerators(self) -> tuple[Entry[Accelerator], ...]:
+        """Accelerators by their positions in the spaces."""
+        return self.ground.accelerators
 
 
 def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
@@ -77,32 +81,15 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         With every reference that is unknown.
     """
     problems = Problems()
-    models = _models(request, snapshot, problems)
-    accelerators = _accelerators(request, snapshot, problems)
-    regions = _regions(request, snapshot, problems)
-    prices = {
-        accelerator.id: price
-        for name, price in request.usd_per_accelerator_hour.items()
-        if (
-            accelerator := problems.attempt(
-                f"/usd_per_accelerator_hour/{name}",
-                lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
-            )
-        )
-        is not None
-    }
-    listed = lowest_list_prices(snapshot) if request.list_prices else {}
-    assumed = {
-        entry.id: listed[entry.id]
-        for entry in accelerators
-        if entry.id in listed and entry.id not in prices
-    }
+    models = searched_models(request.model, request.models, snapshot, problems)
+    accelerators = searched_accelerators(request.search, snapshot, problems)
+    regions = searched_regions(request.search, snapshot, problems)
+    prices = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]
     if kind.id in NOT_SEARCHED:
         problems.add(
             "/workload_kind",
-            f"{kind.id} is not searched: recommendations are of inference. Send its candidates to "
-            "/v1/estimates/batch, each with training settings, and compare",
+            f"{kind.id} is decided by /v1/recommendations/training, which knows what a run is",
         )
     problems.stop_if_any()
     serving = serving_values(request.serving)
@@ -115,97 +102,43 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         for accelerator, measured in zip(accelerators, calibrations, strict=True)
     ]
     first = calibrations[0]
+    rents, lowest = list_prices(regions, snapshot, request.list_prices)
     return ResolvedSearch(
         kind=kind,
         models=models,
-        accelerators=accelerators,
+        ground=Ground(
+            accelerators=accelerators,
+            regions=regions,
+            infrastructure=first.infrastructure,
+            placeable=placeable(request.search, accelerators, regions, snapshot),
+            own_usd_per_hour=prices,
+            rents=rents,
+            lowest_usd_per_hour=lowest,
+        ),
         calibrations=calibrations,
-        regions=regions,
         demand=_demand(request),
         around=Around(serving, first.runtime, first.infrastructure),
         spaces=tuple(_space(model.value, request, offers) for model in models),
         limits=_limits(request.limits, kind),
-        weights=_weights(request, kind),
-        usd_per_hour=assumed | prices,
-        list_priced=frozenset(assumed),
-        placeable=_placeable(request.search, accelerators, regions, snapshot),
+        weights=matrix_weights(request.weights, kind),
     )
 
 
-def _models(
-    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
+def searched_models(
+    model: ModelReference | None,
+    models: Sequence[ModelReference] | None,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
 ) -> tuple[Entry[ModelArchitecture], ...]:
-    if request.model is not None:
-        asked = request.model
-        found = [problems.attempt("/model", lambda: resolve_model(asked, snapshot))]
+    """The model, or the models to choose among; unknown ones are noted."""
+    if model is not None:
+        found = [problems.attempt("/model", lambda: resolve_model(model, snapshot))]
     else:
         found = [
             problems.attempt(f"/models/{at}", lambda one=one: resolve_model(one, snapshot))  # type: ignore[misc]
-            for at, one in enumerate(request.models or ())
+            for at, one in enumerate(models or ())
         ]
     return tuple(entry for entry in found if entry is not None)
-
-
-def _accelerators(
-    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[Entry[Accelerator], ...]:
-    if request.search.accelerators is None:
-        return tuple(snapshot.accelerators.values())
-    found = [
-        problems.attempt(
-            f"/search/accelerators/{at}",
-            lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
-        )
-        for at, name in enumerate(request.search.accelerators)
-    ]
-    return tuple({entry.id: entry for entry in found if entry is not None}.values())
-
-
-def _regions(
-    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[Entry[Region], ...]:
-    if request.search.regions is None:
-        return tuple(
-            region for region in snapshot.regions.values() if region.document.get("kind") == "cloud"
-        )
-    found = [
-        problems.attempt(
-            f"/search/regions/{at}",
-            lambda name=name: snapshot.find("regions", name),  # type: ignore[misc]
-        )
-        for at, name in enumerate(request.search.regions)
-    ]
-    return tuple({entry.id: entry for entry in found if entry is not None}.values())
-
-
-def _placeable(
-    search: SearchRequest,
-    accelerators: Sequence[Entry[Accelerator]],
-    regions: Sequence[Entry[Region]],
-    snapshot: CatalogSnapshot,
-) -> NDArray[np.bool_]:
-    """Which accelerators can stand in which regions.
-
-    Where only what is offered counts, a cloud's regions are open to what that cloud is known to
-    rent out, and any other place to everything. Accelerators that the caller names are placed
-    anywhere if no cloud is known to have them.
-    """
-    placement = search.placement or ("anywhere" if search.regions is not None else "offered")
-    if placement == "anywhere":
-        return np.ones((len(accelerators), len(regions)), dtype=bool)
-    clouds = [
-        region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
-        for region in regions
-    ]
-    offered: dict[str, set[str]] = {}
-    for instance in snapshot.instances.values():
-        offered.setdefault(instance.value.accelerator, set()).add(instance.value.provider)
-    rows = []
-    for accelerator in accelerators:
-        by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
-        anywhere = not by and search.accelerators is not None
-        rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
-    return np.array(rows, dtype=bool)
 
 
 def _demand(request: RecommendationRequest) -> Demand:
@@ -230,9 +163,10 @@ def _limits(asked: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:
     )
 
 
-def _weights(request: RecommendationRequest, kind: WorkloadKind) -> Mapping[str, float]:
-    if request.weights is not None:
-        return request.weights.model_dump()
+def matrix_weights(asked: WeightsRequest | None, kind: WorkloadKind) -> Mapping[str, float]:
+    """The caller's weights, else those of the matrix's row."""
+    if asked is not None:
+        return asked.model_dump()
     return {str(metric): weight for metric, weight in kind.weights.items()}
 
 

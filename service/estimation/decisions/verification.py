@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.decisions.choosing import (
+    Verified,
+    first_known,
+    limit_row,
+    verdict,
+)
 from service.estimation.decisions.requests import RecommendationRequest
 from service.estimation.decisions.space import ResolvedSearch
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
+    CostRequest,
     ParallelismRequest,
     PrecisionRequest,
     WorkloadRequest,
 )
-
-#: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
-_WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
-
-#: Parts of an estimate that an answer with several of them says once.
-_SAID_ONCE = ("catalog_revision", "engine_version", "provenance")
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The full estimate of a choice, its limits with margins, and how far it can be trusted."""
-
-    estimate: dict[str, Any]
-    limits: list[dict[str, Any]]
-    confidence: str
 
 
 def verified(
@@ -48,13 +39,7 @@ def verified(
         estimate = inference_estimate(_request(candidate, search, request), snapshot)
     except Rejected:
         return None
-    table = _limits(estimate, candidate, search)
-    if any(row["verdict"] == "fail" for row in (*table, *estimate["constraints"])):
-        return None
-    codes = {warning["code"] for warning in estimate["warnings"]}
-    confidence = "low" if len(codes & _WEAK) > 1 else "medium" if codes & _WEAK else "high"
-    parts = {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
-    return Verified(parts, table, confidence)
+    return verdict(estimate, _limits(estimate, candidate, search))
 
 
 def _request(
@@ -80,6 +65,9 @@ def _request(
             calls_per_task=demand.calls_per_task,
         ),
         serving=request.serving,
+        cost=CostRequest(
+            usd_per_accelerator_hour=search.ground.own_usd_per_hour.get(candidate["accelerator"])
+        ),
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
     )
@@ -91,7 +79,6 @@ def _limits(
     """Every limit with the value that stands against it."""
     limits, latency = search.limits, estimate["latency"]
     year = (estimate["impacts"] or {}).get("per_year", {})
-    price = search.usd_per_hour.get(candidate["accelerator"])
     memory = estimate["memory"]
     free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
     checks: list[tuple[str, float | None, float | None, str]] = [
@@ -102,58 +89,26 @@ def _limits(
         ("task_s", _value(latency, "task_s"), limits.task_s, "s"),
         (
             "usd_per_hour",
-            None if price is None else price * candidate["accelerator_count"],
+            candidate["usd_per_hour"],
             limits.usd_per_hour,
             "USD/h",
         ),
         (
             "kgco2e_per_year",
-            _first(year.get("carbon"), ("total_gco2e", "operational_location_gco2e"), 1e-3),
+            first_known(year.get("carbon"), ("total_gco2e", "operational_location_gco2e"), 1e-3),
             limits.kgco2e_per_year,
             "kgCO2e/year",
         ),
         (
             "l_per_year",
-            _first(year.get("water"), ("total_l", "off_site_l"), 1.0),
+            first_known(year.get("water"), ("total_l", "off_site_l"), 1.0),
             limits.l_per_year,
             "L/year",
         ),
     ]
-    return [_row(*check) for check in checks if check[2] is not None]
-
-
-def _row(name: str, value: float | None, limit: float | None, unit: str) -> dict[str, Any]:
-    if value is None or limit is None:
-        return {
-            "name": name,
-            "verdict": "unknown",
-            "value": None,
-            "limit": limit,
-            "margin": None,
-            "unit": unit,
-        }
-    sign = -1.0 if name.endswith("at_least") else 1.0
-    return {
-        "name": name,
-        "verdict": "pass" if value <= limit else "fail",
-        "value": sign * value,
-        "limit": sign * limit,
-        "margin": limit - value,
-        "unit": unit,
-    }
+    return [limit_row(*check) for check in checks if check[2] is not None]
 
 
 def _value(answer: Mapping[str, Any], name: str) -> float | None:
     found = answer.get(name)
     return None if found is None else float(found["value"])
-
-
-def _first(
-    figures: Mapping[str, Any] | None, names: tuple[str, ...], factor: float
-) -> float | None:
-    """The first of the figures that is known: a whole, else its largest part."""
-    for name in names:
-        found = (figures or {}).get(name)
-        if found is not None:
-            return float(found["value"]) * factor
-    return None

@@ -1,0 +1,137 @@
+"""Shapes of answers about where and how to train."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from service.api.decision_responses import (
+    Agreement,
+    ChoiceRobustness,
+    Contribution,
+    Excluded,
+    GivenUp,
+    LimitRow,
+    MetricAnchor,
+    MetricWeights,
+    MustChange,
+    Searched,
+    Traced,
+    WouldWinIf,
+)
+from service.api.responses import Answer, Parallelism, Remark, UsedEntry
+from service.api.training_estimate_responses import EstimateTrainingParts
+from service.api.training_responses import TrainingPrecision
+
+
+class RunMetrics(Answer):
+    """What runs are compared by; cost is null where no price is known."""
+
+    headroom: float = Field(description="Share of memory filled, no less than the target.")
+    latency: float = Field(description="Seconds that the run takes, failures included.")
+    carbon: float = Field(description="kgCO2e of the run.")
+    water: float = Field(description="Litres of the run.")
+    cost: float | None = Field(description="USD of the run.")
+
+
+class RunSettings(Answer):
+    """How a candidate trains."""
+
+    method: Literal["full", "lora", "qlora"]
+    optimizer: str
+    zero_stage: int
+    activation_checkpointing: str
+    micro_batch_size: int
+    gradient_accumulation_steps: int
+    offload_optimizer: Literal["none", "cpu", "nvme"]
+
+
+class RunCandidate(Answer):
+    """A run in a place, as the search sees it."""
+
+    model: str
+    accelerator: str
+    accelerator_count: int
+    region: str
+    precision: TrainingPrecision
+    parallelism: Parallelism
+    training: RunSettings
+    headroom_ratio: float
+    step_s: float
+    days: float
+    mfu_ratio: float
+    accelerator_hours: float
+    usd_per_hour: float | None = Field(description="Price of all accelerators; null: not known.")
+    metrics: RunMetrics
+    score_ratio: float
+
+
+class RunRunnerUp(Answer):
+    """The runner-up."""
+
+    candidate: RunCandidate
+    would_win_if: WouldWinIf | None
+
+
+class ChosenRunEstimate(EstimateTrainingParts):
+    """The choice as a single estimate; catalog revision and provenance stand at the top."""
+
+    warnings: list[Remark]
+
+
+class RunChoice(Answer):
+    """The best run for a priority, with the reasons."""
+
+    priority: str
+    candidate: RunCandidate
+    estimate: ChosenRunEstimate
+    limits: list[LimitRow] = Field(description="Constraints beyond these are in the estimate.")
+    contributions: list[Contribution]
+    given_up: list[GivenUp]
+    robustness: ChoiceRobustness
+    nearest_loser: RunRunnerUp | None
+    agreement: Agreement
+    confidence: str = Field(description="high, medium or low.")
+
+
+class DecisionRunLimits(Answer):
+    """The limits that held."""
+
+    days: float | None
+    usd: float | None
+    kgco2e: float | None
+    litres: float | None
+    it_power_w: float | None
+    headroom_ratio_at_least: float
+
+
+class RunNearMiss(Answer):
+    """A run that misses its limits by little."""
+
+    model: str
+    accelerator: str
+    accelerator_count: int
+    weights: str
+    method: str
+    zero_stage: int
+    tensor: int
+    pipeline: int
+    must_change: list[MustChange]
+
+
+class TrainingRecommendationAnswer(Traced):
+    """Choices by priority, the front they stand on, and what excluded the others."""
+
+    workload_kind: str
+    global_batch_size: int = Field(description="Sequences of an optimizer step.")
+    weights: MetricWeights
+    anchors: list[MetricAnchor]
+    limits: DecisionRunLimits
+    searched: Searched
+    excluded: list[Excluded]
+    choices: list[RunChoice]
+    front: list[RunCandidate]
+    least_violating: list[RunNearMiss]
+    warnings: list[Remark]
+    provenance: list[UsedEntry]

@@ -1,0 +1,216 @@
+"""Where what is searched can stand, and what an hour there costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Region
+from service.core.elementwise import FloatArray
+from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure
+from service.estimation.costs import Rents, lowest_list_prices, rents_in
+from service.estimation.decisions.requests import PlacesRequest
+from service.estimation.requests import Reference
+from service.estimation.resolution import Problems
+
+_GRAMS_PER_KG = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Accelerators, regions, which can stand where, and prices.
+
+    ``placeable`` has accelerators as rows, regions as columns. ``own_usd_per_hour`` are the
+    caller's prices of an accelerator's hour, ``rents`` what each region's cloud asks for its
+    instances, ``lowest_usd_per_hour`` the lowest list price of any provider, which stands in.
+    """
+
+    accelerators: tuple[Entry[Accelerator], ...]
+    regions: tuple[Entry[Region], ...]
+    infrastructure: Infrastructure
+    placeable: NDArray[np.bool_]
+    own_usd_per_hour: Mapping[str, float]
+    rents: tuple[Rents, ...]
+    lowest_usd_per_hour: Mapping[str, float]
+
+    @property
+    def list_priced(self) -> bool:
+        """Whether any accelerator's price is a list price."""
+        return any(
+            entry.id in self.lowest_usd_per_hour and entry.id not in self.own_usd_per_hour
+            for entry in self.accelerators
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Regions in which the same accelerators can stand at the same prices."""
+
+    regions: NDArray[np.intp]
+    placeable: NDArray[np.bool_]
+    rents: Rents
+
+
+def searched_accelerators(
+    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[Accelerator], ...]:
+    """Accelerators that a search names, or all; unknown ones are noted."""
+    if search.accelerators is None:
+        return tuple(snapshot.accelerators.values())
+    found = [
+        problems.attempt(
+            f"/search/accelerators/{at}",
+            lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
+        )
+        for at, name in enumerate(search.accelerators)
+    ]
+    return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def searched_regions(
+    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[Region], ...]:
+    """Regions that a search names, or all of clouds; unknown ones are noted."""
+    if search.regions is None:
+        return tuple(
+            region for region in snapshot.regions.values() if region.document.get("kind") == "cloud"
+        )
+    found = [
+        problems.attempt(
+            f"/search/regions/{at}",
+            lambda name=name: snapshot.find("regions", name),  # type: ignore[misc]
+        )
+        for at, name in enumerate(search.regions)
+    ]
+    return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def own_prices(
+    asked: Mapping[Reference, float], snapshot: CatalogSnapshot, problems: Problems
+) -> dict[str, float]:
+    """The caller's prices by id of the accelerator; unknown ones are noted."""
+    return {
+        accelerator.id: price
+        for name, price in asked.items()
+        if (
+            accelerator := problems.attempt(
+                f"/usd_per_accelerator_hour/{name}",
+                lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
+            )
+        )
+        is not None
+    }
+
+
+def list_prices(
+    regions: Sequence[Entry[Region]], snapshot: CatalogSnapshot, wanted: bool
+) -> tuple[tuple[Rents, ...], Mapping[str, float]]:
+    """Rents in each region, and the lowest of any provider; nothing where they are not wanted."""
+    if not wanted:
+        return ({},) * len(regions), {}
+    return tuple(rents_in(region, snapshot) for region in regions), lowest_list_prices(snapshot)
+
+
+def placeable(
+    search: PlacesRequest,
+    accelerators: Sequence[Entry[Accelerator]],
+    regions: Sequence[Entry[Region]],
+    snapshot: CatalogSnapshot,
+) -> NDArray[np.bool_]:
+    """Which accelerators can stand in which regions.
+
+    Where only what is offered counts, a cloud's regions are open to what that cloud is known to
+    rent out, and any other place to everything. Accelerators that the caller names are placed
+    anywhere if no cloud is known to have them.
+    """
+    placement = search.placement or ("anywhere" if search.regions is not None else "offered")
+    if placement == "anywhere":
+        return np.ones((len(accelerators), len(regions)), dtype=bool)
+    clouds = [
+        region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
+        for region in regions
+    ]
+    offered: dict[str, set[str]] = {}
+    for instance in snapshot.instances.values():
+        offered.setdefault(instance.value.accelerator, set()).add(instance.value.provider)
+    rows = []
+    for accelerator in accelerators:
+        by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
+        anywhere = not by and search.accelerators is not None
+        rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
+    return np.array(rows, dtype=bool)
+
+
+def lots(ground: Ground) -> tuple[Lot, ...]:
+    """The regions in lots, in the order of the first region of each."""
+    found: dict[tuple[bytes, int], list[int]] = {}
+    for at, rents in enumerate(ground.rents):
+        known = next((k for k in range(at) if ground.rents[k] == rents), at)
+        found.setdefault((ground.placeable[:, at].tobytes(), known), []).append(at)
+    return tuple(
+        Lot(np.array(regions, dtype=np.intp), ground.placeable[:, regions[0]], ground.rents[known])
+        for (_, known), regions in found.items()
+    )
+
+
+def usd_per_hour(
+    ground: Ground, rents: Rents, offer: NDArray[np.intp], accelerators: FloatArray
+) -> FloatArray:
+    """What an hour of so many accelerators costs; NaN where no price is known [USD/h].
+
+    Parameters
+    ----------
+    ground
+        Accelerators and prices.
+    rents
+        What is rented out in the place: whole instances, as many as hold the accelerators. Where
+        none of them has a known price, their accelerators are taken at the lowest of any provider.
+    offer, accelerators
+        Which accelerator and how many, element by element.
+    """
+    found = np.full(len(offer), np.nan)
+    for at in np.unique(offer):
+        name, rows = ground.accelerators[at].id, offer == at
+        own = ground.own_usd_per_hour.get(name)
+        each = ground.lowest_usd_per_hour.get(name) if own is None else own
+        whole = _instances(rents.get(name, ()), each) if own is None else ()
+        if whole:
+            found[rows] = np.min(
+                [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
+            )
+        elif each is not None:
+            found[rows] = accelerators[rows] * each
+    return found
+
+
+def _instances(
+    rents: Sequence[tuple[int, float | None]], each: float | None
+) -> tuple[tuple[int, float], ...]:
+    """Instances of known price, else all of them at a price of each of their accelerators."""
+    known = tuple((size, usd) for size, usd in rents if usd is not None)
+    if known or each is None:
+        return known
+    return tuple((size, size * each) for size, _ in rents)
+
+
+def accelerator_usd_per_hour(ground: Ground) -> FloatArray:
+    """The lowest known price of an hour of each accelerator; NaN where none is known [USD/h]."""
+    known = {**ground.lowest_usd_per_hour, **ground.own_usd_per_hour}
+    return np.array([known.get(entry.id, np.nan) for entry in ground.accelerators])
+
+
+def embodied_g_per_hour(ground: Ground) -> FloatArray:
+    """Making of each accelerator with its share of the server, over its life [g/h]."""
+    around = ground.infrastructure
+    known = [around.embodied_kgco2e(entry.value) for entry in ground.accelerators]
+    # Where nobody has published a figure, the largest known one is taken: never the best guess.
+    most = max((figure.value for figure in known if figure is not None), default=0.0)
+    life_h = around.hardware_life_years.value * HOURS_PER_YEAR
+    return np.array(
+        [(most if one is None else one.value) * _GRAMS_PER_KG / life_h for one in known]
+    )

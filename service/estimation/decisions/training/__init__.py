@@ -1,0 +1,1 @@
+"""What to train on, where, and how: by deadline and budget."""

@@ -1,0 +1,162 @@
+"""Use case: what to train on, where, and how, by deadline and budget, with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import Caution
+from service.core.planning.workloads import Metric
+from service.estimation.answers import frame, provenance, warnings
+from service.estimation.decisions.choosing import (
+    Ranked,
+    Subject,
+    anchors_answer,
+    chosen_entries,
+    weighted,
+)
+from service.estimation.decisions.training.anchors import training_anchors
+from service.estimation.decisions.training.field import TrainingField, training_field
+from service.estimation.decisions.training.near_misses import closest_runs
+from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.estimation.decisions.training.space import (
+    ResolvedTrainingSearch,
+    resolve_training_search,
+)
+from service.estimation.decisions.training.verification import verified_run
+
+#: Units of the metrics, of which less is better.
+TRAINING_UNITS: Mapping[Metric, str] = {
+    "headroom": "share of memory filled",
+    "latency": "s",
+    "carbon": "kgCO2e",
+    "water": "L",
+    "cost": "USD",
+}
+
+
+def training_recommendation_answer(
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """The best run for each priority, the front it stands on, and what excluded the others.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things, or no known metric has any weight.
+    """
+    search = resolve_training_search(request, snapshot)
+    found = training_field(search)
+    unbeaten = len(found.sited.row)
+    anchored = training_anchors(search)
+    answer = frame(snapshot.revision)
+    answer |= {
+        "workload_kind": search.kind.id,
+        "global_batch_size": search.demand.global_batch_sequences,
+        "weights": {name: float(weight) for name, weight in search.weights.items()},
+        "anchors": anchors_answer(anchored, TRAINING_UNITS),
+        "limits": search.limits.model_dump(),
+        "searched": {
+            "models": len(search.models),
+            "accelerators": len(search.ground.accelerators),
+            "regions": len(search.ground.regions),
+            "configurations": found.searched,
+            "candidates": found.sited.combined,
+            "unbeaten": unbeaten,
+        },
+        "excluded": [one.answer() for one in found.exclusions if one.excluded],
+    }
+    cautions = list(_cautions(request, search))
+    if unbeaten:
+        weights = weighted(search.weights, search.ground, anchored, cautions)
+        subject = Subject(
+            kind=search.kind,
+            units=TRAINING_UNITS,
+            describe=lambda at: _description(at, search, found),
+            verify=lambda candidate: verified_run(candidate, search, request, snapshot),
+        )
+        ranked = Ranked(subject, found.sited, anchored, weights)
+        answer["choices"] = ranked.choices(cautions)
+        answer["front"] = ranked.front()
+        answer["least_violating"] = []
+    else:
+        answer["choices"], answer["front"] = [], []
+        answer["least_violating"] = closest_runs(search, found)
+        cautions.append(
+            Caution("nothing_meets_the_limits", "no run meets all limits; see what is closest")
+        )
+    answer["warnings"] = warnings(cautions)
+    answer["provenance"] = provenance(
+        snapshot, chosen_entries(search.models, search.ground, answer["choices"])
+    )
+    return answer
+
+
+def _cautions(
+    request: TrainingRecommendationRequest, search: ResolvedTrainingSearch
+) -> list[Caution]:
+    """What the caller left open and may want to say."""
+    found: list[Caution] = []
+    batch = search.demand.global_batch_sequences
+    if request.run.global_batch_size is None:
+        found.append(
+            Caution(
+                "global_batch_assumed",
+                f"{batch} sequences a step ({batch * request.run.sequence_length} tokens) are "
+                "taken; give run.global_batch_size, which decides how many accelerators can share "
+                "a step",
+            )
+        )
+    if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
+        found.append(
+            Caution(
+                "methods_learn_differently",
+                "methods and optimizers are compared by memory, time and footprint of the same "
+                "tokens; what they learn from them is not the same",
+            )
+        )
+    return found
+
+
+def _description(at: int, search: ResolvedTrainingSearch, found: TrainingField) -> dict[str, Any]:
+    """A candidate as the search sees it."""
+    sited = found.sited
+    model, row = sited.model[at], sited.row[at]
+    rows, space = found.of_model[model], search.spaces[model]
+    variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
+    settings, hourly = variant.settings, sited.usd_per_hour[at]
+    return {
+        "model": search.models[model].id,
+        "accelerator": search.ground.accelerators[rows.offer[row]].id,
+        "accelerator_count": int(rows.accelerators[row]),
+        "region": search.ground.regions[sited.place[at]].id,
+        "precision": {
+            "weights": variant.precision.weights.id,
+            "activations": variant.precision.activations.id,
+        },
+        "parallelism": {
+            "tensor": layout.tensor,
+            "pipeline": layout.pipeline,
+            "expert": layout.expert,
+            "data": layout.data,
+            "context": layout.context,
+        },
+        "training": {
+            "method": settings.method,
+            "optimizer": settings.optimizer,
+            "zero_stage": settings.zero_stage,
+            "activation_checkpointing": settings.activation_checkpointing,
+            "micro_batch_size": int(rows.micro_batch[row]),
+            "gradient_accumulation_steps": int(rows.accumulation[row]),
+            "offload_optimizer": settings.offload.optimizer,
+        },
+        "headroom_ratio": float(rows.headroom_ratio[row]),
+        "step_s": float(rows.step_s[row]),
+        "days": float(rows.wall_s[row] / 86_400.0),
+        "mfu_ratio": float(rows.mfu_ratio[row]),
+        "accelerator_hours": float(rows.accelerator_hours[row]),
+        "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
+    }

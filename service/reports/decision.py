@@ -1,0 +1,377 @@
+"""A recommendation as a document: what was asked, what to choose, why, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import orjson
+
+from service.estimation.requests import CatalogRequest, HubModel, ModelReference
+from service.reports.document import (
+    UNKNOWN,
+    Bar,
+    Bars,
+    Document,
+    Section,
+    Table,
+    Text,
+    listed,
+    number,
+    percent,
+)
+
+#: What limits are called where people read them, with their units.
+Names: TypeAlias = Mapping[str, tuple[str, str]]
+
+#: A choice with the priorities that it is first for.
+Merged: TypeAlias = tuple[list[str], Mapping[str, Any]]
+
+_MOST_RUNNERS = 12
+#: Characters of a request that are printed; a model's configuration may be of any length.
+_LONGEST_BODY = 4_000
+#: Changes smaller than this are none.
+_ALIKE_RATIO = 0.005
+
+_TO_SAY = (
+    "Figures are estimates for planning, not measurements and not a quotation. A range in brackets "
+    "is a 90 % interval: in nine cases of ten the measured figure lies within it.",
+    "Prices are list prices or those given, without discounts, taxes, network, storage or staff. "
+    "Whether the hardware can be had, and when, was not looked at.",
+    "Greenhouse gases are location-based (the grid's yearly average) with the share of making the "
+    "hardware; contracts for electricity change the market-based figure only.",
+    "Where nobody has published a figure, it is given as not known, never as zero.",
+    "Before buying, measure the choice with your own model and traffic.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What differs between reports by what is to be chosen.
+
+    ``title`` stands before the models, ``path`` is where to ask again, ``limits`` are the names of
+    limits. ``configuration`` puts a candidate in a line, with its model or without; ``headline``
+    says in a sentence what the choice is good for; ``asked`` are the inputs, with their values;
+    ``choices`` and ``runners`` are tables of choices with their priorities, and of candidates;
+    ``figures`` is what to expect of a choice; ``miss`` puts a near miss in a line.
+    """
+
+    title: str
+    kind: str
+    path: str
+    models: Sequence[str]
+    limits: Names
+    configuration: Callable[[Mapping[str, Any], bool], str]
+    headline: Callable[[Mapping[str, Any]], str]
+    asked: tuple[tuple[str, str], ...]
+    choices: Callable[[Sequence[Merged], bool], Table]
+    figures: Callable[[Mapping[str, Any]], Table]
+    runners: Callable[[Sequence[Mapping[str, Any]], bool], Table]
+    miss: Callable[[Mapping[str, Any]], str]
+
+
+def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: Form) -> Document:
+    """The document of a recommendation.
+
+    Parameters
+    ----------
+    request
+        What was asked.
+    answer
+        The recommendation.
+    form
+        What is told of it.
+    """
+    choices = _merged(answer["choices"])
+    several = len(form.models) > 1
+    asked = Table(("Input", "Value"), form.asked, caption="Inputs")
+    sections = [
+        Section("Summary", tuple(_summary(answer, choices, form))),
+        Section("What was asked", (asked, *_hard_limits(answer, form), _priorities(answer))),
+    ]
+    if choices:
+        sections.append(Section("Choices", (form.choices(choices, several),)))
+        sections += [_choice(priorities, choice, form) for priorities, choice in choices]
+    sections.append(Section("What excluded the others", tuple(_excluded(answer, form))))
+    if answer["front"]:
+        front = answer["front"][:_MOST_RUNNERS]
+        more = answer["searched"]["unbeaten"] - len(front)
+        rest = (Text(f"{more:,} more are beaten by nothing in everything."),) if more > 0 else ()
+        sections.append(Section("Runners-up", (form.runners(front, several), *rest)))
+    sections += [
+        Section(
+            "Limits of this report",
+            (
+                *(Text(text) for text in _TO_SAY),
+                *(Text(f"{one['message']}.", "note") for one in answer["warnings"]),
+            ),
+        ),
+        Section("Sources", tuple(_sources(answer))),
+        Section("How to repeat it", tuple(_repeat(request, answer, form.path))),
+    ]
+    return Document(
+        title=f"{form.title} {listed(form.models)}",
+        subtitle=f"{form.kind}: recommendation from catalog revision "
+        f"{answer['catalog_revision']}, engine {answer['engine_version']}",
+        sections=tuple(sections),
+    )
+
+
+def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -> Iterable[Text]:
+    searched = answer["searched"]
+    scope = (
+        f"{searched['configurations']:,} configurations of {searched['accelerators']} "
+        f"accelerators were evaluated, and held against {searched['regions']} regions."
+    )
+    if not choices:
+        yield Text("Nothing that was searched meets all limits.", "strong")
+        yield Text(f"{scope} What comes closest, and what would have to change, is told below.")
+        return
+    _, first = choices[0]
+    candidate = first["candidate"]
+    yield Text(f"{form.configuration(candidate, True)}, in {candidate['region']}.", "strong")
+    yield Text(
+        f"It is the best balance of the priorities below, and meets every limit: "
+        f"{form.headline(first)}, {percent(candidate['headroom_ratio'])} of memory left free. "
+        f"Confidence in these figures is {first['confidence']}."
+    )
+    robust = first["robustness"]
+    if robust["clear_winner"]:
+        verdict = "so it is a clear winner"
+    else:
+        verdict = "so others are nearly as good: look at the runners-up before deciding"
+    yield Text(
+        f"With figures and priorities varied within their uncertainty it stays first in "
+        f"{percent(robust['share_ratio'])} of cases, {verdict}."
+    )
+    yield Text(scope)
+
+
+def _hard_limits(answer: Mapping[str, Any], form: Form) -> Iterable[Table]:
+    limits = tuple(
+        (name, number(answer["limits"][field], unit))
+        for field, (name, unit) in form.limits.items()
+        if answer["limits"].get(field)
+    )
+    if limits:
+        yield Table(("Limit", "At most, unless said otherwise"), limits, "Hard limits", (1,))
+
+
+def _priorities(answer: Mapping[str, Any]) -> Bars:
+    weights = answer["weights"]
+    total = sum(weights.values())
+    return Bars(
+        tuple(
+            Bar(name, weight / total, percent(weight / total)) for name, weight in weights.items()
+        ),
+        "Priorities",
+    )
+
+
+def _choice(priorities: Sequence[str], choice: Mapping[str, Any], form: Form) -> Section:
+    """What there is to say about a choice."""
+    candidate = choice["candidate"]
+    return Section(
+        f"Best for {', '.join(priorities)}",
+        (
+            Text(f"{form.configuration(candidate, True)}, in {candidate['region']}."),
+            form.figures(choice),
+            *_reasons(choice),
+            *(_next_best(choice, form) if "balanced" in priorities else ()),
+            _limits(choice, form.limits),
+            *(Text(f"{one['message']}.", "note") for one in choice["estimate"]["warnings"]),
+        ),
+        level=3,
+    )
+
+
+def _merged(choices: Iterable[Mapping[str, Any]]) -> list[Merged]:
+    """Choices with the priorities that each is first for: one candidate may serve several."""
+    found: dict[bytes, Merged] = {}
+    for choice in choices:
+        key = orjson.dumps(choice["candidate"], option=orjson.OPT_SORT_KEYS)
+        found.setdefault(key, ([], choice))[0].append(choice["priority"])
+    return list(found.values())
+
+
+def model_names(model: ModelReference | None, models: Sequence[ModelReference] | None) -> list[str]:
+    """Models as they are named in print."""
+    named = models if models is not None else [model]
+    return [
+        one
+        if isinstance(one, str)
+        else one.hub
+        if isinstance(one, HubModel)
+        else "a model of your own"
+        for one in named
+    ]
+
+
+def prices_asked(own: Mapping[str, float], list_prices: bool) -> str:
+    """Whose prices were taken."""
+    given = "; ".join(f"{name}: {number(price, 'USD')}" for name, price in own.items())
+    return given or ("list prices" if list_prices else "none")
+
+
+def or_all(given: Sequence[str] | None, otherwise: str) -> str:
+    """What is searched, or that all of it is."""
+    return otherwise if given is None else listed(given)
+
+
+def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table | Bars]:
+    parts = choice["contributions"]
+    score = sum(part["contribution_ratio"] for part in parts)
+    yield Bars(
+        tuple(
+            Bar(
+                part["metric"],
+                part["contribution_ratio"],
+                f"{percent(part['contribution_ratio'])} of at most {percent(part['weight_ratio'])}",
+            )
+            for part in parts
+        ),
+        f"Where its score of {percent(score)} comes from",
+    )
+    given_up = tuple(
+        (
+            one["metric"],
+            number(one["best"], one["unit"]),
+            UNKNOWN if one["worse_ratio"] is None else percent(one["worse_ratio"]),
+        )
+        for one in choice["given_up"]
+    )
+    yield Table(
+        ("Priority", "Best of all that meet the limits", "This one is worse by"),
+        given_up,
+        "What it gives up",
+        (1, 2),
+    )
+    agreement = choice["agreement"]
+    yield Text(
+        f"What matters most for this kind of workload: {agreement['focus']}; "
+        f"{agreement['because']}."
+    )
+
+
+def _next_best(choice: Mapping[str, Any], form: Form) -> Iterable[Text]:
+    loser = choice["nearest_loser"]
+    if loser is None:
+        return
+    other, flip = loser["candidate"], loser["would_win_if"]
+    when = ""
+    if flip is not None and abs(flip["change_ratio"]) < _ALIKE_RATIO:
+        when = " The two score alike."
+    elif flip is not None:
+        change = percent(flip["change_ratio"])
+        when = f" It would be first if its {flip['metric']} changed by {change}."
+    yield Text(f"Next best: {form.configuration(other, True)}, in {other['region']}.{when}")
+
+
+def _limits(choice: Mapping[str, Any], names: Names) -> Table:
+    rows = tuple(
+        (
+            names.get(one["name"], (one["name"].replace("_", " "), ""))[0],
+            _measured(one["value"], one["unit"]),
+            _measured(one["limit"], one["unit"]),
+            one["verdict"],
+        )
+        for one in (*choice["limits"], *choice["estimate"]["constraints"])
+    )
+    return Table(("Held", "Estimate", "Limit", "Verdict"), rows, "Limits held", (1, 2))
+
+
+def _measured(value: float | None, unit: str) -> str:
+    if value is not None and unit == "bytes":
+        return number(value / 1e9, "GB")
+    return number(value, "" if unit == "-" else unit)
+
+
+def _excluded(answer: Mapping[str, Any], form: Form) -> Iterable[Text | Table | Bars]:
+    names = form.limits
+    excluded = sorted(answer["excluded"], key=lambda one: -one["candidates"])
+    if excluded:
+        most = excluded[0]["candidates"]
+        yield Bars(
+            tuple(
+                Bar(
+                    names.get(one["limit"], (one["limit"], ""))[0],
+                    one["candidates"] / most,
+                    f"{one['candidates']:,}"
+                    + (
+                        ""
+                        if one["nearest_value"] is None
+                        else f"; the closest had {number(one['nearest_value'])}, the limit is "
+                        f"{number(one['threshold'])}"
+                    ),
+                )
+                for one in excluded
+            ),
+            "Configurations that a limit excluded",
+        )
+    else:
+        yield Text("No limit excluded anything.")
+    if answer["least_violating"]:
+        yield Table(
+            ("Configuration", "What would have to change"),
+            tuple(
+                (
+                    form.miss(one),
+                    "; ".join(_change(change, names) for change in one["must_change"]),
+                )
+                for one in answer["least_violating"]
+            ),
+            "What comes closest",
+        )
+
+
+def _change(change: Mapping[str, Any], names: Names) -> str:
+    name, unit = names.get(change["limit"], (change["limit"], ""))
+    if change.get("must_fall_by") is not None:
+        return f"{name} of {number(change['value'], unit)} must fall by " + number(
+            change["must_fall_by"], unit
+        )
+    return f"{name} of {number(change['value'], unit)} must rise by " + number(
+        change.get("must_rise_by"), unit
+    )
+
+
+def _sources(answer: Mapping[str, Any]) -> Iterable[Table]:
+    used = {source["id"]: source for entry in answer["provenance"] for source in entry["sources"]}
+    entries = {
+        id_: [
+            entry["id"]
+            for entry in answer["provenance"]
+            if any(source["id"] == id_ for source in entry["sources"])
+        ]
+        for id_ in used
+    }
+    yield Table(
+        ("Source", "Publisher", "Year", "Used for", "Address"),
+        tuple(
+            (
+                source["title"],
+                source["publisher"],
+                str(source["year"] or ""),
+                listed(entries[id_], 4),
+                source["url"] or "",
+            )
+            for id_, source in sorted(used.items())
+        ),
+        "Documents that figures of the choices rest on",
+    )
+
+
+def _repeat(request: CatalogRequest, answer: Mapping[str, Any], path: str) -> Iterable[Text]:
+    yield Text(
+        f"The same request gives the same figures with catalog revision "
+        f"{answer['catalog_revision']} and engine version {answer['engine_version']}: "
+        f"POST it to {path}. As application/json the answer has every figure with its "
+        "interval."
+    )
+    asked = request.model_dump(mode="json", exclude_defaults=True)
+    asked["catalog_revision"] = answer["catalog_revision"]
+    body = orjson.dumps(asked, option=orjson.OPT_INDENT_2).decode()
+    more = len(body) - _LONGEST_BODY
+    cut = f"{body[:_LONGEST_BODY]}\n({more:,} more characters)" if more > 0 else body
+    yield Text(cut, "code")

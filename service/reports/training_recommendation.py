@@ -1,0 +1,223 @@
+"""The report of a recommendation for training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.core.planning.workloads import WORKLOAD_KINDS
+from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.reports.decision import (
+    Form,
+    Merged,
+    Names,
+    decision_document,
+    model_names,
+    or_all,
+    prices_asked,
+)
+from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
+
+_HOURS_PER_DAY = 24.0
+
+_LIMITS: Names = {
+    "days": ("length of the run", "d"),
+    "usd": ("budget of the run", "USD"),
+    "kgco2e": ("greenhouse gases of the run", "kg CO₂e"),
+    "litres": ("water of the run", "L"),
+    "it_power_w": ("power of the IT equipment", "W"),
+    "headroom_ratio_at_least": ("memory left free, at least", ""),
+    "memory_bytes": ("memory of an accelerator", "B"),
+    "host_memory_bytes": ("host memory of an accelerator", "B"),
+    "offered": ("rented out by a cloud searched", ""),
+    "makes_progress": ("progress despite failures", ""),
+}
+
+
+def training_recommendation_document(
+    request: TrainingRecommendationRequest, answer: Mapping[str, Any]
+) -> Document:
+    """The document of a recommendation for training.
+
+    Parameters
+    ----------
+    request
+        What was asked.
+    answer
+        What ``training_recommendation_answer`` gives for it.
+    """
+    models = model_names(request.model, request.models)
+    form = Form(
+        title="Where to train",
+        kind=WORKLOAD_KINDS[answer["workload_kind"]].name,
+        path="/v1/recommendations/training",
+        models=models,
+        limits=_LIMITS,
+        configuration=_configuration,
+        headline=_headline,
+        asked=_asked(request, answer, models),
+        choices=_choices,
+        figures=_figures,
+        runners=_runners,
+        miss=_miss,
+    )
+    return decision_document(request, answer, form)
+
+
+def _headline(choice: Mapping[str, Any]) -> str:
+    candidate = choice["candidate"]
+    cost = candidate["metrics"]["cost"]
+    paid = "a price that is not known" if cost is None else number(cost, "USD")
+    return f"the run ends after {number(candidate['days'], 'days')}, for {paid}"
+
+
+def _asked(
+    request: TrainingRecommendationRequest, answer: Mapping[str, Any], models: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    run, search = request.run, request.search
+    return (
+        ("Models", listed(models)),
+        ("Tokens of the run", f"{run.tokens:,.0f}"),
+        ("Tokens of a sequence", f"{run.sequence_length:,}"),
+        ("Sequences of a step", f"{answer['global_batch_size']:,}"),
+        ("What is trained", listed(run.methods)),
+        ("Optimizers", listed(run.optimizers)),
+        ("States in host memory", "may be" if run.offload else "no"),
+        ("Framework", run.framework),
+        ("Accelerators", or_all(search.accelerators, "all of the catalog")),
+        ("Regions", or_all(search.regions, "all cloud regions")),
+        ("Weights", or_all(search.precisions, "as shipped, and fp8")),
+        ("Accelerators at most", number(search.max_accelerators)),
+        (
+            "Prices of an accelerator-hour",
+            prices_asked(request.usd_per_accelerator_hour, request.list_prices),
+        ),
+    )
+
+
+def _configuration(candidate: Mapping[str, Any], with_model: bool) -> str:
+    """A candidate in a line, without its place."""
+    layout, how = candidate["parallelism"], candidate["training"]
+    degrees = [
+        f"{name} {layout[name]}"
+        for name in ("tensor", "pipeline", "context", "expert", "data")
+        if layout[name] > 1
+    ]
+    recomputed = how["activation_checkpointing"]
+    settings = [
+        f"ZeRO {how['zero_stage']}" if how["zero_stage"] else "",
+        f"{recomputed} recomputation" if recomputed != "none" else "",
+        f"states in host memory ({how['offload_optimizer']})"
+        if how["offload_optimizer"] != "none"
+        else "",
+        f"micro-batches of {how['micro_batch_size']}",
+    ]
+    model = f" for {candidate['model']}" if with_model else ""
+    return ", ".join(
+        [
+            f"{candidate['accelerator_count']} × {candidate['accelerator']}{model}",
+            f"{how['method']} in {candidate['precision']['weights']} with {how['optimizer']}",
+            *degrees,
+            *filter(None, settings),
+        ]
+    )
+
+
+def _usd(candidate: Mapping[str, Any]) -> str:
+    cost = candidate["metrics"]["cost"]
+    return UNKNOWN if cost is None else number(cost)
+
+
+def _choices(choices: Sequence[Merged], several: bool) -> Table:
+    return Table(
+        (
+            "Best for",
+            "Configuration",
+            "Region",
+            "Days",
+            "Accelerator-hours",
+            "USD",
+            "kg CO₂e",
+            "L",
+            "Confidence",
+        ),
+        tuple(
+            (
+                ", ".join(priorities),
+                _configuration(choice["candidate"], several),
+                choice["candidate"]["region"],
+                number(choice["candidate"]["days"]),
+                number(choice["candidate"]["accelerator_hours"]),
+                _usd(choice["candidate"]),
+                number(choice["candidate"]["metrics"]["carbon"]),
+                number(choice["candidate"]["metrics"]["water"]),
+                choice["confidence"],
+            )
+            for priorities, choice in choices
+        ),
+        "The best for each priority",
+        (3, 4, 5, 6, 7),
+    )
+
+
+def _figures(choice: Mapping[str, Any]) -> Table:
+    candidate, estimate = choice["candidate"], choice["estimate"]
+    memory, speed, energy = estimate["memory"], estimate["latency"], estimate["energy"]
+    run, whole = speed["run"] or {}, (estimate["impacts"] or {}).get("run") or {}
+    carbon, water = whole.get("carbon") or {}, whole.get("water") or {}
+    hourly = candidate["usd_per_hour"]
+    rows = (
+        ("Memory of an accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
+        ("Memory left free", percent(candidate["headroom_ratio"])),
+        ("Time of a step", figure(speed["step_s"], "s")),
+        ("Tokens a second", figure(speed["tokens_per_s"], "")),
+        ("Model FLOPs utilisation", figure(speed["mfu_ratio"], "")),
+        ("Length of the run", figure(run.get("days"), "d")),
+        ("Failures on the way", figure(run.get("expected_failures"), "")),
+        ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
+        ("Energy of the run", figure(whole.get("facility_energy_kwh"), "MWh", 1e-3)),
+        ("Greenhouse gases of the run", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
+        (
+            "of which electricity",
+            figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6),
+        ),
+        ("Water of the run", figure(water.get("total_l"), "m³", 1e-3)),
+        (
+            "Price of an hour, of all accelerators",
+            UNKNOWN if hourly is None else number(hourly, "USD"),
+        ),
+        (
+            "Price of the run",
+            UNKNOWN
+            if hourly is None
+            else number(hourly * _HOURS_PER_DAY * candidate["days"], "USD"),
+        ),
+    )
+    return Table(("Figure", "Estimate (90 % interval)"), rows, "What to expect", (1,))
+
+
+def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
+    return Table(
+        ("Configuration", "Region", "Score", "Days", "kg CO₂e", "L", "USD"),
+        tuple(
+            (
+                _configuration(one, several),
+                one["region"],
+                percent(one["score_ratio"]),
+                number(one["days"]),
+                number(one["metrics"]["carbon"]),
+                number(one["metrics"]["water"]),
+                _usd(one),
+            )
+            for one in front
+        ),
+        "Runs that nothing beats, best score first",
+        (2, 3, 4, 5, 6),
+    )
+
+
+def _miss(one: Mapping[str, Any]) -> str:
+    return (
+        f"{one['accelerator_count']} × {one['accelerator']}, {one['method']} in {one['weights']}, "
+        f"ZeRO {one['zero_stage']}, tensor {one['tensor']}, pipeline {one['pipeline']}"
+    )

@@ -1,0 +1,306 @@
+"""Recommendations of training against single estimates, brute force and public experience."""
+
+import numpy as np
+import pytest
+
+from service.core.planning.places import places
+from service.core.planning.ranking import scores, utilities, weight_row
+from service.core.planning.training_candidates import training_candidates
+from service.core.planning.workloads import METRICS
+from service.estimation.decisions.ground import embodied_g_per_hour, usd_per_hour
+from service.estimation.decisions.siting import USUAL_WUE
+from service.estimation.decisions.training.anchors import training_anchors
+from service.estimation.decisions.training.field import training_field
+from service.estimation.decisions.training.recommendations import (
+    training_recommendation_answer,
+)
+from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.estimation.decisions.training.space import resolve_training_search
+from service.estimation.training import training_estimate
+from service.estimation.training_requests import EstimateTrainingRequest
+
+MODEL = "meta-llama/Llama-3.1-8B"
+SMALL = {
+    "model": MODEL,
+    "run": {"tokens": 2e9, "sequence_length": 4096, "global_batch_size": 64},
+    "limits": {"days": 10.0},
+    "search": {
+        "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-l40s-48gb", "amd-mi300x-192gb"],
+        "regions": ["aws/eu-north-1", "aws/us-east-1", "azure/norwayeast"],
+        "precisions": ["bf16"],
+        "max_accelerators": 16,
+    },
+    "usd_per_accelerator_hour": {"nvidia-l40s-48gb": 1.2},
+}
+
+
+def asked(**changes):
+    return TrainingRecommendationRequest.model_validate(SMALL | changes)
+
+
+@pytest.mark.parametrize("model", [MODEL, "mistralai/Mixtral-8x7B-v0.1"])
+def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
+    accelerators = [
+        "nvidia-h100-sxm-80gb",
+        "nvidia-l40s-48gb",
+        "amd-mi300x-192gb",
+        "nvidia-gb200-186gb",
+        "google-tpu-v5p",
+    ]
+    request = asked(
+        model=model,
+        run=SMALL["run"] | {"methods": ["full", "lora"], "offload": True},
+        search=SMALL["search"] | {"accelerators": accelerators, "max_accelerators": 32},
+    )
+    search = resolve_training_search(request, packaged_snapshot)
+    space = search.spaces[0]
+    rows, _ = training_candidates(search.models[0].value, space, search.demand, search.around)
+    assert len(rows) > 2000
+    # Every pipeline depth, sharding and recomputation is among what is compared.
+    picked = np.random.default_rng(7).choice(len(rows), 60, replace=False)
+    seen = set()
+    for row in picked:
+        variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
+        settings = variant.settings
+        seen.add((settings.zero_stage, settings.activation_checkpointing, layout.pipeline > 1))
+        estimate = training_estimate(
+            EstimateTrainingRequest.model_validate(
+                {
+                    "model": model,
+                    "accelerator": search.ground.accelerators[rows.offer[row]].id,
+                    "region": "aws/us-east-1",
+                    "precision": {"weights": variant.precision.weights.id},
+                    "parallelism": {
+                        name: getattr(layout, name)
+                        for name in ("tensor", "pipeline", "data", "context", "expert")
+                    },
+                    "training": {
+                        "method": settings.method,
+                        "sequence_length": 4096,
+                        "micro_batch_size": int(rows.micro_batch[row]),
+                        "gradient_accumulation_steps": int(rows.accumulation[row]),
+                        "activation_checkpointing": settings.activation_checkpointing,
+                        "zero_stage": settings.zero_stage,
+                        "offload": {"optimizer": settings.offload.optimizer},
+                        "tokens": 2e9,
+                    },
+                }
+            ),
+            packaged_snapshot,
+        )
+        memory, speed = estimate["memory"], estimate["latency"]
+        free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
+        assert rows.headroom_ratio[row] == pytest.approx(free)
+        # The fullest stage of an estimate need not be the one with most on the host.
+        kept = memory["host_bytes"]["value"]
+        assert kept * (1.0 - 1e-9) <= rows.host_bytes[row] <= kept * 1.25
+        assert rows.step_s[row] == pytest.approx(speed["step_s"]["value"])
+        assert rows.mfu_ratio[row] == pytest.approx(speed["mfu_ratio"]["value"])
+        days = speed["run"]["days"]
+        assert rows.wall_s[row] / 86_400.0 == pytest.approx(days["value"])
+        assert rows.wall_spread[row] == pytest.approx(days["high"] / days["value"])
+        energy = estimate["energy"]["it_energy_run_kwh"]
+        assert rows.it_wh[row] / 1000.0 == pytest.approx(energy["value"])
+        assert rows.it_wh_spread[row] == pytest.approx(energy["high"] / energy["value"])
+        assert rows.power_w[row] == pytest.approx(estimate["energy"]["it_power_w"]["value"])
+    assert len({stage for stage, _, _ in seen}) == 3
+    assert len({kind for _, kind, _ in seen}) == 3
+    assert len({deep for _, _, deep in seen}) == 2
+
+
+def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
+    search = resolve_training_search(asked(), packaged_snapshot)
+    found = training_field(search)
+    anchored = training_anchors(search)
+    weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
+    best = scores(utilities(found.sited.metrics, anchored), weights).max()
+
+    ground = search.ground
+    rows, _ = training_candidates(
+        search.models[0].value, search.spaces[0], search.demand, search.around
+    )
+    where = places([region.value for region in ground.regions], USUAL_WUE)
+    alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
+    brute = 0.0
+    for place, rents in enumerate(ground.rents):
+        hourly = usd_per_hour(ground, rents, rows.offer[alive], rows.accelerators[alive])
+        for row, usd in zip(alive, hourly, strict=True):
+            kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
+            carbon = kwh * where.carbon_g_per_kwh[place]
+            carbon += hours * embodied_g_per_hour(ground)[rows.offer[row]]
+            line = [
+                1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
+                rows.wall_s[row],
+                carbon / 1000.0,
+                kwh * where.water_l_per_kwh[place],
+                usd * hours / rows.accelerators[row],
+            ]
+            brute = max(brute, scores(utilities(np.array([line]), anchored), weights)[0])
+    # Near-ties within the tolerance may stand for one another.
+    assert best == pytest.approx(brute, rel=0.02)
+
+
+def test_choices_meet_the_limits_and_say_why(packaged_snapshot):
+    request = asked(limits={"days": 5.0, "usd": 3000.0, "headroom_ratio_at_least": 0.05})
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"][0]["priority"] == "balanced"
+    for choice in answer["choices"]:
+        estimate, candidate = choice["estimate"], choice["candidate"]
+        assert estimate["memory"]["fits"]
+        assert estimate["latency"]["run"]["days"]["value"] <= 5.0
+        assert candidate["metrics"]["cost"] <= 3000.0
+        assert candidate["headroom_ratio"] >= 0.05
+        assert {limit["verdict"] for limit in choice["limits"]} == {"pass"}
+        assert sum(part["contribution_ratio"] for part in choice["contributions"]) == pytest.approx(
+            candidate["score_ratio"]
+        )
+        # A step takes the batch asked for, whatever the layout.
+        how = candidate["training"]
+        sequences = how["micro_batch_size"] * how["gradient_accumulation_steps"]
+        assert sequences * candidate["parallelism"]["data"] == 64
+    by = {choice["priority"]: choice["candidate"]["metrics"] for choice in answer["choices"]}
+    assert by["carbon"]["carbon"] <= by["latency"]["carbon"] * 1.02
+    assert by["latency"]["latency"] <= by["cost"]["latency"] * 1.02
+    assert by["cost"]["cost"] <= by["carbon"]["cost"] * 1.02
+    assert training_recommendation_answer(request, packaged_snapshot) == answer
+
+
+def test_rent_is_that_of_whole_instances_of_the_cloud(packaged_snapshot):
+    answer = training_recommendation_answer(
+        asked(
+            search=SMALL["search"]
+            | {"accelerators": ["nvidia-h100-sxm-80gb"], "regions": ["aws/us-east-1"]}
+        ),
+        packaged_snapshot,
+    )
+    rents = {
+        entry.value.accelerators: entry.value.price_in("aws/us-east-1").usd_per_hour
+        for entry in packaged_snapshot.instances.values()
+        if entry.value.provider == "aws" and entry.value.accelerator == "nvidia-h100-sxm-80gb"
+    }
+    for one in answer["front"]:
+        count = one["accelerator_count"]
+        cheapest = min(-(-count // size) * usd for size, usd in rents.items())
+        assert one["usd_per_hour"] == pytest.approx(cheapest)
+        rented = one["usd_per_hour"] * one["days"] * 24.0
+        assert one["metrics"]["cost"] == pytest.approx(rented)
+    choice = answer["choices"][0]
+    assert choice["estimate"]["cost"]["rented"]["usd_per_hour"]["value"] == pytest.approx(
+        choice["candidate"]["usd_per_hour"]
+    )
+
+
+def test_tighter_limits_never_add_survivors(packaged_snapshot):
+    sizes = []
+    for days in (30.0, 5.0, 2.0, 1.0):
+        answer = training_recommendation_answer(asked(limits={"days": days}), packaged_snapshot)
+        sizes.append(answer["searched"]["candidates"])
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_a_beaten_accelerator_changes_nobodys_score(packaged_snapshot):
+    few = training_recommendation_answer(asked(), packaged_snapshot)
+    # Slower and smaller than what is there.
+    more = training_recommendation_answer(
+        asked(
+            search=SMALL["search"]
+            | {"accelerators": [*SMALL["search"]["accelerators"], "nvidia-t4-16gb"]},
+            usd_per_accelerator_hour={"nvidia-l40s-48gb": 1.2, "nvidia-t4-16gb": 1.0},
+        ),
+        packaged_snapshot,
+    )
+    assert few["anchors"] == more["anchors"]
+    assert few["choices"][0]["candidate"] == more["choices"][0]["candidate"]
+
+
+def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):
+    answer = training_recommendation_answer(asked(limits={"days": 0.01}), packaged_snapshot)
+    assert answer["choices"] == []
+    assert "nothing_meets_the_limits" in {warning["code"] for warning in answer["warnings"]}
+    nearest = answer["least_violating"][0]
+    assert nearest["must_change"][0]["limit"] == "days"
+    days = next(entry for entry in answer["excluded"] if entry["limit"] == "days")
+    assert days["nearest_value"] == pytest.approx(nearest["must_change"][0]["value"], rel=0.5)
+
+
+def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
+    search = SMALL["search"] | {"accelerators": ["nvidia-l40s-48gb"], "max_accelerators": 1}
+    answer = training_recommendation_answer(
+        asked(model="meta-llama/Llama-3.1-70B", search=search), packaged_snapshot
+    )
+    (nearest,) = answer["least_violating"]
+    (change,) = nearest["must_change"]
+    assert change["limit"] == "memory_bytes"
+    # 16 bytes a parameter of 70.6 billion, on an accelerator of 47.7 GB.
+    assert change["must_rise_by"] == pytest.approx(16.0 * 70.55e9 - 47.7e9, rel=0.01)
+
+
+def test_a_run_that_failures_never_let_end_is_no_choice(packaged_snapshot):
+    run = SMALL["run"] | {"failures": {"per_accelerator_day": 900.0, "checkpoint_interval_s": 1e6}}
+    answer = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)
+    assert answer["choices"] == []
+    (never,) = [one for one in answer["excluded"] if one["limit"] == "makes_progress"]
+    assert never["candidates"] > 0
+
+
+def test_what_only_infers_is_not_trained_on(packaged_snapshot):
+    search = SMALL["search"] | {
+        "accelerators": ["aws-inferentia2", "aws-trainium2", "groq-lpu-v1"],
+        "max_accelerators": 64,
+    }
+    resolved = resolve_training_search(asked(search=search), packaged_snapshot)
+    rows, _ = training_candidates(
+        resolved.models[0].value, resolved.spaces[0], resolved.demand, resolved.around
+    )
+    assert {resolved.ground.accelerators[at].id for at in rows.offer} == {"aws-trainium2"}
+
+
+def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):
+    """QLoRA fits a consumer card, LoRA one of 24 GB and more, all weights take several.
+
+    Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314 (7B on a card of 12 GB or less);
+    Rajbhandari et al., ZeRO, 2019 (16 bytes a parameter: 112 GB for 7B, on no card of 80 GB).
+    """
+    run = {"tokens": 1e7, "sequence_length": 512, "global_batch_size": 16}
+
+    def counts(method, accelerator, most):
+        answer = training_recommendation_answer(
+            TrainingRecommendationRequest.model_validate(
+                {
+                    "model": "meta-llama/Llama-2-7b",
+                    "run": run | {"methods": [method]},
+                    "search": {
+                        "accelerators": [accelerator],
+                        "regions": ["country/US"],
+                        "precisions": ["bf16"],
+                        "max_accelerators": most,
+                    },
+                }
+            ),
+            packaged_snapshot,
+        )
+        return {choice["candidate"]["accelerator_count"] for choice in answer["choices"]}
+
+    assert counts("qlora", "nvidia-rtx-4070-12gb", 1) == {1}
+    assert counts("lora", "nvidia-rtx-4090-24gb", 1) == {1}
+    assert counts("full", "nvidia-h100-sxm-80gb", 1) == set()
+    assert min(counts("full", "nvidia-h100-sxm-80gb", 8)) in (2, 4)
+
+
+def test_the_usual_batch_lets_short_runs_have_steps(packaged_snapshot):
+    for tokens, sequence_length, sequences in (
+        (15e12, 8192, 512),
+        (2e9, 4096, 256),
+        (1e6, 2048, 1),
+        (1.0, 4096, 1),
+    ):
+        request = asked(run={"tokens": tokens, "sequence_length": sequence_length})
+        search = resolve_training_search(request, packaged_snapshot)
+        assert search.demand.global_batch_sequences == sequences
+
+
+def test_long_sequences_are_shared_among_ranks(packaged_snapshot):
+    run = {"tokens": 1e9, "sequence_length": 131_072, "global_batch_size": 8}
+    answer = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)
+    assert any(one["parallelism"]["context"] > 1 for one in answer["front"])
