@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt
 
 #: Standard normal quantile at 95 %: half-width of a central 90 % interval in standard deviations.
@@ -94,25 +96,33 @@ def product(*factors: Interval) -> Interval:
     wider than quadrature: safe for figures such as a grid with no measured emissions.
     """
     value: Number = 1.0
-    for factor in factors:
-        value = value * factor.value
-    if any(_has_zero(factor) for factor in factors):
-        low: Number = 1.0
-        high: Number = 1.0
-        for factor in factors:
-            low = low * factor.low
-            high = high * factor.high
-        return Interval(value, low, high)
-    if all(factor.low is factor.high for factor in factors):
-        return exact(value)
     below: Number = 0.0
     above: Number = 0.0
+    certain = True
     for factor in factors:
-        if factor.low is factor.high:
+        middle, low, high = factor.value, factor.low, factor.high
+        value = value * middle
+        if low is high:
             continue
-        below = below + log(factor.value / factor.low) ** 2
-        above = above + log(factor.high / factor.value) ** 2
+        if _has_zero(low):
+            return _product_of_ends(factors)
+        certain = False
+        below = below + log(middle / low) ** 2
+        above = above + log(high / middle) ** 2
+    if certain:
+        return exact(value)
     return Interval(value, value * exp(-sqrt(below)), value * exp(sqrt(above)))
+
+
+def _product_of_ends(factors: Iterable[Interval]) -> Interval:
+    value: Number = 1.0
+    low: Number = 1.0
+    high: Number = 1.0
+    for factor in factors:
+        value = value * factor.value
+        low = low * factor.low
+        high = high * factor.high
+    return Interval(value, low, high)
 
 
 def quotient(numerator: Interval, denominator: Interval) -> Interval:
@@ -134,6 +144,5 @@ def bounded(figure: Interval, least: Number, most: Number) -> Interval:
     )
 
 
-def _has_zero(figure: Interval) -> bool:
-    smallest = figure.low
-    return bool(smallest.min() <= 0.0) if hasattr(smallest, "min") else smallest <= 0.0
+def _has_zero(figure: Number) -> bool:
+    return bool(figure.min() <= 0.0) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)
