@@ -103,6 +103,14 @@ class CandidateMetrics(Answer):
     cost: float | None = Field(description="USD per 1,000 output tokens.")
 
 
+class CandidateDraft(Answer):
+    """Speculative decoding of a candidate."""
+
+    draft_model: str | None = Field(description="Null: drafts come at no cost.")
+    draft_tokens: int
+    acceptance_ratio: float | None
+
+
 class Candidate(Answer):
     """A configuration in a place, as the search sees it."""
 
@@ -113,6 +121,10 @@ class Candidate(Answer):
     precision: Precision
     parallelism: Parallelism
     concurrency_per_replica: int
+    speculative: CandidateDraft | None
+    uses_memory_tiers: bool = Field(
+        description="Whether part of it lies in serving.memory_tiers, outside the accelerator."
+    )
     headroom_ratio: float
     ttft_s: float
     tpot_s: float

@@ -15,8 +15,6 @@ from service.catalog.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import (
-    Attention,
-    LatentAttention,
     MixtureOfExperts,
     ModelArchitecture,
 )
@@ -266,7 +264,7 @@ def check_division(
     architecture: ModelArchitecture, parallelism: Parallelism, pointer: str, problems: Problems
 ) -> None:
     """Note it if a model's heads or layers cannot be divided in the given way."""
-    for heads in _head_counts(architecture):
+    for heads in architecture.query_head_counts:
         if heads % parallelism.tensor:
             problems.add(
                 pointer, f"its {heads} attention heads cannot be divided by {parallelism.tensor}"
@@ -282,7 +280,7 @@ def _possible(
     parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
 ) -> bool:
     fine = True
-    for heads in _head_counts(architecture):
+    for heads in architecture.query_head_counts:
         if heads % parallelism.tensor:
             working = ", ".join(str(n) for n in divisors(heads))
             problems.add(
@@ -329,16 +327,8 @@ def _possible_experts(
 def _widest_tensor(architecture: ModelArchitecture | None, count: int) -> int:
     if architecture is None:
         return 1
-    heads = _head_counts(architecture)
+    heads = architecture.query_head_counts
     return max(n for n in divisors(count) if all(head % n == 0 for head in heads))
-
-
-def _head_counts(architecture: ModelArchitecture) -> set[int]:
-    return {
-        group.mixer.query_heads
-        for group in architecture.groups
-        if isinstance(group.mixer, Attention | LatentAttention)
-    }
 
 
 def check_precision_runs(

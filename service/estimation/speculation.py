@@ -43,8 +43,9 @@ def resolve_speculation(
     parallelism: Parallelism,
     snapshot: CatalogSnapshot,
     problems: Problems,
+    pointer: str = "/serving/speculative",
 ) -> ResolvedSpeculation | None:
-    """The draft that a request asks for, or None where it asks for none.
+    """The draft that a request asks for at ``pointer``, or None where it asks for none.
 
     Notes a draft model that is unknown, or that cannot be divided as the model is.
     """
@@ -53,11 +54,10 @@ def resolve_speculation(
     draft = None
     if asked.draft_model is not None:
         wanted = asked.draft_model
-        draft = problems.attempt(
-            "/serving/speculative/draft_model", lambda: resolve_model(wanted, snapshot)
-        )
+        place = f"{pointer}/draft_model"
+        draft = problems.attempt(place, lambda: resolve_model(wanted, snapshot))
         if draft is not None:
-            check_division(draft.value, parallelism, "/serving/speculative/draft_model", problems)
+            check_division(draft.value, parallelism, place, problems)
     acceptance, log_sigma = asked.acceptance_ratio, 0.0
     cautions: list[Caution] = []
     if acceptance is None:

@@ -17,9 +17,10 @@ from service.core.memory.inference_tiers import (
     InferenceTiers,
     Offload,
     OutsideTier,
+    SharedTier,
     inference_tiers,
 )
-from service.core.memory.tiers import MemoryTier, shared_bandwidth
+from service.core.memory.tiers import MemoryTier
 from service.core.performance.calibration import PerformanceCalibration
 from service.estimation.answers import figure, known_figure
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
@@ -59,15 +60,38 @@ def resolve_outside(
         return None
     cautions: list[Caution] = []
     if not asked:
-        asked = [MemoryTierRequest(tier=_USUAL_HOST_TIER, units=2)]
         cautions.append(
             Caution(
                 "host_memory_assumed",
                 "no memory_tiers are given: two sockets of eight DDR5 channels are assumed",
             )
         )
-    tiers: list[OutsideTier] = []
-    entries: list[Entry[MemoryTier]] = []
+    found = _named_tiers(serving, snapshot, problems)
+    tiers = [_outside(one, entry.value, accelerator, parallelism, cautions) for one, entry in found]
+    entries = tuple(entry for _, entry in found)
+    return Outside(tuple(tiers), _offload(serving.offload), entries, tuple(cautions))
+
+
+def tiers_around(
+    serving: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[tuple[SharedTier, ...], Offload]:
+    """The tiers that a request names, whatever accelerator they will stand beside.
+
+    Notes problems of tiers that are unknown or whose bandwidth is.
+    """
+    found = _named_tiers(serving, snapshot, problems)
+    tiers = tuple(shared_tier(one, entry.value) for one, entry in found)
+    return tiers, _offload(serving.offload)
+
+
+def _named_tiers(
+    serving: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> list[tuple[MemoryTierRequest, Entry[MemoryTier]]]:
+    """Tiers that a request names, or the host's memory where it only offloads."""
+    asked = list(serving.memory_tiers)
+    if not asked and serving.offload is not None:
+        asked = [MemoryTierRequest(tier=_USUAL_HOST_TIER, units=2)]
+    found = []
     for at, one in enumerate(asked):
         wanted = one if isinstance(one, MemoryTierRequest) else MemoryTierRequest(tier=one)
         pointer = f"/serving/memory_tiers/{at}"
@@ -80,9 +104,8 @@ def resolve_outside(
         if entry.value.bandwidth_bytes_per_s is None:
             problems.add(pointer, f"the bandwidth of {entry.id} is not known")
             continue
-        entries.append(entry)
-        tiers.append(_outside(wanted, entry.value, accelerator, parallelism, cautions))
-    return Outside(tuple(tiers), _offload(serving.offload), tuple(entries), tuple(cautions))
+        found.append((wanted, entry))
+    return found
 
 
 def _offload(asked: OffloadRequest | None) -> Offload:
@@ -102,25 +125,18 @@ def _outside(
     parallelism: Parallelism,
     cautions: list[Caution],
 ) -> OutsideTier:
-    users = asked.shared_by or min(
-        parallelism.accelerator_count, accelerator.scale_up_domain_accelerators
-    )
-    total = float(tier.bandwidth_bytes_per_s) * asked.units  # type: ignore[arg-type]
-    link = asked.link_bytes_per_s
-    if link is None and tier.kind in _LINKED and not accelerator.unified_memory:
-        link = accelerator.host_link_bandwidth_bytes_per_s
-        if link is None:
-            cautions.append(
-                Caution(
-                    "host_link_unknown",
-                    f"{accelerator.name} has no published host link: {tier.name} counts with its "
-                    "own bandwidth; give link_bytes_per_s",
-                )
+    shared = shared_tier(asked, tier)
+    users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
+    link = host_link(accelerator)
+    if shared.link_bytes_per_s is None and not accelerator.unified_memory and link is None:
+        cautions.append(
+            Caution(
+                "host_link_unknown",
+                f"{accelerator.name} has no published host link: {tier.name} counts with its "
+                "own bandwidth; give link_bytes_per_s",
             )
-    capacity = asked.capacity_bytes
-    if capacity is None and tier.capacity_bytes is not None:
-        capacity = float(tier.capacity_bytes) * asked.units
-    if capacity is None:
+        )
+    if shared.capacity_bytes == inf:
         cautions.append(
             Caution(
                 "tier_capacity_unknown",
@@ -128,12 +144,33 @@ def _outside(
                 "capacity_bytes",
             )
         )
-    return OutsideTier(
+    return shared.seen(users, inf if link is None else link)
+
+
+def host_link(accelerator: Accelerator) -> float | None:
+    """What an accelerator reads of its host at most [B/s].
+
+    Infinite where both share one memory, None where it is not known.
+    """
+    if accelerator.unified_memory:
+        return inf
+    return accelerator.host_link_bandwidth_bytes_per_s
+
+
+def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
+    """A tier as it stands in the host, of known bandwidth."""
+    capacity = asked.capacity_bytes
+    if capacity is None and tier.capacity_bytes is not None:
+        capacity = float(tier.capacity_bytes) * asked.units
+    link = asked.link_bytes_per_s
+    return SharedTier(
         id=tier.id,
         kind=tier.kind,
-        capacity_bytes=inf if capacity is None else capacity / users,
-        bandwidth_bytes_per_s=float(shared_bandwidth(total, users, inf if link is None else link)),
+        capacity_bytes=inf if capacity is None else capacity,
+        bandwidth_bytes_per_s=float(tier.bandwidth_bytes_per_s) * asked.units,  # type: ignore[arg-type]
         latency=tier.latency,
+        users=asked.shared_by,
+        link_bytes_per_s=inf if link is None and tier.kind not in _LINKED else link,
     )
 
 

@@ -293,7 +293,7 @@ async def test_results_are_dropped_after_their_days(kept, done, postgres_url):
         ({"models": ["lama"]}, "/models/0", "did you mean"),
         (SMALL | {"nonsense": 1}, "/nonsense", "not permitted"),
         (SMALL | {"space": {"concurrencies": [0]}}, "/space/concurrencies/0", "greater"),
-        (SMALL | {"serving": {"offload": {}}}, "", "cannot be swept"),
+        (SMALL | {"serving": {"disaggregated": {}}}, "", "cannot be swept"),
     ],
 )
 async def test_what_is_wrong_with_a_sweep_is_said(client, body, pointer, said):

@@ -35,6 +35,9 @@ from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.decisions.requests import RecommendationRequest
 from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.space import resolve_search
+from service.estimation.inference import inference_estimate
+from service.estimation.inference_requests import InferenceRequest
+from service.estimation.rejection import Rejected
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -304,3 +307,153 @@ def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
     tpu = {"accelerators": ["google-tpu-v6e"], "regions": ["aws/eu-north-1", "gcp/europe-north1"]}
     kept = resolve_search(asked(search=tpu | {"placement": "offered"}), packaged_snapshot)
     assert kept.ground.placeable.tolist() == [[False, True]]
+
+
+OUTSIDE = {
+    "memory_tiers": [{"tier": "ddr5-8ch", "units": 2}, {"tier": "cxl-2.0-ddr5-direct", "units": 4}]
+}
+
+
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-70B", "mistralai/Mixtral-8x7B-v0.1"])
+def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snapshot, model):
+    accelerators = [
+        "nvidia-h100-sxm-80gb",
+        "nvidia-rtx-4090-24gb",
+        "amd-mi300x-192gb",
+        "nvidia-gb200-186gb",
+        "apple-m3-ultra-512gb",
+    ]
+    draft = {"draft_model": "meta-llama/Llama-3.2-1B", "draft_tokens": 3}
+    request = asked(
+        model=model,
+        workload={"input_tokens": 512, "output_tokens": 128},
+        limits={},
+        search={
+            "accelerators": accelerators,
+            "regions": ["country/SE"],
+            "precisions": ["bf16"],
+            "kv_caches": ["bf16"],
+            "max_accelerators": 4,
+            "speculative": [draft],
+        },
+        serving=OUTSIDE,
+    )
+    search = resolve_search(request, packaged_snapshot)
+    space = search.spaces[0]
+    rows, small = candidates(search.models[0].value, space, search.demand, search.around)
+    # Nothing is too small for the weights where they may lie outside.
+    assert not small
+    assert {False, True} == set(rows.spilled.tolist())
+    assert {0, 1} == set(rows.draft.tolist())
+    for row in np.random.default_rng(3).choice(len(rows), 50, replace=False):
+        layout = space.layouts[rows.layout[row]]
+        serving = OUTSIDE | ({"speculative": draft} if rows.draft[row] else {})
+        estimate = inference_estimate(
+            InferenceRequest.model_validate(
+                {
+                    "model": model,
+                    "accelerator": search.accelerators[rows.offer[row]].id,
+                    "precision": {"weights": "bf16", "kv_cache": "bf16"},
+                    "parallelism": {
+                        name: getattr(layout, name) for name in ("tensor", "pipeline", "expert")
+                    },
+                    "region": "country/SE",
+                    "workload": {
+                        "input_tokens": 512,
+                        "output_tokens": 128,
+                        "concurrency": int(rows.concurrency[row]),
+                    },
+                    "serving": serving,
+                }
+            ),
+            packaged_snapshot,
+        )
+        latency, memory = estimate["latency"], estimate["memory"]
+        placed = memory["placement"]["fits"]
+        outside = sum(tier["used_bytes"]["value"] for tier in memory["placement"]["tiers"][1:])
+        assert bool(rows.spilled[row]) == (placed and outside > 1.0)
+        if not placed:
+            assert rows.headroom_ratio[row] < 0.0
+            continue
+        # The fullest stage of a pipeline is one and the same for all rows of a pass.
+        close = 1e-6 if layout.pipeline == 1 else 1e-2
+        assert rows.ttft_s[row] == pytest.approx(latency["ttft_s"]["value"], rel=close)
+        assert rows.tpot_s[row] == pytest.approx(latency["tpot_s"]["value"], rel=close)
+        e2e = latency["e2e_s"]
+        assert rows.latency_spread[row] == pytest.approx(e2e["high"] / e2e["value"], rel=close)
+        energy = estimate["energy"]["it_energy_per_request_wh"]
+        assert rows.it_wh[row] == pytest.approx(energy["value"], rel=close)
+
+
+def test_what_has_no_room_lies_outside_if_it_may(packaged_snapshot):
+    small = {
+        "accelerators": ["nvidia-rtx-4090-24gb"],
+        "regions": ["country/SE"],
+        "precisions": ["bf16"],
+        "max_accelerators": 1,
+    }
+    without = recommendation_answer(
+        asked(
+            model="meta-llama/Llama-3.1-70B", limits={"ttft_s": 60.0, "tpot_s": 10.0}, search=small
+        ),
+        packaged_snapshot,
+    )
+    assert without["choices"] == []
+    within = recommendation_answer(
+        asked(
+            model="meta-llama/Llama-3.1-70B",
+            workload={"input_tokens": 512, "output_tokens": 128},
+            limits={"ttft_s": 60.0, "tpot_s": 10.0},
+            search=small,
+            serving={"memory_tiers": [{"tier": "ddr5-8ch", "units": 2}]},
+        ),
+        packaged_snapshot,
+    )
+    choice = within["choices"][0]
+    assert choice["candidate"]["uses_memory_tiers"]
+    assert choice["estimate"]["memory"]["placement"]["host_bytes"]["value"] > 100e9
+    assert choice["estimate"]["deployment"]["serving"]["memory_tiers"] == ["ddr5-8ch"]
+
+
+def test_drafts_are_chosen_where_they_help(packaged_snapshot):
+    search = SMALL["search"] | {
+        "speculative": [{"draft_tokens": 4, "acceptance_ratio": 0.8}, {"draft_tokens": 8}]
+    }
+    answer = recommendation_answer(
+        asked(
+            workload={"input_tokens": 512, "output_tokens": 128, "concurrency": 1}, search=search
+        ),
+        packaged_snapshot,
+    )
+    fastest = next(one for one in answer["choices"] if one["priority"] == "latency")
+    drafted = fastest["candidate"]["speculative"]
+    assert drafted == {"draft_model": None, "draft_tokens": 4, "acceptance_ratio": 0.8}
+    assert fastest["estimate"]["deployment"]["serving"]["speculative"]["draft_tokens"] == 4
+    plain = recommendation_answer(
+        asked(workload={"input_tokens": 512, "output_tokens": 128, "concurrency": 1}),
+        packaged_snapshot,
+    )
+    before = next(one for one in plain["choices"] if one["priority"] == "latency")
+    assert fastest["candidate"]["tpot_s"] < before["candidate"]["tpot_s"]
+    assert before["candidate"]["speculative"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"serving": {"memory_tiers": ["shelf"]}}, "/serving/memory_tiers/0"),
+        (
+            {"search": SMALL["search"] | {"speculative": [{"draft_model": "no-such"}]}},
+            "/search/speculative/0/draft_model",
+        ),
+    ],
+)
+def test_unknown_drafts_and_tiers_are_named(packaged_snapshot, change, pointer):
+    with pytest.raises(Rejected) as refused:
+        resolve_search(asked(**change), packaged_snapshot)
+    assert pointer in {error.pointer for error in refused.value.errors}
+
+
+def test_pools_of_their_own_are_not_searched():
+    with pytest.raises(ValueError, match="disaggregated is not searched"):
+        asked(serving={"disaggregated": {}})

@@ -12,7 +12,7 @@ from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import FetchedModel, ModelConfig
 from service.estimation.sweeps import plan
-from service.estimation.sweeps.chunks import ENDS, TEXTS, Rows, evaluate_chunk
+from service.estimation.sweeps.chunks import COUNTS, ENDS, TEXTS, Rows, evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 
@@ -187,7 +187,7 @@ def test_a_load_is_carried_by_as_many_replicas_as_it_takes_or_not_at_all(package
     assert not any(row["meets_limits"] for row in lacking)
 
 
-def test_prices_are_the_callers_own_else_the_lowest_listed_else_unknown(packaged_snapshot):
+def test_prices_are_the_callers_own_else_the_clouds_else_the_lowest_else_unknown(packaged_snapshot):
     request = asked(usd_per_accelerator_hour={"nvidia-h100-sxm-80gb": 2.5}, list_prices=False)
     rows = everything(resolve_study(request, packaged_snapshot))
     for row in rows:
@@ -201,9 +201,51 @@ def test_prices_are_the_callers_own_else_the_lowest_listed_else_unknown(packaged
         assert row["rented_usd_per_million_output_tokens"] == pytest.approx(hourly / millions)
     listed = everything(resolve_study(asked(), packaged_snapshot))
     lowest = lowest_list_prices(packaged_snapshot)
+    whole = 0
     for row in listed:
-        each = lowest[row["accelerator"]]
-        assert row["rented_usd_per_hour"] == pytest.approx(each * row["accelerator_count"])
+        offers = [
+            (entry.value.accelerators, entry.value.price_in(row["region"]))
+            for entry in packaged_snapshot.instances.values()
+            if entry.value.accelerator == row["accelerator"]
+            and entry.value.provider == row["region"].partition("/")[0]
+        ]
+        known = [(size, price.usd_per_hour) for size, price in offers if price is not None]
+        if known:
+            # Whole instances, as many as hold the accelerators.
+            wanted = min(-(-row["accelerator_count"] // size) * usd for size, usd in known)
+            assert wanted * 0.9 <= row["rented_usd_per_hour"] <= wanted * 1.3
+            whole += 1
+        elif not offers:
+            each = lowest[row["accelerator"]]
+            assert row["rented_usd_per_hour"] == pytest.approx(each * row["accelerator_count"])
+    assert whole
+
+
+def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
+    space = BODY["space"] | {"placement": "offered", "accelerators": ["google-tpu-v6e"]}
+    space["regions"] = ["aws/eu-north-1", "gcp/europe-north1"]
+    study = resolve_study(asked(space=space), packaged_snapshot)
+    rows = everything(study)
+    assert {row["region"] for row in rows if row["meets_limits"]} <= {"gcp/europe-north1"}
+    left_out = [evaluate_chunk(study, chunk).excluded.get("offered", 0) for chunk in study.chunks]
+    assert sum(left_out) > 0
+
+
+def test_drafts_and_tiers_may_be_part_of_it(packaged_snapshot):
+    def named(row):
+        return tuple(row[name] for name in (*TEXTS, *COUNTS))
+
+    plain = everything(resolve_study(asked(), packaged_snapshot))
+    serving = {
+        "speculative": {"draft_tokens": 4, "acceptance_ratio": 0.8},
+        "memory_tiers": [{"tier": "ddr5-8ch", "units": 2}],
+    }
+    more = everything(resolve_study(asked(serving=serving), packaged_snapshot))
+    assert sum(row["fits"] for row in more) > sum(row["fits"] for row in plain)
+    alone = {named(row): row["tpot_s"] for row in plain if row["fits"]}
+    few = [row for row in more if row["concurrency_per_replica"] == 1 and named(row) in alone]
+    assert few
+    assert all(row["tpot_s"] < alone[named(row)] for row in few)
 
 
 def test_left_open_it_searches_what_recommendations_do(packaged_snapshot):
@@ -259,7 +301,7 @@ def test_what_cannot_be_studied_is_refused_by_name(packaged_snapshot, changes, p
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"serving": {"offload": {}}}, "offload cannot be swept"),
+        ({"serving": {"disaggregated": {}}}, "disaggregated cannot be swept"),
         (
             {
                 "space": {

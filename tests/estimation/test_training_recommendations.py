@@ -7,7 +7,7 @@ from service.core.planning.places import places
 from service.core.planning.ranking import scores, utilities, weight_row
 from service.core.planning.training_candidates import training_candidates
 from service.core.planning.workloads import METRICS
-from service.estimation.decisions.ground import embodied_g_per_hour, usd_per_hour
+from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.training.anchors import training_anchors
 from service.estimation.decisions.training.field import training_field
@@ -122,8 +122,8 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     where = places([region.value for region in ground.regions], USUAL_WUE)
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
     brute = 0.0
-    for place, rents in enumerate(ground.rents):
-        hourly = usd_per_hour(ground, rents, rows.offer[alive], rows.accelerators[alive])
+    for place, rents in enumerate(ground.prices.rents):
+        hourly = ground.prices.usd_per_hour(rents, rows.offer[alive], rows.accelerators[alive])
         for row, usd in zip(alive, hourly, strict=True):
             kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
             carbon = kwh * where.carbon_g_per_kwh[place]

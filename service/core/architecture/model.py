@@ -167,6 +167,15 @@ class ModelArchitecture:
         return sum(group.count for group in self.groups)
 
     @cached_property
+    def query_head_counts(self) -> frozenset[int]:
+        """Query heads of its attention layers, each of which tensor parallelism must divide."""
+        return frozenset(
+            group.mixer.query_heads
+            for group in self.groups
+            if isinstance(group.mixer, Attention | LatentAttention)
+        )
+
+    @cached_property
     def total_parameters(self) -> int:
         """All parameters, tied tensors counted once."""
         layers = sum(

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+
 from service.core.architecture.model import MixtureOfExperts
 from service.core.architecture.tensors import TensorClass
-from service.core.elementwise import ceil
+from service.core.elementwise import Number, ceil, maximum, minimum, where
 from service.core.explanation import Formula, Step
 from service.core.interval import Interval, independent_sum, scale, shift
 from service.core.memory.inference import InferenceMemory
@@ -18,6 +20,7 @@ from service.core.memory.tiers import (
     effective_bandwidth,
     free_share,
     mean_latency,
+    shared_bandwidth,
     step_time_s,
 )
 
@@ -54,8 +57,8 @@ class OutsideTier:
 
     id: str
     kind: str
-    capacity_bytes: float
-    bandwidth_bytes_per_s: float
+    capacity_bytes: Number
+    bandwidth_bytes_per_s: Number
     latency: Interval | None
 
 
@@ -103,7 +106,7 @@ class InferenceTiers:
     @property
     def fits(self) -> bool:
         """Whether everything has a place."""
-        return self.placement.fits
+        return bool(self.placement.fits)
 
     def held_outside(self, kinds: Iterable[str]) -> Interval:
         """Bytes in tiers of some kinds, for all accelerators together [B]."""
@@ -237,6 +240,68 @@ def inference_tiers(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SharedTier:
+    """Memory of a host, a pool or drives, before it is divided among the accelerators that use it.
+
+    Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
+    all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
+    accelerator's own to its host.
+    """
+
+    id: str
+    kind: str
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+    latency: Interval | None
+    users: int | None = None
+    link_bytes_per_s: float | None = None
+
+    def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
+        """The part of one of so many users, through a link [B/s]."""
+        sharing = users if self.users is None else self.users
+        link = link_bytes_per_s if self.link_bytes_per_s is None else self.link_bytes_per_s
+        return OutsideTier(
+            id=self.id,
+            kind=self.kind,
+            capacity_bytes=self.capacity_bytes / sharing,
+            bandwidth_bytes_per_s=shared_bandwidth(self.bandwidth_bytes_per_s, sharing, link),
+            latency=self.latency,
+        )
+
+
+def tiered(
+    memory: InferenceMemory, outside: Sequence[OutsideTier], offload: Offload
+) -> tuple[Number, Number, Interval]:
+    """Whether everything has a place with tiers outside, what they hold, and how fast all are.
+
+    Parameters and references as for :func:`inference_tiers`, of which this is the central case;
+    figures may be arrays. Where something has no place, the bandwidth is the accelerator's own.
+
+    Returns
+    -------
+    Number, Number, Interval
+        Verdict, bytes outside [B], and bandwidth of all tiers together [B/s], whose ends take
+        prefetching to hide nothing, and all it can.
+    """
+    bandwidth = memory.deployment.accelerator.memory_bandwidth_bytes_per_s
+    room = memory.kv_cache_budget.value + memory.weights.value
+    rooms = (
+        Room(maximum(room, 0.0), bandwidth),
+        *(Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside),
+    )
+    placement = place(inference_parts(memory, offload), rooms)
+    fits = (room >= 0.0) & placement.fits
+    traffic = _traffic(placement, rooms)
+
+    def amounting(overlap_ratio: float) -> Number:
+        return where(fits, effective_bandwidth(traffic, overlap_ratio), bandwidth)
+
+    held = sum(placement.stored_bytes(index) for index in range(1, len(rooms)))
+    bandwidths = Interval(amounting(offload.overlap_ratio), amounting(0.0), amounting(1.0))
+    return fits, held, bandwidths
+
+
 def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
     """What a decoding step stores and touches on the fullest accelerator.
 
@@ -248,15 +313,15 @@ def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
     Expected share of experts in use when each of B tokens picks k of E: 1 − (1 − k/E)^B.
     """
     architecture = memory.deployment.architecture
-    sequences = max(float(memory.rank_concurrency), 1.0)
+    sequences = maximum(memory.rank_concurrency * 1.0, 1.0)
     touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
     if not architecture.tied_embeddings:
-        touched[TensorClass.EMBEDDING] = min(sequences / architecture.vocab_size, 1.0)
+        touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)
     names = {
         TensorClass.EXPERT: "expert_weights",
         TensorClass.EMBEDDING: "embedding_weights",
     }
-    by_name: dict[str, tuple[float, float]] = {}
+    by_name: dict[str, tuple[Number, Number]] = {}
     for kind, size in memory.weights_by_class.items():
         name = names.get(kind, "other_weights")
         stored, read = by_name.get(name, (0.0, 0.0))
@@ -264,29 +329,29 @@ def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
     parts: list[Part] = []
     for name, (stored, read) in by_name.items():
         parts += _divided(name, stored, read, offload.weights_ratio, offload.to)
-    cache = float(memory.kv_cache.value)
+    cache = memory.kv_cache.value * 1.0
     parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
     if offload.parked_sequences:
-        each = float(memory.sequence_bytes - memory.shared_bytes)
+        each = memory.sequence_bytes - memory.shared_bytes
         parked = ceil(offload.parked_sequences / memory.deployment.parallelism.data)
         parts.append(Part("parked_kv_cache", parked * each, 0.0))
     return parts
 
 
 def _divided(
-    name: str, stored: float, touched: float, outside_ratio: float, tier: int
+    name: str, stored: Number, touched: Number, outside_ratio: float, tier: int
 ) -> list[Part]:
     """A part, or two where a share of it is bound to a tier outside."""
     moved = Part(name, stored * outside_ratio, touched * outside_ratio, tier + 1)
     stays = Part(name, stored * (1.0 - outside_ratio), touched * (1.0 - outside_ratio))
-    return [part for part in (moved, stays) if part.stored_bytes]
+    return [part for part in (moved, stays) if np.any(part.stored_bytes)]
 
 
-def _experts_touched_ratio(memory: InferenceMemory, sequences: float) -> float:
+def _experts_touched_ratio(memory: InferenceMemory, sequences: Number) -> Number:
     parallelism = memory.deployment.parallelism
     if parallelism.expert > parallelism.tensor:
-        sequences *= parallelism.data
-    held = read = 0.0
+        sequences = sequences * parallelism.data
+    held, read = 0.0, 0.0 * sequences
     for group in memory.deployment.architecture.groups:
         if isinstance(group.feed_forward, MixtureOfExperts):
             experts = group.feed_forward
@@ -297,7 +362,7 @@ def _experts_touched_ratio(memory: InferenceMemory, sequences: float) -> float:
             )
             missed = (1.0 - experts.experts_per_token / experts.experts) ** sequences
             held += size
-            read += size * (1.0 - missed)
+            read = read + size * (1.0 - missed)
     return read / held if held else 1.0
 
 

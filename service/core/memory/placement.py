@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from service.core.elementwise import Number, maximum, minimum, where
+
 #: Bytes that rounding of sums may leave over.
 _NOTHING_BYTES = 1e-3
+#: Stands for nothing where something is divided by it.
+_LEAST_BYTES = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +23,23 @@ class Part:
     """
 
     name: str
-    stored_bytes: float
-    touched_bytes: float
+    stored_bytes: Number
+    touched_bytes: Number
     tier: int | None = None
 
     @property
-    def intensity(self) -> float:
+    def intensity(self) -> Number:
         """Bytes touched in a step for each byte stored [-]."""
-        return self.touched_bytes / self.stored_bytes if self.stored_bytes else 0.0
+        stored = maximum(self.stored_bytes, _LEAST_BYTES)
+        return where(self.stored_bytes > 0.0, self.touched_bytes / stored, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
     """Space in a tier [B] and the bandwidth at which it is read [B/s]."""
 
-    capacity_bytes: float
-    bandwidth_bytes_per_s: float
+    capacity_bytes: Number
+    bandwidth_bytes_per_s: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +48,8 @@ class Stored:
 
     name: str
     tier: int | None
-    stored_bytes: float
-    touched_bytes: float
+    stored_bytes: Number
+    touched_bytes: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,16 @@ class Placement:
         """What a tier holds."""
         return tuple(item for item in self.stored if item.tier == tier)
 
-    def stored_bytes(self, tier: int | None) -> float:
+    def stored_bytes(self, tier: int | None) -> Number:
         """Bytes that a tier holds; those without a place for None [B]."""
         return sum(item.stored_bytes for item in self.of(tier))
 
-    def touched_bytes(self, tier: int | None) -> float:
+    def touched_bytes(self, tier: int | None) -> Number:
         """Bytes of a tier that a step touches [B]."""
         return sum(item.touched_bytes for item in self.of(tier))
 
     @property
-    def fits(self) -> bool:
+    def fits(self) -> Number:
         """Whether everything found a place."""
         return self.stored_bytes(None) <= _NOTHING_BYTES
 
@@ -79,9 +86,10 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
     Parameters
     ----------
     parts
-        What to store, single numbers.
+        What to store. Sizes may be arrays, if one order by intensity holds for all elements.
     rooms
-        The tiers, in the order in which they are named; they may stand in any order of speed.
+        The tiers, in the order in which they are named; they may stand in any order of speed,
+        which must be the same for all elements.
 
     Returns
     -------
@@ -90,12 +98,14 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
     """
     left = [room.capacity_bytes for room in rooms]
     fastest_first = sorted(
-        range(len(rooms)), key=lambda index: rooms[index].bandwidth_bytes_per_s, reverse=True
+        range(len(rooms)),
+        key=lambda index: float(np.max(rooms[index].bandwidth_bytes_per_s)),
+        reverse=True,
     )
     bound = [part for part in parts if part.tier is not None]
     free = sorted(
         (part for part in parts if part.tier is None),
-        key=lambda part: part.intensity,
+        key=lambda part: float(np.mean(part.intensity)),
         reverse=True,
     )
     stored: list[Stored] = []
@@ -103,11 +113,11 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
         tiers = fastest_first if part.tier is None else [part.tier]
         remaining = part.stored_bytes
         for tier in tiers:
-            taken = min(remaining, max(left[tier], 0.0))
-            if taken > 0.0:
-                left[tier] -= taken
-                remaining -= taken
+            taken = minimum(remaining, maximum(left[tier], 0.0))
+            if np.any(taken > 0.0):
+                left[tier] = left[tier] - taken
+                remaining = remaining - taken
                 stored.append(Stored(part.name, tier, taken, taken * part.intensity))
-        if remaining > 0.0:
+        if np.any(remaining > 0.0):
             stored.append(Stored(part.name, None, remaining, remaining * part.intensity))
     return Placement(tuple(stored))

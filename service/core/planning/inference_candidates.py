@@ -23,9 +23,10 @@ _NOTHING = 1e-9
 class Candidates:
     """One row a candidate.
 
-    ``precision``, ``layout`` and ``offer`` are positions in the lists that were searched.
+    ``precision``, ``layout``, ``draft``, ``offer`` are positions in the lists that were searched.
     ``concurrency`` is what one replica runs at once, ``accelerators`` count all replicas.
-    ``headroom_ratio`` is free memory over capacity, negative where it does not fit [-].
+    ``headroom_ratio`` is free memory over capacity, negative where it does not fit and 0 where
+    tiers outside take what has no room, as ``spilled`` says [-].
     Times [s]; ``requests_per_s`` is what all replicas can carry at these latencies [1/s].
     Energy of IT equipment and accelerator time are those of one request [Wh, h], with
     ``*_spread`` the ratio of the upper end of an interval to its value [-].
@@ -33,12 +34,14 @@ class Candidates:
 
     precision: NDArray[np.intp]
     layout: NDArray[np.intp]
+    draft: NDArray[np.intp]
     offer: NDArray[np.intp]
     concurrency: FloatArray
     replicas: FloatArray
     accelerators: FloatArray
     headroom_ratio: FloatArray
     memory_spread: FloatArray
+    spilled: NDArray[np.bool_]
     ttft_s: FloatArray
     tpot_s: FloatArray
     e2e_s: FloatArray
@@ -98,17 +101,22 @@ def candidates(
 def _rows(found: Pass) -> Candidates:
     memory, latency, energy = found.memory, found.latency, found.energy
     fitting = memory.max_concurrency.value
-    fits = (found.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)) & memory.fits
+    room = found.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
+    fits = (room & np.asarray(memory.fits) & found.fits) | found.spilled
     headroom = memory.headroom.value / memory.capacity_bytes
+    # What lies outside leaves the accelerator full, and no more than that.
+    headroom = np.where(found.spilled, np.maximum(headroom, 0.0), headroom)
     return Candidates(
         precision=np.full(len(found), found.precision),
         layout=np.full(len(found), found.layout),
+        draft=np.full(len(found), found.draft),
         offer=found.offer,
         concurrency=found.concurrency,
         replicas=found.replicas,
         accelerators=found.accelerators,
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
         memory_spread=memory.total.high / memory.total.value,
+        spilled=found.spilled,
         ttft_s=latency.ttft_s.value,
         tpot_s=latency.tpot_s.value,
         e2e_s=latency.e2e_s.value,

@@ -8,7 +8,7 @@ that single estimates use, and keeps their intervals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from service.core.deployment import (
     Parallelism,
     Precision,
     ServingSettings,
+    Speculation,
 )
 from service.core.elementwise import FloatArray
 from service.core.impact.energy import (
@@ -32,10 +33,17 @@ from service.core.impact.energy import (
 from service.core.impact.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
 from service.core.memory.inference import InferenceMemory, inference_memory, stage_plans
+from service.core.memory.inference_tiers import Offload, SharedTier
 from service.core.memory.runtime import RuntimeOverheads
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference import InferenceLatency, Usage, inference_latency
 from service.core.performance.step import peak_flops_per_s
+from service.core.planning.beyond import (
+    Tiered,
+    host_link_bytes_per_s,
+    with_decode_spread,
+    with_tiers,
+)
 from service.core.planning.kernels import has_kernels
 from service.core.planning.stack import (
     stackable,
@@ -83,13 +91,33 @@ class TooSmall:
 
 
 @dataclass(frozen=True, slots=True)
+class Draft:
+    """Speculative decoding, or none.
+
+    ``log_sigma`` is what not knowing the acceptance adds to the spread of decoding.
+    """
+
+    speculation: Speculation | None = None
+    log_sigma: float = 0.0
+
+    def divides(self, layout: Parallelism) -> bool:
+        """Whether a draft model can be divided as the model is."""
+        model = None if self.speculation is None else self.speculation.architecture
+        return model is None or (
+            layout.pipeline <= model.layer_count
+            and all(count % layout.tensor == 0 for count in model.query_head_counts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Space:
     """What is combined; layouts are those of one replica.
 
     ``native_only`` leaves out formats that an accelerator does not multiply: they would run
-    widened, if an engine has such kernels at all. ``concurrencies`` are the sequences that a
-    replica runs at once, ``accelerator_counts`` the sizes of whole deployments: with them, replicas
-    are as many as there is room for, without them as many as the demand takes.
+    widened, if an engine has such kernels at all. ``drafts`` are ways to decode.
+    ``concurrencies`` are the sequences that a replica runs at once, ``accelerator_counts`` the
+    sizes of whole deployments: with them, replicas are as many as there is room for, without them
+    as many as the demand takes.
     """
 
     precisions: Sequence[Precision]
@@ -99,6 +127,7 @@ class Space:
     native_only: bool = True
     concurrencies: Sequence[int] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
+    drafts: Sequence[Draft] = (Draft(),)
 
     def replica_counts(self, layout: Parallelism) -> tuple[int, ...] | None:
         """Replicas of a layout that the counts of accelerators come to; None where demand says."""
@@ -110,18 +139,24 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What stands around the accelerators: engine settings and measured overheads."""
+    """What stands around the accelerators: engine settings, measured overheads, other memory.
+
+    ``tiers`` take what has no room in the accelerator, and what ``offload`` moves out regardless.
+    """
 
     serving: ServingSettings
     runtime: RuntimeOverheads
     infrastructure: Infrastructure
+    tiers: Sequence[SharedTier] = ()
+    offload: Offload = field(default_factory=Offload)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What is known of the configurations of one layout and one choice of formats, as arrays.
 
-    ``layout`` and ``precision`` are positions in the space, ``offer`` too, for each row. A row has
+    ``layout``, ``precision`` and ``draft`` are positions in the space, ``offer`` too, for each row.
+    ``fits`` counts tiers outside the accelerator, which ``spilled`` says are needed. A row has
     ``replicas`` of the layout, each running ``concurrency`` sequences; ``needed_replicas`` would
     carry the demand. Latency, power [W] and energy are those of one replica;
     ``carried_per_s`` are the requests that it ends [1/s], ``accelerators`` count all replicas.
@@ -129,6 +164,7 @@ class Pass:
 
     layout: int
     precision: int
+    draft: int
     ranks: int
     offer: NDArray[np.intp]
     concurrency: FloatArray
@@ -137,6 +173,8 @@ class Pass:
     accelerators: FloatArray
     carried_per_s: Interval
     memory: InferenceMemory
+    fits: NDArray[np.bool_]
+    spilled: NDArray[np.bool_]
     latency: InferenceLatency
     power: DeploymentPower
     energy: RequestEnergy
@@ -160,7 +198,7 @@ class Evaluation:
 def evaluated(
     architecture: ModelArchitecture, space: Space, demand: Demand, around: Around
 ) -> Iterator[Evaluation]:
-    """Everything that a space holds, one layout and one choice of formats after the other.
+    """Everything that a space holds, one structure after the other.
 
     Parameters
     ----------
@@ -179,18 +217,20 @@ def evaluated(
         if space.replica_counts(layout) == ():
             continue
         for precision_at in range(len(space.precisions)):
-            yield evaluate(architecture, space, layout_at, precision_at, demand, around)
+            for draft_at, draft in enumerate(space.drafts):
+                if draft.divides(layout):
+                    at = (layout_at, precision_at, draft_at)
+                    yield evaluate(architecture, space, at, demand, around)
 
 
 def evaluate(
     architecture: ModelArchitecture,
     space: Space,
-    layout_at: int,
-    precision_at: int,
+    at: tuple[int, int, int],
     demand: Demand,
     around: Around,
 ) -> Evaluation:
-    """One layout and one choice of formats of a space, on all of its accelerators.
+    """One layout, choice of formats and draft of a space, by position, on all its accelerators.
 
     Returns
     -------
@@ -198,11 +238,16 @@ def evaluate(
         Passes over accelerators that are alike, in the order of the first of each; rows by
         accelerator, then concurrency, then replicas.
     """
+    layout_at, precision_at, _ = at
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
     ranks = layout.replica_accelerators
     alike: dict[object, list[int]] = {}
-    for at, offer in enumerate(space.offers):
-        alike.setdefault(stackable(offer.accelerator, ranks, offer.calibration), []).append(at)
+    for offer_at, offer in enumerate(space.offers):
+        key = (
+            stackable(offer.accelerator, ranks, offer.calibration),
+            _by_speed(offer.accelerator, around.tiers),
+        )
+        alike.setdefault(key, []).append(offer_at)
     weights = _weights_bytes(architecture, precision, layout, around.serving)
     small: list[TooSmall] = []
     unable: list[int] = []
@@ -219,20 +264,19 @@ def evaluate(
             )
         )
         able: list[int] = []
-        for at in group:
-            accelerator = space.offers[at].accelerator
+        for offer_at in group:
+            accelerator = space.offers[offer_at].accelerator
             lacking = weights - accelerator.memory_bytes
-            if lacking > 0.0:
-                small.append(TooSmall(precision_at, layout_at, at, lacking))
+            if lacking > 0.0 and not around.tiers:
+                small.append(TooSmall(precision_at, layout_at, offer_at, lacking))
             elif _runs(accelerator, wanted, space.native_only) and (
                 not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
             ):
-                able.append(at)
+                able.append(offer_at)
             else:
-                unable.append(at)
+                unable.append(offer_at)
         if able:
-            one = _pass(architecture, space, layout_at, precision_at, able, wanted, demand, around)
-            found.append(one)
+            found.append(_pass(architecture, space, at, able, wanted, demand, around))
     return Evaluation(tuple(found), tuple(small), tuple(unable))
 
 
@@ -263,6 +307,16 @@ def _runs(accelerator: Accelerator, precisions: Sequence[str], native_only: bool
     return True
 
 
+def _by_speed(accelerator: Accelerator, tiers: Sequence[SharedTier]) -> tuple[int, ...]:
+    """Tiers from the fastest to the slowest, the accelerator's own memory being the first."""
+    link = host_link_bytes_per_s(accelerator)
+    rates = [
+        float(accelerator.memory_bandwidth_bytes_per_s),
+        *(float(tier.seen(1.0, link).bandwidth_bytes_per_s) for tier in tiers),
+    ]
+    return tuple(sorted(range(len(rates)), key=lambda at: rates[at], reverse=True))
+
+
 #: The 16-bit formats stand for each other.
 _HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate")}
 
@@ -270,15 +324,16 @@ _HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate"
 def _pass(
     architecture: ModelArchitecture,
     space: Space,
-    layout_at: int,
-    precision_at: int,
+    at: tuple[int, int, int],
     able: Sequence[int],
     wanted: Sequence[str],
     demand: Demand,
     around: Around,
 ) -> Pass:
+    layout_at, precision_at, draft_at = at
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
-    infrastructure = around.infrastructure
+    draft, infrastructure = space.drafts[draft_at], around.infrastructure
+    serving = replace(around.serving, speculation=draft.speculation)
     offers = [space.offers[at] for at in able]
     counts = space.replica_counts(layout)
     sizes = 1 if counts is None else len(counts)
@@ -300,21 +355,41 @@ def _pass(
         calls_per_task=demand.calls_per_task,
     )
     deployment = InferenceDeployment(architecture, precision, accelerator, layout)
-    memory = inference_memory(deployment, workload, around.serving, around.runtime)
-    latency = inference_latency(
-        deployment,
-        workload,
-        around.serving,
-        calibration,
-        np.maximum(memory.max_concurrency.value, running),
-    )
-    rate = latency.requests_per_s
-    needed = _replicas(demand, running, rate.value)
-    replicas = (
-        needed
+    memory = inference_memory(deployment, workload, serving, around.runtime)
+    if draft.log_sigma:
+        calibration = with_decode_spread(calibration, draft.log_sigma)
+    given = (
+        None
         if counts is None
         else np.tile(np.array(counts, dtype=float), len(offers) * len(space.concurrencies))
     )
+
+    def computed(tiers: Tiered | None) -> tuple[InferenceLatency, FloatArray]:
+        placed = deployment if tiers is None else replace(deployment, accelerator=tiers.accelerator)
+        latency = inference_latency(
+            placed,
+            workload,
+            serving,
+            calibration if tiers is None else tiers.calibration,
+            np.maximum(memory.max_concurrency.value, running),
+        )
+        return latency, _replicas(demand, running, latency.requests_per_s.value)
+
+    fits = np.asarray(memory.fits)
+    spilled = np.zeros(len(running), dtype=bool)
+    if around.tiers:
+        sharing = np.ones(len(running)) if given is None else given
+        tiers = with_tiers(memory, calibration, accelerators, times, sharing, around)
+        latency, needed = computed(tiers)
+        if given is None and (needed > 1.0).any():
+            # More replicas share a host with as many others as it holds.
+            tiers = with_tiers(memory, calibration, accelerators, times, needed, around)
+            latency, needed = computed(tiers)
+        fits, spilled, accelerator = tiers.fits, tiers.spilled, tiers.accelerator
+    else:
+        latency, needed = computed(None)
+    rate = latency.requests_per_s
+    replicas = needed if given is None else given
     # Replicas are whole: what they could carry beyond the demand, they wait.
     carried = (
         rate
@@ -333,6 +408,7 @@ def _pass(
     return Pass(
         layout=layout_at,
         precision=precision_at,
+        draft=draft_at,
         ranks=ranks,
         offer=np.repeat(np.asarray(able, dtype=np.intp), times),
         concurrency=running,
@@ -341,6 +417,8 @@ def _pass(
         accelerators=replicas * ranks,
         carried_per_s=carried,
         memory=memory,
+        fits=fits,
+        spilled=spilled,
         latency=latency,
         power=power,
         energy=request_energy(power, carried),

@@ -7,6 +7,7 @@ candidate changes nobody's score.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from service.core.planning.ranking import Anchor
 from service.core.planning.workloads import Metric
 from service.estimation.calibrations import calibration
 from service.estimation.decisions.field import Field, latency_metric
-from service.estimation.decisions.ground import accelerator_usd_per_hour, embodied_g_per_hour
+from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.space import ResolvedSearch
 from service.estimation.requests import PrecisionRequest
@@ -69,7 +70,7 @@ def anchors(
     water = kwh * (USUAL_PUE * USUAL_EWIF + USUAL_WUE.value)
     found["carbon"] = Anchor(carbon * BEST_RATIO, carbon)
     found["water"] = Anchor(water * BEST_RATIO, water)
-    prices = accelerator_usd_per_hour(search.ground)
+    prices = search.ground.prices.each_usd_per_hour()
     if np.isfinite(prices).any():
         # The dearest known hour, at the reference's pace.
         cost = hours * float(np.nanmax(prices))
@@ -113,7 +114,7 @@ def _reference(
         max(layout.replica_accelerators for layout in widest),
         native_only=False,
     )
-    found, _ = candidates(architecture, space, search.demand, search.around)
+    found, _ = candidates(architecture, space, search.demand, replace(search.around, tiers=()))
     if not len(found):
         # Not even the widest layout holds the weights there: what holds them is what there is.
         return next((rows, 0) for rows in field.of_model if len(rows))

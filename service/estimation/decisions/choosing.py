@@ -99,13 +99,13 @@ class Subject:
     """What is chosen among: how a row is described and verified, and in which units.
 
     ``describe`` gives a candidate its own members, without metrics and score; ``verify`` estimates
-    it as a single deployment.
+    it, given its description and row, as a single deployment.
     """
 
     kind: WorkloadKind
     units: Mapping[Metric, str]
     describe: Callable[[int], dict[str, Any]]
-    verify: Callable[[Mapping[str, Any]], Verified | None]
+    verify: Callable[[Mapping[str, Any], int], Verified | None]
 
 
 class Ranked:
@@ -156,7 +156,7 @@ class Ranked:
         order = self.order if priority == "balanced" else self._best_on(priority)
         for at in order[:_MOST_TRIED]:
             summary = self.summary(int(at))
-            checked = self.subject.verify(summary)
+            checked = self.subject.verify(summary, int(at))
             if checked is not None:
                 return {
                     "priority": priority,
@@ -291,7 +291,7 @@ def weighted(
                 "price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
-    elif ground.list_priced and asked["cost"] > 0.0:
+    elif ground.prices.listed and asked["cost"] > 0.0:
         cautions.append(
             Caution(
                 "list_prices",

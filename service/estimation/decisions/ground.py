@@ -14,37 +14,80 @@ from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
 from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure
 from service.estimation.costs import Rents, lowest_list_prices, rents_in
-from service.estimation.decisions.requests import PlacesRequest
+from service.estimation.decisions.requests import Placement, PlacesRequest
 from service.estimation.requests import Reference
 from service.estimation.resolution import Problems
 
 _GRAMS_PER_KG = 1000.0
 
 
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of accelerators, which go by their positions in ``names``.
+
+    ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
+    region's cloud asks for its instances (one object where they ask the same),
+    ``lowest_usd_per_hour`` the lowest list price of any provider, which stands in.
+    """
+
+    names: tuple[str, ...]
+    own_usd_per_hour: Mapping[str, float]
+    rents: tuple[Rents, ...]
+    lowest_usd_per_hour: Mapping[str, float]
+
+    @property
+    def listed(self) -> bool:
+        """Whether any accelerator's price is a list price."""
+        return any(
+            name in self.lowest_usd_per_hour and name not in self.own_usd_per_hour
+            for name in self.names
+        )
+
+    def each_usd_per_hour(self) -> FloatArray:
+        """The lowest known price of an hour of each accelerator; NaN where none is known."""
+        known = {**self.lowest_usd_per_hour, **self.own_usd_per_hour}
+        return np.array([known.get(name, np.nan) for name in self.names])
+
+    def usd_per_hour(
+        self, rents: Rents, offer: NDArray[np.intp], accelerators: FloatArray
+    ) -> FloatArray:
+        """What an hour of so many accelerators costs; NaN where no price is known [USD/h].
+
+        Parameters
+        ----------
+        rents
+            What is rented out in the place: whole instances, as many as hold the accelerators.
+            Where none of them has a known price, their accelerators are taken at the lowest of any
+            provider.
+        offer, accelerators
+            Which accelerator and how many, element by element.
+        """
+        found: FloatArray = self.each_usd_per_hour()[offer] * accelerators
+        for at in np.unique(offer):
+            name = self.names[at]
+            if name not in rents or name in self.own_usd_per_hour:
+                continue
+            whole = _instances(rents[name], self.lowest_usd_per_hour.get(name))
+            if whole:
+                rows = offer == at
+                found[rows] = np.min(
+                    [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
+                )
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
     """Accelerators, regions, which can stand where, and prices.
 
-    ``placeable`` has accelerators as rows, regions as columns. ``own_usd_per_hour`` are the
-    caller's prices of an accelerator's hour, ``rents`` what each region's cloud asks for its
-    instances, ``lowest_usd_per_hour`` the lowest list price of any provider, which stands in.
+    ``placeable`` has accelerators as rows, regions as columns.
     """
 
     accelerators: tuple[Entry[Accelerator], ...]
     regions: tuple[Entry[Region], ...]
     infrastructure: Infrastructure
     placeable: NDArray[np.bool_]
-    own_usd_per_hour: Mapping[str, float]
-    rents: tuple[Rents, ...]
-    lowest_usd_per_hour: Mapping[str, float]
-
-    @property
-    def list_priced(self) -> bool:
-        """Whether any accelerator's price is a list price."""
-        return any(
-            entry.id in self.lowest_usd_per_hour and entry.id not in self.own_usd_per_hour
-            for entry in self.accelerators
-        )
+    prices: Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +150,29 @@ def own_prices(
     }
 
 
-def list_prices(
-    regions: Sequence[Entry[Region]], snapshot: CatalogSnapshot, wanted: bool
-) -> tuple[tuple[Rents, ...], Mapping[str, float]]:
-    """Rents in each region, and the lowest of any provider; nothing where they are not wanted."""
-    if not wanted:
-        return ({},) * len(regions), {}
-    return tuple(rents_in(region, snapshot) for region in regions), lowest_list_prices(snapshot)
+def prices(
+    names: Sequence[str],
+    own: Mapping[str, float],
+    regions: Sequence[Entry[Region]],
+    snapshot: CatalogSnapshot,
+    list_prices: bool,
+) -> Prices:
+    """Prices in regions; without list prices, the caller's own alone."""
+    if not list_prices:
+        return Prices(tuple(names), own, ({},) * len(regions), {})
+    distinct: list[Rents] = []
+    rents = []
+    for region in regions:
+        asked = rents_in(region, snapshot)
+        if asked not in distinct:
+            distinct.append(asked)
+        rents.append(distinct[distinct.index(asked)])
+    return Prices(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
 
 
 def placeable(
-    search: PlacesRequest,
+    placement: Placement,
+    named: tuple[bool, bool],
     accelerators: Sequence[Entry[Accelerator]],
     regions: Sequence[Entry[Region]],
     snapshot: CatalogSnapshot,
@@ -127,9 +182,18 @@ def placeable(
     Where only what is offered counts, a cloud's regions are open to what that cloud is known to
     rent out, and any other place to everything. Accelerators that the caller names are placed
     anywhere if no cloud is known to have them.
+
+    Parameters
+    ----------
+    placement
+        As asked for; if None, by whether regions are named.
+    named
+        Whether accelerators, and whether regions are the caller's choice.
+    accelerators, regions, snapshot
+        Rows, columns, and whose instances count.
     """
-    placement = search.placement or ("anywhere" if search.regions is not None else "offered")
-    if placement == "anywhere":
+    own_accelerators, own_regions = named
+    if (placement or ("anywhere" if own_regions else "offered")) == "anywhere":
         return np.ones((len(accelerators), len(regions)), dtype=bool)
     clouds = [
         region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
@@ -141,51 +205,38 @@ def placeable(
     rows = []
     for accelerator in accelerators:
         by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
-        anywhere = not by and search.accelerators is not None
+        anywhere = not by and own_accelerators
         rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
     return np.array(rows, dtype=bool)
+
+
+def usd_per_hour_in_regions(
+    prices: Prices, offer: NDArray[np.intp], accelerators: FloatArray
+) -> FloatArray:
+    """What an hour of so many accelerators costs in each region [USD/h].
+
+    Returns
+    -------
+    array
+        One row an element of ``offer``, one column a region; NaN where no price is known.
+    """
+    distinct: dict[int, FloatArray] = {}
+    for rents in prices.rents:
+        if id(rents) not in distinct:
+            distinct[id(rents)] = prices.usd_per_hour(rents, offer, accelerators)
+    return np.column_stack([distinct[id(rents)] for rents in prices.rents])
 
 
 def lots(ground: Ground) -> tuple[Lot, ...]:
     """The regions in lots, in the order of the first region of each."""
     found: dict[tuple[bytes, int], list[int]] = {}
-    for at, rents in enumerate(ground.rents):
-        known = next((k for k in range(at) if ground.rents[k] == rents), at)
-        found.setdefault((ground.placeable[:, at].tobytes(), known), []).append(at)
+    rents = ground.prices.rents
+    for at, asked in enumerate(rents):
+        found.setdefault((ground.placeable[:, at].tobytes(), id(asked)), []).append(at)
     return tuple(
-        Lot(np.array(regions, dtype=np.intp), ground.placeable[:, regions[0]], ground.rents[known])
-        for (_, known), regions in found.items()
+        Lot(np.array(regions, dtype=np.intp), ground.placeable[:, regions[0]], rents[regions[0]])
+        for regions in found.values()
     )
-
-
-def usd_per_hour(
-    ground: Ground, rents: Rents, offer: NDArray[np.intp], accelerators: FloatArray
-) -> FloatArray:
-    """What an hour of so many accelerators costs; NaN where no price is known [USD/h].
-
-    Parameters
-    ----------
-    ground
-        Accelerators and prices.
-    rents
-        What is rented out in the place: whole instances, as many as hold the accelerators. Where
-        none of them has a known price, their accelerators are taken at the lowest of any provider.
-    offer, accelerators
-        Which accelerator and how many, element by element.
-    """
-    found = np.full(len(offer), np.nan)
-    for at in np.unique(offer):
-        name, rows = ground.accelerators[at].id, offer == at
-        own = ground.own_usd_per_hour.get(name)
-        each = ground.lowest_usd_per_hour.get(name) if own is None else own
-        whole = _instances(rents.get(name, ()), each) if own is None else ()
-        if whole:
-            found[rows] = np.min(
-                [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
-            )
-        elif each is not None:
-            found[rows] = accelerators[rows] * each
-    return found
 
 
 def _instances(
@@ -196,12 +247,6 @@ def _instances(
     if known or each is None:
         return known
     return tuple((size, size * each) for size, _ in rents)
-
-
-def accelerator_usd_per_hour(ground: Ground) -> FloatArray:
-    """The lowest known price of an hour of each accelerator; NaN where none is known [USD/h]."""
-    known = {**ground.lowest_usd_per_hour, **ground.own_usd_per_hour}
-    return np.array([known.get(entry.id, np.nan) for entry in ground.accelerators])
 
 
 def embodied_g_per_hour(ground: Ground) -> FloatArray:

@@ -24,6 +24,7 @@ from service.estimation.decisions.near_misses import least_violating
 from service.estimation.decisions.requests import RecommendationRequest
 from service.estimation.decisions.space import ResolvedSearch, resolve_search
 from service.estimation.decisions.verification import verified
+from service.estimation.requests import SpeculativeRequest
 
 #: Units of the metrics, of which less is better.
 UNITS: Mapping[Metric, str] = {
@@ -72,7 +73,9 @@ def recommendation_answer(
             kind=search.kind,
             units=UNITS,
             describe=lambda at: _description(at, search, found),
-            verify=lambda candidate: verified(candidate, search, request, snapshot),
+            verify=lambda candidate, at: verified(
+                candidate, search, request, snapshot, _draft(at, search, found)
+            ),
         )
         ranked = Ranked(subject, found.sited, anchored, weights)
         answer["choices"] = ranked.choices(cautions)
@@ -91,6 +94,23 @@ def recommendation_answer(
         snapshot, chosen_entries(search.models, search.ground, answer["choices"])
     )
     return answer
+
+
+def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    model = asked.draft_model
+    return {
+        "draft_model": model if model is None or isinstance(model, str) else "inline",
+        "draft_tokens": asked.draft_tokens,
+        "acceptance_ratio": asked.acceptance_ratio,
+    }
+
+
+def _draft(at: int, search: ResolvedSearch, found: Field) -> SpeculativeRequest | None:
+    """How a candidate decodes."""
+    sited = found.sited
+    return search.drafts[int(found.of_model[sited.model[at]].draft[sited.row[at]])]
 
 
 def _description(at: int, search: ResolvedSearch, found: Field) -> dict[str, Any]:
@@ -119,6 +139,8 @@ def _description(at: int, search: ResolvedSearch, found: Field) -> dict[str, Any
             "context": layout.context,
         },
         "concurrency_per_replica": int(rows.concurrency[row]),
+        "speculative": _shown_draft(search.drafts[rows.draft[row]]),
+        "uses_memory_tiers": bool(rows.spilled[row]),
         "headroom_ratio": float(rows.headroom_ratio[row]),
         "ttft_s": float(rows.ttft_s[row]),
         "tpot_s": float(rows.tpot_s[row]),

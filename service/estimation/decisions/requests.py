@@ -20,6 +20,7 @@ from service.estimation.requests import (
     RegionReference,
     Request,
     ServingRequest,
+    SpeculativeRequest,
     WorkloadRequest,
 )
 
@@ -111,6 +112,10 @@ class LimitsRequest(Request):
     )
 
 
+#: Where what is searched may stand.
+Placement = Literal["offered", "anywhere"] | None
+
+
 class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
@@ -118,7 +123,7 @@ class PlacesRequest(Request):
         None, description="Ids or aliases, as a list or separated by commas; if null, all."
     )
     regions: References | None = Field(None, description="Likewise; if null, all cloud regions.")
-    placement: Literal["offered", "anywhere"] | None = Field(
+    placement: Placement = Field(
         None,
         description="offered: a cloud's regions take what that cloud is known to rent out, by the "
         "catalog's instances; anywhere: all combinations. If null, offered where all cloud regions "
@@ -134,6 +139,13 @@ class SearchRequest(PlacesRequest):
     )
     kv_caches: FormatNames | None = Field(
         None, description="Formats of the KV cache; if null, bf16 and fp8."
+    )
+    speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (
+        Field(
+            None,
+            description="Ways of speculative decoding to try beside decoding without; if null, as "
+            "serving.speculative says.",
+        )
     )
     max_accelerators: int = Field(64, ge=1, le=4096)
 
@@ -191,6 +203,14 @@ class RecommendationRequest(CatalogRequest):
         "cloud, else the lowest of any provider in the catalog.",
     )
     serving: ServingRequest = ServingRequest()
+
+    @model_validator(mode="after")
+    def _one_pool(self) -> RecommendationRequest:
+        if self.serving.disaggregated is not None:
+            raise ValueError(
+                "serving.disaggregated is not searched: ask /v1/compare or /v1/estimates/inference"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> RecommendationRequest:

@@ -25,7 +25,6 @@ from service.estimation.decisions.ground import (
     Lot,
     embodied_g_per_hour,
     lots,
-    usd_per_hour,
 )
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
@@ -199,7 +198,7 @@ def _part(
 ) -> _Part:
     """One model in one lot, within the limits of place and price."""
     rated = contest.rated
-    hourly = usd_per_hour(ground, lot.rents, rated.offer[here], rated.accelerators[here])
+    hourly = ground.prices.usd_per_hour(lot.rents, rated.offer[here], rated.accelerators[here])
     embodied = embodied_g_per_hour(ground)
     affordable = _within(contest.hourly_limits(here, hourly), len(here), excluded)
     here, hourly = here[affordable], hourly[affordable]

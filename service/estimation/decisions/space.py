@@ -9,21 +9,19 @@ from math import prod
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import (
-    Attention,
-    LatentAttention,
     MixtureOfExperts,
     ModelArchitecture,
 )
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.planning.passes import Around, Demand, Offer, Space
+from service.core.planning.passes import Around, Demand, Draft, Offer, Space
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.decisions.ground import (
     Ground,
-    list_prices,
     own_prices,
     placeable,
+    prices,
     searched_accelerators,
     searched_regions,
 )
@@ -32,13 +30,15 @@ from service.estimation.decisions.requests import (
     RecommendationRequest,
     WeightsRequest,
 )
-from service.estimation.requests import ModelReference, PrecisionRequest
+from service.estimation.requests import ModelReference, PrecisionRequest, SpeculativeRequest
 from service.estimation.resolution import (
     Problems,
     resolve_model,
     resolve_precision,
     serving_values,
 )
+from service.estimation.speculation import resolve_speculation
+from service.estimation.tiers import tiers_around
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
 _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
@@ -63,6 +63,7 @@ class ResolvedSearch:
     demand: Demand
     around: Around
     spaces: tuple[Space, ...]
+    drafts: tuple[SpeculativeRequest | None, ...]
     limits: LimitsRequest
     weights: Mapping[str, float]
 
@@ -84,13 +85,15 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     models = searched_models(request.model, request.models, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
-    prices = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]
     if kind.id in NOT_SEARCHED:
         problems.add(
             "/workload_kind",
             f"{kind.id} is decided by /v1/recommendations/training, which knows what a run is",
         )
+    drafts = searched_drafts(request, snapshot, problems)
+    tiers, offload = tiers_around(request.serving, snapshot, problems)
     problems.stop_if_any()
     serving = serving_values(request.serving)
     calibrations = tuple(
@@ -102,7 +105,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         for accelerator, measured in zip(accelerators, calibrations, strict=True)
     ]
     first = calibrations[0]
-    rents, lowest = list_prices(regions, snapshot, request.list_prices)
+    names = [entry.id for entry in accelerators]
     return ResolvedSearch(
         kind=kind,
         models=models,
@@ -110,15 +113,20 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             accelerators=accelerators,
             regions=regions,
             infrastructure=first.infrastructure,
-            placeable=placeable(request.search, accelerators, regions, snapshot),
-            own_usd_per_hour=prices,
-            rents=rents,
-            lowest_usd_per_hour=lowest,
+            placeable=placeable(
+                request.search.placement,
+                (request.search.accelerators is not None, request.search.regions is not None),
+                accelerators,
+                regions,
+                snapshot,
+            ),
+            prices=prices(names, own, regions, snapshot, request.list_prices),
         ),
         calibrations=calibrations,
         demand=_demand(request),
-        around=Around(serving, first.runtime, first.infrastructure),
-        spaces=tuple(_space(model.value, request, offers) for model in models),
+        around=Around(serving, first.runtime, first.infrastructure, tiers, offload),
+        spaces=tuple(_space(model.value, request, offers, drafts) for model in models),
+        drafts=tuple(asked for asked, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
     )
@@ -170,8 +178,37 @@ def matrix_weights(asked: WeightsRequest | None, kind: WorkloadKind) -> Mapping[
     return {str(metric): weight for metric, weight in kind.weights.items()}
 
 
+#: A way of decoding as it was asked for, None for decoding token by token, and resolved.
+AskedDraft = tuple[SpeculativeRequest | None, Draft]
+
+
+def searched_drafts(
+    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[AskedDraft, ...]:
+    """Ways of decoding to try; unknown draft models are noted."""
+    alternatives = request.search.speculative
+    if alternatives is None:
+        asked, pointer = request.serving.speculative, "/serving/speculative"
+        return (_draft(asked, pointer, snapshot, problems),)
+    found = [_draft(None, "", snapshot, problems)]
+    for at, one in enumerate(alternatives):
+        found.append(_draft(one, f"/search/speculative/{at}", snapshot, problems))
+    return tuple(found)
+
+
+def _draft(
+    asked: SpeculativeRequest | None, pointer: str, snapshot: CatalogSnapshot, problems: Problems
+) -> AskedDraft:
+    # Layouts that do not divide a draft model are left out where they are evaluated.
+    resolved = resolve_speculation(asked, Parallelism(), snapshot, problems, pointer)
+    return asked, Draft() if resolved is None else Draft(resolved.value, resolved.log_sigma)
+
+
 def _space(
-    architecture: ModelArchitecture, request: RecommendationRequest, offers: Sequence[Offer]
+    architecture: ModelArchitecture,
+    request: RecommendationRequest,
+    offers: Sequence[Offer],
+    drafts: Sequence[AskedDraft],
 ) -> Space:
     return Space(
         precisions=precisions(
@@ -184,6 +221,7 @@ def _space(
         offers=offers,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
+        drafts=tuple(draft for _, draft in drafts),
     )
 
 
@@ -225,15 +263,10 @@ def precisions(
 
 def layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
     """Layouts of one replica: tensor parallelism as far as heads divide, then pipeline stages."""
-    heads = {
-        group.mixer.query_heads
-        for group in architecture.groups
-        if isinstance(group.mixer, Attention | LatentAttention)
-    }
     degrees = [
         tensor
         for tensor in _TENSOR_DEGREES
-        if tensor <= most and all(count % tensor == 0 for count in heads)
+        if tensor <= most and all(count % tensor == 0 for count in architecture.query_head_counts)
     ]
     experts = min(
         (

@@ -21,6 +21,7 @@ from service.estimation.requests import (
     CostRequest,
     ParallelismRequest,
     PrecisionRequest,
+    SpeculativeRequest,
     WorkloadRequest,
 )
 
@@ -30,20 +31,24 @@ def verified(
     search: ResolvedSearch,
     request: RecommendationRequest,
     snapshot: CatalogSnapshot,
+    draft: SpeculativeRequest | None,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit.
 
     The search sizes replicas for steady load; the estimate lets requests arrive at random.
     """
     try:
-        estimate = inference_estimate(_request(candidate, search, request), snapshot)
+        estimate = inference_estimate(_request(candidate, search, request, draft), snapshot)
     except Rejected:
         return None
     return verdict(estimate, _limits(estimate, candidate, search))
 
 
 def _request(
-    candidate: Mapping[str, Any], search: ResolvedSearch, request: RecommendationRequest
+    candidate: Mapping[str, Any],
+    search: ResolvedSearch,
+    request: RecommendationRequest,
+    draft: SpeculativeRequest | None,
 ) -> InferenceRequest:
     demand = search.demand
     concurrency = demand.concurrency or (
@@ -64,9 +69,11 @@ def _request(
             prefix_cached_ratio=demand.prefix_cached_ratio,
             calls_per_task=demand.calls_per_task,
         ),
-        serving=request.serving,
+        serving=request.serving.model_copy(update={"speculative": draft}),
         cost=CostRequest(
-            usd_per_accelerator_hour=search.ground.own_usd_per_hour.get(candidate["accelerator"])
+            usd_per_accelerator_hour=search.ground.prices.own_usd_per_hour.get(
+                candidate["accelerator"]
+            )
         ),
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
@@ -81,6 +88,9 @@ def _limits(
     year = (estimate["impacts"] or {}).get("per_year", {})
     memory = estimate["memory"]
     free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
+    if candidate["uses_memory_tiers"]:
+        # What lies outside leaves the accelerator full, and no more than that.
+        free = max(free, 0.0)
     checks: list[tuple[str, float | None, float | None, str]] = [
         ("headroom_ratio_at_least", -free, -limits.headroom_ratio_at_least, "-"),
         ("ttft_s", _value(latency, "ttft_s"), limits.ttft_s, "s"),

@@ -15,6 +15,7 @@ from service.core.impact.footprint import Footprint, footprint
 from service.core.impact.infrastructure import HOURS_PER_YEAR, Making, making
 from service.core.interval import Interval, exact, quotient, scale
 from service.core.planning.passes import Pass, evaluate
+from service.estimation.decisions.ground import usd_per_hour_in_regions
 from service.estimation.sweeps.plan import Block, Chunk, Study
 
 #: Columns of texts, of counts, of verdicts, and of figures, in the order of rows.
@@ -121,7 +122,8 @@ def _block(
     counts = space.replica_counts(layout)
     each = len(space.concurrencies) * (1 if counts is None else len(counts)) * len(study.regions)
     architecture = study.models[block.model][1]
-    found = evaluate(architecture, space, block.layout, block.precision, study.demand, study.around)
+    at = (block.layout, block.precision, 0)
+    found = evaluate(architecture, space, at, study.demand, study.around)
     for reason, count in (
         ("weights_do_not_fit", len(found.too_small)),
         ("format_or_power_unknown", len(found.unable)),
@@ -151,7 +153,7 @@ def _pass(
 ) -> _Columns | None:
     """Rows of a pass: configurations within limits, in the regions within limits."""
     offer = found.offer + first
-    of_configuration = _configuration_figures(study, found, offer)
+    of_configuration = _configuration_figures(found)
     fine = _configurations_within(study, found, of_configuration, excluded)
     kept = (
         np.arange(len(found))[found.accelerators <= study.spaces[0].most_accelerators]
@@ -162,14 +164,15 @@ def _pass(
         return None
     regions = len(study.regions)
     of_place = _place_figures(study, found, offer, kept)
-    place_fine = _places_within(study, of_place, fine[kept], excluded)
+    offered = study.placeable[offer[kept]].ravel()
+    place_fine = _places_within(study, of_place, fine[kept], offered, excluded)
     meets = np.repeat(fine[kept], regions) & place_fine
     columns: dict[str, NDArray[Any]] = {
         "accelerator": offer[kept],
         "accelerator_count": found.accelerators[kept],
         "data": found.replicas[kept],
         "concurrency_per_replica": found.concurrency[kept],
-        "fits": np.asarray(found.memory.fits)[kept],
+        "fits": found.fits[kept],
         **{name: np.full(len(kept), value) for name, value in same.items()},
         **_ends({name: _at(one, kept) for name, one in of_configuration.items()}, len(kept)),
     }
@@ -183,16 +186,9 @@ def _pass(
     }
 
 
-def _configuration_figures(
-    study: Study, found: Pass, offer: NDArray[np.intp]
-) -> dict[str, Interval]:
+def _configuration_figures(found: Pass) -> dict[str, Interval]:
     """Figures that do not depend on the place, over all replicas."""
     memory, latency = found.memory, found.latency
-    prices = np.array([study.usd_per_hour.get(name, np.nan) for name, _ in study.accelerators])
-    tokens_per_hour = scale(
-        found.carried_per_s, _SECONDS_PER_HOUR * study.demand.output_tokens / 1e6
-    )
-    hourly = prices[offer]
     return {
         "total_bytes": memory.total,
         "headroom_bytes": memory.headroom,
@@ -203,10 +199,6 @@ def _configuration_figures(
         "requests_per_s": scale(latency.requests_per_s, found.replicas),
         "it_energy_per_request_wh": found.energy.it_wh,
         "it_power_w": scale(found.power.it_w, found.replicas),
-        "rented_usd_per_hour": exact(hourly * found.accelerators),
-        "rented_usd_per_million_output_tokens": quotient(
-            exact(hourly * found.ranks), tokens_per_hour
-        ),
     }
 
 
@@ -216,11 +208,12 @@ def _configurations_within(
     """Which configurations are within the limits that do not depend on the place."""
     limits, memory = study.limits, found.memory
     free = memory.headroom.value / memory.capacity_bytes
-    price = np.nan_to_num(figures["rented_usd_per_hour"].value, nan=np.inf)
+    # What lies outside leaves the accelerator full, and no more than that.
+    free = np.where(found.spilled, np.maximum(free, 0.0), free)
     alive = np.ones(len(found), dtype=bool)
     for reason, values, limit in (
         ("max_accelerators", found.accelerators, float(study.spaces[0].most_accelerators)),
-        ("fits", -np.asarray(memory.fits, dtype=float), -1.0),
+        ("fits", -found.fits.astype(float), -1.0),
         ("headroom_ratio_at_least", -free, -limits.headroom_ratio_at_least),
         ("carries_the_load", found.needed_replicas - found.replicas, 0.0),
         ("ttft_s", figures["ttft_s"].value, limits.ttft_s),
@@ -228,7 +221,6 @@ def _configurations_within(
         ("e2e_s", figures["e2e_s"].value, limits.e2e_s),
         ("task_s", figures["e2e_s"].value * study.demand.calls_per_task, limits.task_s),
         ("it_power_w", figures["it_power_w"].value, limits.it_power_w),
-        ("usd_per_hour", price, limits.usd_per_hour),
     ):
         if limit is not None:
             _exclude(reason, values <= limit, alive, excluded, len(study.regions))
@@ -273,8 +265,24 @@ def _place_figures(
             "l_per_year": _times(one.water_total_l, HOURS_PER_YEAR),
         }
 
-    return in_places(request_kwh, request_hours, of_request) | in_places(
-        hour_kwh, hour_hours, of_hour
+    rent = usd_per_hour_in_regions(study.prices, offer[kept], found.accelerators[kept]).ravel()
+    carried_per_hour = scale(carried, found.replicas[kept] * _SECONDS_PER_HOUR)
+    tokens_per_hour = scale(carried_per_hour, study.demand.output_tokens / 1e6)
+    return (
+        in_places(request_kwh, request_hours, of_request)
+        | in_places(hour_kwh, hour_hours, of_hour)
+        | {
+            "rented_usd_per_hour": exact(rent),
+            "rented_usd_per_million_output_tokens": quotient(
+                exact(rent), _repeated(tokens_per_hour, len(study.regions))
+            ),
+        }
+    )
+
+
+def _repeated(figure: Interval, times: int) -> Interval:
+    return Interval(
+        *(np.repeat(np.asarray(end), times) for end in (figure.value, figure.low, figure.high))
     )
 
 
@@ -282,21 +290,24 @@ def _places_within(
     study: Study,
     figures: Mapping[str, Interval],
     fine: NDArray[np.bool_],
+    offered: NDArray[np.bool_],
     excluded: Counter[str],
 ) -> NDArray[np.bool_]:
-    """Which rows are within the limits of a year, of those whose configuration is fine.
+    """Which rows are within the limits of a place, of those whose configuration is fine.
 
     A figure that is unknown cannot be said to be within its limit.
     """
     limits = study.limits
     alive = np.repeat(fine, len(study.regions))
+    _exclude("offered", offered, alive, excluded, 1)
     for name, limit in (
+        ("rented_usd_per_hour", limits.usd_per_hour),
         ("kgco2e_per_year", limits.kgco2e_per_year),
         ("l_per_year", limits.l_per_year),
     ):
         if limit is not None:
             known = np.nan_to_num(figures[name].value, nan=np.inf)
-            _exclude(name, known <= limit, alive, excluded, 1)
+            _exclude(name.removeprefix("rented_"), known <= limit, alive, excluded, 1)
     return alive
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region
-from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Offer, Space
+from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Draft, Offer, Space
 from service.estimation.calibrations import calibration
-from service.estimation.costs import lowest_list_prices
+from service.estimation.decisions.ground import Prices, own_prices, placeable, prices
 from service.estimation.decisions.requests import LimitsRequest
 from service.estimation.decisions.space import layouts, precisions
 from service.estimation.requests import ParallelismRequest
@@ -24,7 +27,9 @@ from service.estimation.resolution import (
     resolve_region,
     serving_values,
 )
+from service.estimation.speculation import resolve_speculation
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
+from service.estimation.tiers import tiers_around
 
 #: Configurations of a chunk, in all regions: a few seconds on one core, some tens of megabytes.
 CHUNK_CONFIGURATIONS = 200_000
@@ -61,7 +66,8 @@ class Study:
     around: Around
     limits: LimitsRequest
     keep_all: bool
-    usd_per_hour: Mapping[str, float]
+    prices: Prices
+    placeable: NDArray[np.bool_]
     chunks: tuple[Chunk, ...]
 
     @property
@@ -82,9 +88,13 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     models = _models(request, snapshot, problems)
     accelerators = _accelerators(request, snapshot, problems)
     regions = _regions(request, snapshot, problems)
-    prices = _prices(request, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    asked_draft = request.serving.speculative
+    speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
+    tiers, offload = tiers_around(request.serving, snapshot, problems)
     problems.stop_if_any()
     serving = serving_values(request.serving)
+    draft = Draft() if speculation is None else Draft(speculation.value, speculation.log_sigma)
     measured = [
         calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
     ]
@@ -93,7 +103,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         for (_, entry), one in zip(accelerators, measured, strict=True)
     )
     spaces = tuple(
-        _space(at, entry.value, request, offers, problems) for at, (_, entry) in enumerate(models)
+        _space(at, entry.value, request, offers, draft, problems)
+        for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()
     workload = request.workload
@@ -110,10 +121,23 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
             workload.prefix_cached_ratio,
             workload.calls_per_task,
         ),
-        around=Around(serving, measured[0].runtime, measured[0].infrastructure),
+        around=Around(serving, measured[0].runtime, measured[0].infrastructure, tiers, offload),
         limits=request.limits,
         keep_all=request.keep == "candidates",
-        usd_per_hour=prices,
+        prices=prices(
+            [entry.id for _, entry in accelerators],
+            own,
+            [entry for _, entry in regions],
+            snapshot,
+            request.list_prices,
+        ),
+        placeable=placeable(
+            request.space.placement,
+            (request.space.accelerators is not None, request.space.regions is not None),
+            [entry for _, entry in accelerators],
+            [entry for _, entry in regions],
+            snapshot,
+        ),
         chunks=(),
     )
     study = replace(study, chunks=tuple(_chunks(study)))
@@ -185,23 +209,12 @@ def _unique(found: list[tuple[str, Entry[Any]]]) -> list[tuple[str, Entry[Any]]]
     return list(listed.items())
 
 
-def _prices(
-    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> Mapping[str, float]:
-    own: dict[str, float] = {}
-    for name, price in request.usd_per_accelerator_hour.items():
-        pointer = f"/usd_per_accelerator_hour/{name}"
-        entry = problems.attempt(pointer, lambda n=name: snapshot.find("accelerators", n))  # type: ignore[misc]
-        if entry is not None:
-            own[entry.id] = price
-    return {**(lowest_list_prices(snapshot) if request.list_prices else {}), **own}
-
-
 def _space(
     at: int,
     architecture: ModelArchitecture,
     request: SweepRequest,
     offers: tuple[Offer, ...],
+    draft: Draft,
     problems: Problems,
 ) -> Space:
     asked = request.space
@@ -216,6 +229,7 @@ def _space(
             problems.add(
                 "/space/parallelisms", f"the heads, layers or experts of models/{at} allow none"
             )
+    found = tuple(layout for layout in found if draft.divides(layout))
     return Space(
         precisions=precisions(
             architecture, asked.precisions, asked.kv_caches, request.limits.weight_bits_at_least
@@ -228,6 +242,7 @@ def _space(
         accelerator_counts=None
         if asked.accelerator_counts is None
         else tuple(dict.fromkeys(asked.accelerator_counts)),
+        drafts=(draft,),
     )
 
 

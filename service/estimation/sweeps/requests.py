@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.decisions.requests import LimitsRequest
+from service.estimation.decisions.requests import LimitsRequest, Placement
 from service.estimation.requests import (
     AcceleratorReference,
     CatalogRequest,
@@ -26,8 +26,6 @@ from service.estimation.requests import (
 #: Configurations that one accelerator may have in one layout and format, in all regions: what a
 #: chunk holds at least.
 MOST_PER_ACCELERATOR = 100_000
-
-_UNSWEPT = ("speculative", "disaggregated", "offload", "memory_tiers")
 
 
 class SweepWorkload(Request):
@@ -84,6 +82,12 @@ class SweepSpace(Request):
         "one replica without a rate. Layouts that do not divide a count are left out of it.",
     )
     max_accelerators: int = Field(64, ge=1, le=100_000)
+    placement: Placement = Field(
+        None,
+        description="offered: a cloud's regions take what that cloud is known to rent out; "
+        "anywhere: all combinations. If null, offered where all cloud regions are evaluated, "
+        "anywhere where regions are named.",
+    )
 
 
 class SweepRequest(CatalogRequest):
@@ -129,17 +133,16 @@ class SweepRequest(CatalogRequest):
     )
     list_prices: bool = Field(
         True,
-        description="Where no own price is given, take the lowest on-demand list price of any "
-        "provider in the catalog.",
+        description="Where no own price is given, take on-demand list prices of the region's "
+        "cloud, else the lowest of any provider in the catalog.",
     )
     serving: ServingRequest = ServingRequest()
 
     @model_validator(mode="after")
     def _sweepable(self) -> SweepRequest:
-        asked = [name for name in _UNSWEPT if getattr(self.serving, name)]
-        if asked:
+        if self.serving.disaggregated is not None:
             raise ValueError(
-                f"serving.{asked[0]} cannot be swept; ask /v1/estimates/batch for configurations "
+                "serving.disaggregated cannot be swept; ask /v1/estimates/batch for configurations "
                 "with it"
             )
         return self

@@ -17,7 +17,7 @@ from service.estimation.decisions.anchors import (
     USUAL_PUE,
     WORLD_G_PER_KWH,
 )
-from service.estimation.decisions.ground import accelerator_usd_per_hour, embodied_g_per_hour
+from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.training.field import SECONDS_PER_DAY
 from service.estimation.decisions.training.space import ResolvedTrainingSearch
@@ -66,7 +66,7 @@ def training_anchors(search: ResolvedTrainingSearch) -> Mapping[Metric, Anchor]:
         "carbon": Anchor(carbon * BEST_RATIO, carbon),
         "water": Anchor(water * BEST_RATIO, water),
     }
-    prices = accelerator_usd_per_hour(search.ground)
+    prices = search.ground.prices.each_usd_per_hour()
     if np.isfinite(prices).any():
         # The dearest known hour, at the reference's pace.
         cost = hours * float(np.nanmax(prices))

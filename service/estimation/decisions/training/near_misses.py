@@ -39,8 +39,7 @@ def _of_rows(
 ) -> list[tuple[float, dict[str, Any]]]:
     limits, ground = search.limits, search.ground
     memory = np.array([float(e.value.memory_bytes) for e in ground.accelerators])[rows.offer]
-    known = {**ground.lowest_usd_per_hour, **ground.own_usd_per_hour}
-    prices = np.array([known.get(entry.id, np.nan) for entry in ground.accelerators])
+    prices = ground.prices.each_usd_per_hour()
     lacking = np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0)
     over = {
         "host_memory_bytes": (rows.host_bytes, search.host_memory_bytes),

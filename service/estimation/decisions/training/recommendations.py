@@ -76,7 +76,7 @@ def training_recommendation_answer(
             kind=search.kind,
             units=TRAINING_UNITS,
             describe=lambda at: _description(at, search, found),
-            verify=lambda candidate: verified_run(candidate, search, request, snapshot),
+            verify=lambda candidate, _: verified_run(candidate, search, request, snapshot),
         )
         ranked = Ranked(subject, found.sited, anchored, weights)
         answer["choices"] = ranked.choices(cautions)

@@ -9,8 +9,6 @@ from math import floor, log2
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import (
-    Attention,
-    LatentAttention,
     MixtureOfExperts,
     ModelArchitecture,
 )
@@ -27,9 +25,9 @@ from service.core.planning.training_candidates import (
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.decisions.ground import (
     Ground,
-    list_prices,
     own_prices,
     placeable,
+    prices,
     searched_accelerators,
     searched_regions,
 )
@@ -102,7 +100,7 @@ def resolve_training_search(
     models = searched_models(request.model, request.models, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
-    prices = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     run = request.run
     _check_formats(request, problems)
     problems.stop_if_any()
@@ -113,7 +111,7 @@ def resolve_training_search(
     ]
     overheads = measured_overheads(snapshot)
     kind = WORKLOAD_KINDS["llm-training"]
-    rents, lowest = list_prices(regions, snapshot, request.list_prices)
+    names = [entry.id for entry in accelerators]
     infrastructure = figures[0].infrastructure
     host = USUAL_HOST_BYTES if run.host_memory_bytes is None else run.host_memory_bytes
     return ResolvedTrainingSearch(
@@ -123,10 +121,14 @@ def resolve_training_search(
             accelerators=accelerators,
             regions=regions,
             infrastructure=infrastructure,
-            placeable=placeable(request.search, accelerators, regions, snapshot),
-            own_usd_per_hour=prices,
-            rents=rents,
-            lowest_usd_per_hour=lowest,
+            placeable=placeable(
+                request.search.placement,
+                (request.search.accelerators is not None, request.search.regions is not None),
+                accelerators,
+                regions,
+                snapshot,
+            ),
+            prices=prices(names, own, regions, snapshot, request.list_prices),
         ),
         demand=TrainingDemand(
             tokens=run.tokens,
@@ -213,11 +215,6 @@ def layouts(
     counts = search.accelerator_counts or [
         2**power for power in range(int(log2(search.max_accelerators)) + 1)
     ]
-    heads = {
-        group.mixer.query_heads
-        for group in architecture.groups
-        if isinstance(group.mixer, Attention | LatentAttention)
-    }
     experts = min(
         (
             group.feed_forward.experts
@@ -226,6 +223,7 @@ def layouts(
         ),
         default=1,
     )
+    heads = architecture.query_head_counts
     tensors = [tensor for tensor in _TENSOR_DEGREES if all(count % tensor == 0 for count in heads)]
     contexts = (1, *_context_degrees(request.run.sequence_length))
     for count in dict.fromkeys(counts):

@@ -56,7 +56,9 @@ def _request(
         region=candidate["region"],
         training=settings,
         cost=CostRequest(
-            usd_per_accelerator_hour=search.ground.own_usd_per_hour.get(candidate["accelerator"])
+            usd_per_accelerator_hour=search.ground.prices.own_usd_per_hour.get(
+                candidate["accelerator"]
+            )
         ),
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
