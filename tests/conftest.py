@@ -19,6 +19,43 @@ from service.catalog.embedded import EmbeddedPostgres
 from service.catalog.files import read_files
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.settings import INSTALLATION
+from tests.node import needs
+
+#: Tests that are left out because what they need is not to be had, and why.
+LEFT_OUT = pytest.StashKey[dict[tuple[Path, ...], str]]()
+_LEFT_OUT_PATHS = "HEADROOM_TESTS_LEFT_OUT"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Get what tests need beyond Python, once, before processes are started that run them."""
+    if hasattr(config, "workerinput"):
+        return
+    os.environ.pop(_LEFT_OUT_PATHS, None)
+    asked = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    wanted = any(
+        path.is_relative_to(folder) or folder.is_relative_to(path)
+        for path in asked
+        for folder in needs.WITH_PACKAGES
+    )
+    missing = needs.missing() if wanted else {}
+    # Nobody reads the remark of a run that succeeds by itself.
+    if missing and os.environ.get("CI", "").lower() in ("true", "1"):
+        raise pytest.UsageError("\n".join(missing.values()))
+    config.stash[LEFT_OUT] = missing
+    os.environ[_LEFT_OUT_PATHS] = os.pathsep.join(str(path) for paths in missing for path in paths)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what cannot run, in every process of a run alike."""
+    left_out = os.environ.get(_LEFT_OUT_PATHS, "").split(os.pathsep)
+    return True if str(collection_path) in left_out else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out."""
+    for paths, why in terminalreporter.config.stash.get(LEFT_OUT, {}).items():
+        names = ", ".join(str(path.relative_to(INSTALLATION)) for path in paths)
+        terminalreporter.write_line(f"left out: {names}: {why}", yellow=True)
 
 
 @pytest.fixture(scope="session")
