@@ -32,15 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     os.environ.pop(_LEFT_OUT_PATHS, None)
     asked = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    wanted = any(
-        path.is_relative_to(folder) or folder.is_relative_to(path)
-        for path in asked
-        for folder in needs.WITH_PACKAGES
-    )
-    missing = needs.missing() if wanted else {}
-    # Nobody reads the remark of a run that succeeds by itself.
-    if missing and os.environ.get("CI", "").lower() in ("true", "1"):
-        raise pytest.UsageError("\n".join(missing.values()))
+    named = {one for one in needs.WITH_PACKAGES for path in asked if path.is_relative_to(one)}
+    within = {one for one in needs.WITH_PACKAGES for path in asked if one.is_relative_to(path)}
+    missing = needs.missing() if named | within else {}
+    # Who names a test wants it run, and nobody reads the remarks of a run that starts by itself.
+    in_ci = os.environ.get("CI", "").lower() in ("true", "1")
+    wanted = named | within if in_ci else named
+    if problems := [why for paths, why in missing.items() if wanted.intersection(paths)]:
+        raise pytest.UsageError("\n".join(problems))
     config.stash[LEFT_OUT] = missing
     os.environ[_LEFT_OUT_PATHS] = os.pathsep.join(str(path) for paths in missing for path in paths)
 

