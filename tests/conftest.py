@@ -19,6 +19,42 @@ from service.catalog.embedded import EmbeddedPostgres
 from service.catalog.files import read_files
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.settings import INSTALLATION
+from tests.node import needs
+
+#: Tests that are left out because what they need is not to be had, and why.
+LEFT_OUT = pytest.StashKey[dict[tuple[Path, ...], str]]()
+_LEFT_OUT_PATHS = "HEADROOM_TESTS_LEFT_OUT"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Get what tests need beyond Python, once, before processes are started that run them."""
+    if hasattr(config, "workerinput"):
+        return
+    os.environ.pop(_LEFT_OUT_PATHS, None)
+    asked = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    named = {one for one in needs.WITH_PACKAGES for path in asked if path.is_relative_to(one)}
+    within = {one for one in needs.WITH_PACKAGES for path in asked if one.is_relative_to(path)}
+    missing = needs.missing() if named | within else {}
+    # Who names a test wants it run, and nobody reads the remarks of a run that starts by itself.
+    in_ci = os.environ.get("CI", "").lower() in ("true", "1")
+    wanted = named | within if in_ci else named
+    if problems := [why for paths, why in missing.items() if wanted.intersection(paths)]:
+        raise pytest.UsageError("\n".join(problems))
+    config.stash[LEFT_OUT] = missing
+    os.environ[_LEFT_OUT_PATHS] = os.pathsep.join(str(path) for paths in missing for path in paths)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what cannot run, in every process of a run alike."""
+    left_out = os.environ.get(_LEFT_OUT_PATHS, "").split(os.pathsep)
+    return True if str(collection_path) in left_out else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out."""
+    for paths, why in terminalreporter.config.stash.get(LEFT_OUT, {}).items():
+        names = ", ".join(str(path.relative_to(INSTALLATION)) for path in paths)
+        terminalreporter.write_line(f"left out: {names}: {why}", yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from service.api.chart_responses import VegaLiteChart
 from service.api.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.queries import flat_fields
 from service.api.responses import ProblemDetails
+from service.api.topics import TOPICS
 from service.estimation.requests import Request
 
 _REF = "#/components/schemas/{model}"
@@ -110,6 +111,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         routes=app.routes,
         servers=[{"url": "/"}],
+        tags=[{"name": name, "description": told} for name, told in TOPICS.items()],
     )
     wanted: list[type[Any]] = [*_request_models, ProblemDetails, VegaLiteChart]
     _, definitions = models_json_schema(

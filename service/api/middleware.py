@@ -69,7 +69,8 @@ class Surroundings:
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
-                if not any(name == _POLICY[0] for name, _ in headers):
+                # A 304 replaces the headers of the page that the client holds (RFC 9111, 4.3.4).
+                if status != 304 and not any(name == _POLICY[0] for name, _ in headers):
                     headers.append(_POLICY)
             elif bodiless and message["type"] == "http.response.body":
                 message = {**message, "body": b""}

@@ -40,6 +40,7 @@ _DOCS_PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Headroom API</title>
+<link rel="icon" href="portal/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>

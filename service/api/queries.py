@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin
@@ -24,28 +24,33 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
     """Places in the request by the name of the query parameter that fills them.
 
     The fields of nested objects are parameters of their own name, those of objects within these
-    are prefixed with the object's (``offload_optimizer``); objects that can only be given inline,
+    are prefixed with the objects' (``offload_optimizer``); objects that can only be given inline,
     lists of objects, and objects of the caller's own names have none.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
+        nested = _nested(field.annotation)
         if _lists_objects(field.annotation) or get_origin(field.annotation) is dict:
             continue
-        nested = _nested(field.annotation)
         if nested is None:
             found[name] = (name,)
-            continue
-        for inner, inner_field in nested.model_fields.items():
-            innermost = _nested(inner_field.annotation)
-            if _lists_objects(inner_field.annotation):
-                continue
-            if innermost is None:
-                found[inner] = (name, inner)
-            else:
-                found.update(
-                    {f"{inner}_{last}": (name, inner, last) for last in innermost.model_fields}
-                )
+        else:
+            found.update(_places(nested, (name,), ""))
     return found
+
+
+def _places(
+    model: type[Request], place: tuple[str, ...], prefix: str
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names and places of what an object within the request holds."""
+    for name, field in model.model_fields.items():
+        nested = _nested(field.annotation)
+        if _lists_objects(field.annotation):
+            continue
+        if nested is None:
+            yield f"{prefix}{name}", (*place, name)
+        else:
+            yield from _places(nested, (*place, name), f"{prefix}{name}_")
 
 
 def query_request(query: QueryParams, model: type[Asked]) -> Asked:

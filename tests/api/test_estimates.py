@@ -165,6 +165,26 @@ async def test_a_query_asks_what_a_body_asks(client):
     assert got.content == posted.content
 
 
+async def test_a_query_reaches_objects_within_objects(client):
+    plain = {"model": "llama-3.1-70b", "accelerator": "h100", "accelerator_count": 8}
+    speculative = {"draft_model": "llama-3.1-8b", "draft_precision": {"weights": "fp8"}}
+    posted = await client.post(
+        "/v1/memory/inference", json=plain | {"serving": {"speculative": speculative}}
+    )
+    spelled = {
+        "speculative_draft_model": "llama-3.1-8b",
+        "speculative_draft_precision_weights": "fp8",
+    }
+    got = await client.get("/v1/memory/inference", params=plain | spelled)
+    assert got.status_code == 200
+    assert got.content == posted.content
+    document = (await client.get("/openapi.json")).json()
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                assert parameter["schema"].get("type") not in ("object", "array"), parameter
+
+
 async def test_the_same_question_gives_the_same_bytes(client):
     first = await client.post("/v1/estimates/inference", json=MAIN | {"explain": True})
     again = await client.post("/v1/estimates/inference", json=MAIN | {"explain": True})

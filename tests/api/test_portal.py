@@ -157,6 +157,7 @@ async def test_the_page_is_kept_by_caches(client):
     first = await client.get(SMALL)
     again = await client.get(SMALL, headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
+    assert "content-security-policy" not in again.headers  # it would replace the page's
     assert (await client.get("/?model=x")).headers["cache-control"] == "no-store"
 
 

@@ -30,7 +30,7 @@ PAGES = [
     *sorted((PROJECT_FOLDER / "docs" / "how-to").glob("*.md")),
 ]
 #: Programs that a page may tell people to run, and that are not for a test to run.
-ELSEWHERE = {"kubectl", "openapi-python-client"}
+ELSEWHERE = {"kubectl", "npx", "openapi-python-client"}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from service.estimation.impact_requests import ImpactsRequest, Intensity
-from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, Ratio, Request
+from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, Request
 
 FunctionalUnit = Literal["per_request", "per_1k_tokens", "per_task", "per_year", "period"]
 
@@ -33,8 +33,11 @@ class DisclosureRequest(Request):
     refrigerant_gwp: float | None = Field(
         None, ge=0.0, le=1e5, description="Global warming potential of the refrigerant."
     )
-    grid_loss_ratio: Ratio | None = Field(
-        None, lt=1.0, description="Share of generation that transmission and distribution lose."
+    grid_loss_ratio: float | None = Field(
+        None,
+        ge=0.0,
+        lt=1.0,
+        description="Share of generation that transmission and distribution lose.",
     )
     upstream_gco2e_per_kwh: Intensity | None = Field(
         None,

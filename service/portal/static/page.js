@@ -4,6 +4,7 @@
 const form = document.getElementById("question");
 const said = document.getElementById("status");
 let asking = null;
+let answered = location.search;
 
 function query(submitter) {
   const fields = new URLSearchParams(new FormData(form, submitter));
@@ -26,10 +27,15 @@ async function show(search, remember) {
       return;
     }
     results.replaceWith(found.getElementById("results"));
-    form.querySelector(".errors")?.remove();
+    for (const told of form.querySelectorAll(".errors, .wrong")) told.remove();
+    for (const field of form.querySelectorAll("[aria-invalid]")) {
+      field.removeAttribute("aria-invalid");
+      field.removeAttribute("aria-describedby");
+    }
     document.title = found.title;
     said.textContent = document.getElementById("verdict").textContent;
     if (remember) history.pushState(null, "", `./?${search}`);
+    answered = location.search;
     ready();
   } catch (problem) {
     if (problem.name === "AbortError") return;
@@ -55,5 +61,8 @@ form.addEventListener("submit", (event) => {
 form.addEventListener("change", () => {
   if (form.checkValidity()) show(query(), true);
 });
-addEventListener("popstate", () => location.reload());
+// Links within the page go through the history as well; they ask nothing.
+addEventListener("popstate", () => {
+  if (location.search !== answered) location.reload();
+});
 ready();

@@ -1,0 +1,99 @@
+"""Every view can be used by everyone: axe-core, widths, schemes."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page
+
+from tests.browser.conftest import NARROW, WIDE, Visit, show_everything
+from tests.node.needs import PACKAGES
+
+#: The linter, which is to look into frames of other sites as well.
+AXE = (PACKAGES / "axe-core" / "axe.min.js").read_text() + (
+    "; axe.configure({allowedOrigins: ['<unsafe_all_origins>']});"
+)
+#: WCAG 2.2, levels A and AA, and what axe-core advises beyond.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+SMALL = "model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
+VIEWS = {
+    "page": "/",
+    "does-not-fit": "/?accelerator=nvidia-l40s-48gb&accelerator_count=2",
+    "recommendation": f"/?recommend=true&{SMALL}",
+    "refused": "/?concurrency=0&weights=bf17",
+    "frame": f"/embed?{SMALL}",
+    "refused-frame": "/embed?model=nope",
+}
+
+
+async def faults(page: Page) -> list[str]:
+    """What axe-core finds in a tab, frames included, and where."""
+    for frame in page.frames:
+        await frame.evaluate(AXE)
+    found = await page.evaluate(
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", RULES
+    )
+    return [
+        f"{one['id']} at {[node['target'] for node in one['nodes']]}: {one['help']}"
+        for one in found["violations"]
+    ]
+
+
+async def sideways_px(page: Page) -> int:
+    """By how much the document is wider than the window [px]."""
+    wider: int = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return wider
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+async def test_views_can_be_used_by_everyone(view: str, scheme: str, visit: Visit) -> None:
+    refused = view.startswith("refused")
+    async with visit(VIEWS[view], refused, color_scheme=scheme) as page:
+        await show_everything(page)
+        assert not await faults(page)
+        assert await sideways_px(page) == 0
+        await page.set_viewport_size(NARROW)
+        await show_everything(page)
+        assert not await faults(page)
+        assert await sideways_px(page) == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_example_of_a_portal_can_be_used_by_everyone(
+    scheme: str, portal: str, visit: Visit
+) -> None:
+    async with visit(portal, color_scheme=scheme) as page:
+        await page.locator("headroom-estimate a").nth(1).wait_for()
+        for viewport in (WIDE, NARROW):
+            await page.set_viewport_size(viewport)
+            await show_everything(page)
+            assert not await faults(page)
+            assert await sideways_px(page) == 0
+
+
+async def test_faults_would_be_found(visit: Visit) -> None:
+    async with visit(f"/embed?{SMALL}") as page:
+        await page.evaluate(
+            """() => {
+                document.querySelector("img").removeAttribute("alt");
+                document.querySelector("dt").style.color = "gray";
+                document.querySelector("main").style.width = "3000px";
+            }"""
+        )
+        found = " ".join(await faults(page))
+        assert "image-alt" in found
+        assert "color-contrast" in found
+        assert await sideways_px(page) > 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_page_takes_on_the_readers_scheme(scheme: str, visit: Visit) -> None:
+    async with visit(f"/?{SMALL}", color_scheme=scheme) as page:
+        await show_everything(page)
+        background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        lightness = sum(int(part) for part in background[4:-1].split(",")) / 3
+        assert (lightness > 128) == (scheme == "light")
+        shown = await page.evaluate("[...document.images].map((one) => one.currentSrc)")
+        assert shown
+        assert all(f"theme={scheme}" in source for source in shown)

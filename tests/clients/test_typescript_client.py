@@ -1,0 +1,103 @@
+"""A client in TypeScript that a well-known generator makes: complete, typed, and it works."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from asgi_lifespan import LifespanManager
+from pydantic import SecretStr
+
+from service.api.app import create_app
+from service.settings import Settings
+from tests.api.conftest import served
+from tests.api.keyed import key_for
+from tests.api.test_sweeps import SMALL, worker_process
+from tests.docs.blocks import blocks
+from tests.docs.test_examples import PAGES
+from tests.node.needs import PACKAGES, node
+
+PROGRAM = Path(__file__).parent / "typescript"
+
+
+@pytest.fixture(scope="module")
+async def service(postgres_url: str) -> AsyncIterator[tuple[str, str]]:
+    """The address of the service on a database, and a key for it."""
+    settings = Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error")
+    application = create_app(settings)
+    async with LifespanManager(application, startup_timeout=60):
+        key = await key_for(application, "acme", "own:write")
+    with served(create_app(settings)) as address:
+        yield address, key
+
+
+@pytest.fixture(scope="module")
+def generated(
+    service: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The folder with the program and the client, and what the generator told."""
+    folder = tmp_path_factory.mktemp("typescript") / "program"
+    shutil.copytree(PROGRAM, folder)
+    for page in PAGES:
+        text = "".join(block.text for block in blocks(page) if block.language == "ts")
+        if text:
+            written = text.replace("http://127.0.0.1:8000", service[0])
+            (folder / f"page-{page.stem}.ts").write_text(written)
+    (folder / "node_modules").symlink_to(PACKAGES)
+    generator = str(PACKAGES / "@hey-api" / "openapi-ts" / "bin" / "run.js")
+    address = f"{service[0]}/openapi.json"
+    told = node(generator, "--input", address, cwd=folder)
+    assert told.returncode == 0, told.stdout
+    return folder, told
+
+
+def test_nothing_of_the_contract_is_left_out(generated: Any, service: Any) -> None:
+    folder, told = generated
+    assert not re.search("warn|error", told.stdout, re.IGNORECASE), told.stdout
+    document = httpx.get(f"{service[0]}/openapi.json").json()
+    operations = {
+        operation["operationId"]
+        for item in document["paths"].values()
+        for operation in item.values()
+    }
+    made = re.findall(
+        r"^export const (\w+) =", (folder / "headroom" / "sdk.gen.ts").read_text(), re.MULTILINE
+    )
+    assert len(operations) > 60
+    assert set(made) == operations
+
+
+@pytest.fixture(scope="module")
+def compiled(generated: Any) -> Path:
+    folder, _ = generated
+    checked = node(str(PACKAGES / "typescript" / "bin" / "tsc"), "--project", ".", cwd=folder)
+    assert checked.returncode == 0, checked.stdout
+    return folder / "built"
+
+
+def test_its_types_hold(compiled: Path) -> None:
+    assert (compiled / "use.js").exists()
+
+
+def test_what_the_pages_say_works(compiled: Path) -> None:
+    programs = sorted(compiled.glob("page-*.js"))
+    assert programs
+    for program in programs:
+        used = node(str(program), cwd=compiled.parent)
+        assert used.returncode == 0, used.stdout[-3000:]
+
+
+def test_it_asks_a_running_service(
+    compiled: Path, service: tuple[str, str], postgres_url: str
+) -> None:
+    address, key = service
+    sweep = httpx.post(f"{address}/v1/sweeps", json=SMALL).raise_for_status().json()
+    with worker_process(postgres_url):
+        used = node(str(compiled / "use.js"), address, key, sweep["id"], cwd=compiled.parent)
+    assert used.stdout.strip() == "works", used.stdout[-3000:]
