@@ -150,6 +150,7 @@ def _stacked(
         }
     ]
     layers += _limit_lines(limits, across, style)
+    layers.append(_spread(totals, across, labels, style))
     if labelled:
         least = scale["domain"][1] * _LABELLED_RATIO
         layers.append(
@@ -180,7 +181,6 @@ def _stacked(
                 ],
             }
         )
-    layers.append(_spread(totals, across, labels, style))
     plot_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
     return specification(
         answer, style, plot_px, layers, legend=[_words(name) for name, _ in colours]
