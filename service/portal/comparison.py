@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference import inference_estimate
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import FormatName, ModelReference, Reference
-from service.portal.figures import INFERENCE, figure_at, line, table, verdict
+from service.portal.figures import INFERENCE, Line, figure_at, line, table, verdict
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
 from service.portal.questions import LAYOUT, PageRequest, query_of
 from service.portal.rendering import form, rendered, sources
@@ -32,6 +32,7 @@ _MORE_IS_BETTER = frozenset(
     }
 )
 
+_ORDINALS = {1: "first", 2: "second", 3: "third"}
 #: What an empty comparison holds beside the deployment.
 _EXAMPLE = "nvidia-h200-sxm-141gb"
 
@@ -124,7 +125,6 @@ def compare_page(request: ComparePageRequest, snapshot: CatalogSnapshot) -> str:
     if not answered:
         raise Rejected([error for column in columns for error in column.errors])
     estimates = [column.estimate for column in columns]
-    names = _names([column.request for column in columns])
     return rendered(
         "compare.html",
         **_form(_shown(request, columns), _errors(columns), snapshot),
@@ -134,14 +134,15 @@ def compare_page(request: ComparePageRequest, snapshot: CatalogSnapshot) -> str:
             {
                 "number": column.number,
                 "request": column.request,
-                "name": name,
+                "name": f"{column.request.accelerator_count} × {column.request.accelerator}",
+                "ordinal": _ORDINALS[column.number].capitalize(),
                 "estimate": column.estimate,
                 "verdict": verdict(column.estimate["memory"]) if column.estimate else None,
                 "errors": column.errors,
             }
-            for column, name in zip(columns, names, strict=True)
+            for column in columns
         ],
-        finding=_finding(columns, names),
+        finding=_finding(columns),
         sections=[
             (title, [(name, _cells(estimates, path, words)) for name, path, words in lines])
             for title, lines in INFERENCE
@@ -189,39 +190,22 @@ def _columns(request: ComparePageRequest, snapshot: CatalogSnapshot) -> list[Col
     return found
 
 
-def _names(requests: list[PageRequest]) -> list[str]:
-    """The deployments by their accelerators and whatever else they differ in."""
-    more = [
-        field
-        for field in ("model_name", "weights", "region")
-        if len({getattr(one, field) for one in requests}) > 1
-    ]
-    return [
-        ", ".join(
-            [
-                f"{one.accelerator_count} × {one.accelerator}",
-                *(getattr(one, field) or "weights as shipped" for field in more),
-            ]
-        )
-        for one in requests
-    ]
-
-
-def _finding(columns: list[Column], names: list[str]) -> str:
+def _finding(columns: Iterable[Column]) -> str:
     """Which of the deployments fit, in a sentence."""
+    answered = [column for column in columns if column.estimate is not None]
     fit = [
-        name
-        for column, name in zip(columns, names, strict=True)
+        _ORDINALS[column.number]
+        for column in answered
         if column.estimate is not None and column.estimate["memory"]["fits"]
     ]
     if not fit:
-        return "None of them fits"
-    if len(fit) == len(names):
-        return "It fits" if len(fit) == 1 else "Both fit" if len(fit) == 2 else "All fit"
-    return f"Only {' and '.join(fit)} {'fits' if len(fit) == 1 else 'fit'}"
+        return "None fits"
+    if len(fit) == len(answered):
+        return {1: "It fits", 2: "Both fit"}.get(len(fit), "All fit")
+    return f"Only the {' and the '.join(fit)} {'fits' if len(fit) == 1 else 'fit'}"
 
 
-def _cells(estimates: Iterable[Mapping[str, Any] | None], path: str, words: Any) -> list[Cell]:
+def _cells(estimates: Sequence[Mapping[str, Any] | None], path: str, words: Any) -> list[Cell]:
     """A figure of all deployments; the best is marked where there is one, and how surely."""
     figures = [None if one is None else figure_at(one, path) for one in estimates]
     known = [figure for figure in figures if figure is not None]
@@ -231,8 +215,8 @@ def _cells(estimates: Iterable[Mapping[str, Any] | None], path: str, words: Any)
     if len(ranked) > 1 and words(ranked[0]["value"]) != words(ranked[1]["value"]):
         best = ranked[0]
     cells = []
-    for figure in figures:
-        shown = line("", figure, words)
+    for one, figure in zip(estimates, figures, strict=True):
+        shown = Line("", "") if one is None else line("", figure, words)
         mark: Mark = ""
         if figure is not None and figure is best:
             mark = "best" if all(_apart(best, other) for other in ranked[1:]) else "perhaps best"

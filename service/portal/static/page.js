@@ -35,7 +35,7 @@ async function show(search, remember) {
     mark(found);
     results.replaceWith(answered);
     document.title = found.title;
-    said.textContent = document.getElementById("verdict")?.textContent ?? "";
+    said.textContent = answered.querySelector("h1").textContent;
     if (remember) history.pushState(null, "", address(search));
     ready();
   } catch (problem) {
