@@ -149,6 +149,7 @@ def test_the_map_shows_each_region_where_it_is(packaged_snapshot):
         place = {"latitude_deg": document["latitude"], "longitude_deg": document["longitude"]}
         assert point["location"] == place
     assert "country/SE" in answer["warnings"][-1]["message"]
+    assert answer["description"].endswith("Not on the map: country/SE.")
     rows = data_rows(drawn("impacts-map", answer)["layer"][2])
     assert {row["label"] for row in rows} == {point["label"] for point in points}
 

@@ -144,7 +144,9 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, 
         raise Rejected([FieldError("/regions", "it is known of none of them where it is")])
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
     unplaced = (Caution("place_unknown", f"it is not known where to draw {_listed(adrift)}"),)
+    missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
     return shown | {
+        "description": shown["description"] + missing,
         "series": [{"name": total["name"], "points": points}],
         "warnings": [*shown["warnings"], *(warnings(unplaced) if adrift else ())],
     }
