@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import orjson
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from service.estimation.decisions.requests import (
     DecisionWorkload,
@@ -54,7 +54,12 @@ def _pasted(text: str) -> str:
         ) from None
     if not isinstance(config, dict) or not config:
         raise ValueError("is not what a config.json holds, an object with fields")
-    written = orjson.dumps({name: value for name, value in config.items() if value is not None})
+    stated = {name: value for name, value in config.items() if value is not None}
+    try:
+        ModelConfig(config=stated)
+        written = orjson.dumps(stated)
+    except (ValidationError, TypeError):
+        raise ValueError("holds more than a config.json does, or is nested too deeply") from None
     if len(written) > MOST_CONFIG_CHARACTERS:
         raise ValueError(
             f"has {len(written):,} characters, and a link may hold {MOST_CONFIG_CHARACTERS:,}; "

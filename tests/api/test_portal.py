@@ -216,6 +216,8 @@ async def test_a_pasted_configuration_is_a_model(client):
     ("config", "detail"),
     [
         ('{"model_type": "llama",', "is no JSON"),
+        ("{" + ",".join(f'"k{n}":{n}' for n in range(600)) + "}", "holds more than"),
+        ('{"a":' + "[" * 900 + "]" * 900 + "}", "nested too deeply"),
         ("[1]", "is not what a config.json holds"),
         ('{"model_type":"llama","hidden_size":"x"}', "hidden_size"),
         ('{"model_type":"llama","x":"' + "x" * 20_000 + '"}', "send it to POST"),
