@@ -16,6 +16,13 @@ class ChartAxis(Answer):
     unit: str
 
 
+class ChartLocation(Answer):
+    """A place on Earth (WGS 84)."""
+
+    latitude_deg: float
+    longitude_deg: float
+
+
 class ChartPoint(Answer):
     """One figure of a series."""
 
@@ -23,6 +30,7 @@ class ChartPoint(Answer):
     group: str | None
     x: Interval | None = Field(description="Null where the labels stand on the axis.")
     y: Interval
+    location: ChartLocation | None = Field(description="Of a region, where it is known.")
 
 
 class ChartSeries(Answer):
@@ -55,7 +63,7 @@ class ChartAnswer(Answer):
     """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
 
     kind: str
-    title: str
+    title: str = Field(description="What is found, then of what, divided by a colon.")
     description: str = Field(description="The chart in words, with the figures that matter.")
     catalog_revision: int
     engine_version: str

@@ -31,6 +31,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
 from service.charts.kinds import DRAWN
 from service.estimation.charting.kinds import CHART_KINDS, ChartKind
+from service.estimation.requests import Request
 
 router = APIRouter(prefix="/v1", tags=["charts"])
 
@@ -109,6 +110,13 @@ async def _image(http: HttpRequest, drawing: _Drawing, form: Literal["svg", "png
         kept = await image(http, written, form, shown["title"], shown["description"], ratio)
         _IMAGES[key] = kept
     return kept
+
+
+async def drawn(
+    http: HttpRequest, kind: ChartKind, request: Request, snapshot: CatalogSnapshot
+) -> Response:
+    """A chart in the form that its request names."""
+    return await _respond(http, _Drawing(kind, request, _form(http, request), snapshot))
 
 
 def _add(kind: ChartKind) -> None:

@@ -92,8 +92,10 @@ class RegionEntry(TypedDict):
     kind: Literal["cloud", "country", "us-state", "grid"]
     country: str
     parent: NotRequired[str]
+    place: NotRequired[str]
     latitude: NotRequired[float]
     longitude: NotRequired[float]
+    place_source: NotRequired[str]
     aliases: NotRequired[list[str]]
     notes: NotRequired[str]
     figures: dict[str, CatalogFigure | list[CatalogFigure]]

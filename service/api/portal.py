@@ -1,33 +1,34 @@
-"""The page at the root, what it loads, the view for frames, and the badge."""
+"""The pages, what they load, and what can be downloaded from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
-import orjson
 from fastapi import APIRouter
-from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, Response
 
 from service.api.beside import beside
-from service.api.caching import confirmed_or, confirmed_or_awaited, entity_tag
-from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, query_of
-from service.api.deployment_responses import Answer
+from service.api.caching import confirmed_or_awaited, entity_tag
+from service.api.charts import drawn
 from service.api.hub_models import with_hub_models
-from service.api.problems import Problem, invalid
-from service.api.queries import plain_query, query_request, whole_number
-from service.api.state import current_snapshot, shared, snapshot_for
+from service.api.problems import PROBLEM_TYPES, Problem
+from service.api.queries import filled, query_request
+from service.api.state import current_snapshot, shared
 from service.api.tables import as_csv
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference_requests import InferenceRequest
-from service.estimation.rejection import FieldError, Rejected
-from service.portal import views
+from service.estimation.decisions.recommendations import recommendation_answer
+from service.estimation.rejection import FieldError
+from service.portal import comparison, rendering, training_view, views
+from service.portal.charts import PictureRequest, TrainingPictureRequest, chart_request
+from service.portal.comparison import ComparePageRequest
 from service.portal.questions import PageRequest
+from service.portal.training_questions import TrainingPageRequest
+from service.reports.recommendation import recommendation_document
+from service.reports.rendering import as_pdf
 
-router = APIRouter(tags=["page"])
+router = APIRouter(tags=["page"], include_in_schema=False)
 
 #: The page runs and loads only what the service brings itself.
 _POLICY = (
@@ -36,183 +37,154 @@ _POLICY = (
 )
 _LONG = "public, max-age=31536000, immutable"
 _SHORT = "public, max-age=3600"
-#: Parameters of oEmbed 1.0 (https://oembed.com), section 2.2.
-_OEMBED: dict[str, dict[str, Any]] = {
-    "url": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 2_000,
-        "description": "Link to the page or its view for frames, whole or from the path on.",
-    },
-    "format": {"type": "string", "enum": ["json"], "description": "Only JSON is given out."},
-    "maxwidth": {"type": "integer", "minimum": 100, "maximum": 10_000, "description": "[px]"},
-    "maxheight": {"type": "integer", "minimum": 100, "maximum": 10_000, "description": "[px]"},
-}
-#: An image that is opened by itself runs nothing and loads nothing.
-_IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+Rows = list[dict[str, Any]]
 
 
-@router.get("/", include_in_schema=False)
+@router.get("/")
 async def page(http: HttpRequest) -> Response:
     """A form, and what a deployment needs and costs."""
-    return await _shown(http, views.page, views.refused_page, "'none'")
+    return await _shown(http, PageRequest, views.page, views.refused_page)
 
 
-@router.get("/embed", include_in_schema=False)
+@router.get("/training")
+async def training(http: HttpRequest) -> Response:
+    """A form, and what a training run needs and costs."""
+    show, refuse = training_view.training_page, training_view.refused_training_page
+    return await _shown(http, TrainingPageRequest, show, refuse)
+
+
+@router.get("/compare")
+async def compare(http: HttpRequest) -> Response:
+    """Deployments side by side."""
+    show, refuse = comparison.compare_page, comparison.refused_compare_page
+    return await _shown(http, ComparePageRequest, show, refuse)
+
+
+@router.get("/embed")
 async def embedded(http: HttpRequest) -> Response:
     """The same in short, for frames of other sites."""
     ancestors = " ".join(shared(http).settings.embed_origins) or "'none'"
-    return await _shown(
-        http, views.embedded, lambda _, errors, __: views.refused_embedded(errors), ancestors
-    )
+
+    def refuse(_: Any, errors: Iterable[FieldError], __: CatalogSnapshot) -> str:
+        return views.refused_embedded(errors)
+
+    return await _shown(http, PageRequest, views.embedded, refuse, ancestors)
 
 
-@router.get("/estimate.csv", include_in_schema=False)
+@router.get("/estimate.csv")
 async def figures(http: HttpRequest) -> Response:
     """Every figure that the page shows, for spreadsheets."""
-    asked = query_request(_filled(http.query_params), PageRequest)
-    request = await with_hub_models(asked, shared(http).hub)
-    snapshot = await current_snapshot(http)
-    rows = await beside(http, lambda: views.figures_table(request, snapshot))
-    headers = {"Content-Disposition": 'attachment; filename="estimate.csv"'}
-    return Response(as_csv(rows), media_type="text/csv", headers=headers)
+    return await _table(http, PageRequest, views.figures_table, "estimate.csv")
 
 
-@router.get("/portal/{name}", include_in_schema=False)
+@router.get("/training.csv")
+async def training_figures(http: HttpRequest) -> Response:
+    """Every figure of the training run, for spreadsheets."""
+    return await _table(http, TrainingPageRequest, training_view.training_table, "training.csv")
+
+
+@router.get("/compare.csv")
+async def compared_figures(http: HttpRequest) -> Response:
+    """Every figure of the deployments side by side, for spreadsheets."""
+    return await _table(http, ComparePageRequest, comparison.compare_table, "compare.csv")
+
+
+@router.get("/recommendation.csv")
+async def choices(http: HttpRequest) -> Response:
+    """The choices of the recommendation, for spreadsheets."""
+    return await _table(http, PageRequest, views.choices_table, "recommendation.csv")
+
+
+@router.get("/recommendation.pdf")
+async def report(http: HttpRequest) -> Response:
+    """The recommendation as a report to take to a meeting."""
+    request, snapshot = await _asked(http, PageRequest)
+    wanted = request.recommendation
+
+    def make() -> bytes:
+        return as_pdf(recommendation_document(wanted, recommendation_answer(wanted, snapshot)))
+
+    content = await beside(http, make)
+    return Response(content, media_type="application/pdf", headers=_named("recommendation.pdf"))
+
+
+@router.get("/pictures/{kind}")
+async def picture(http: HttpRequest, kind: str) -> Response:
+    """A chart of a deployment whose model no link to the API can name."""
+    return await _picture(http, kind, PictureRequest)
+
+
+@router.get("/training/pictures/{kind}")
+async def training_picture(http: HttpRequest, kind: str) -> Response:
+    """A chart of a training run whose model no link to the API can name."""
+    return await _picture(http, kind, TrainingPictureRequest)
+
+
+@router.get("/portal/{name}")
 async def asset(http: HttpRequest, name: str) -> Response:
     """A file that the page loads."""
-    if name not in views.ASSETS:
+    if name not in rendering.ASSETS:
         raise Problem("not-found", "no such file")
     # The page names its files by their content; other sites name the component by its name alone.
     headers = {"Cache-Control": _LONG if "v" in http.query_params else _SHORT}
-    return Response(views.asset(name), media_type=views.ASSETS[name], headers=headers)
+    return Response(rendering.asset(name), media_type=rendering.ASSETS[name], headers=headers)
 
 
-@router.get(
-    "/v1/badges/inference",
-    operation_id="getInferenceBadge",
-    summary="An inference deployment as a badge: fit, time of a token, emissions of 1,000",
-    responses={
-        200: {
-            "description": "SVG, 20 pixels high",
-            "content": {"image/svg+xml": {"schema": {"type": "string"}}},
-        },
-        **GET_PROBLEMS,
-    },
-    response_class=Response,
-    openapi_extra=query_of(InferenceRequest),
-)
-async def badge(http: HttpRequest) -> Response:
-    """The badge of what query parameters describe."""
-    asked: Any = query_request(http.query_params, InferenceRequest)
-    request = await with_hub_models(asked, shared(http).hub)
-    snapshot = await snapshot_for(http, request)
+async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
+    asked = query_request(filled(http.query_params), model)
+    return await with_hub_models(asked, shared(http).hub), await current_snapshot(http)
 
-    def make() -> Response:
-        try:
-            image = views.badge_image(request, snapshot)
-        except Rejected as rejected:
-            raise invalid(rejected.errors) from None
-        headers = {"Content-Security-Policy": _IMAGE_POLICY}
-        return Response(image, media_type="image/svg+xml", headers=headers)
 
+async def _table(
+    http: HttpRequest,
+    model: type[Any],
+    rows: Callable[[Any, CatalogSnapshot], Rows],
+    name: str,
+) -> Response:
+    """Rows as a file to download."""
+    request, snapshot = await _asked(http, model)
+    found = await beside(http, lambda: rows(request, snapshot))
+    return Response(as_csv(found), media_type="text/csv", headers=_named(name))
+
+
+async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
+    request, snapshot = await _asked(http, model)
+    wanted = chart_request(kind, request)
+    if wanted is None:
+        raise Problem("not-found", "no such picture")
     tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
-    return confirmed_or(http, tag, make)
+    return await confirmed_or_awaited(http, tag, lambda: drawn(http, *wanted, snapshot))
 
 
-class OEmbedAnswer(Answer):
-    """A frame to place in a page of another site (oEmbed 1.0)."""
-
-    type: Literal["rich"]
-    version: Literal["1.0"]
-    title: str
-    provider_name: str
-    provider_url: str
-    html: str
-    width: int
-    height: int
-    cache_age: int
-
-
-@router.get(
-    "/oembed",
-    operation_id="getOEmbed",
-    summary="How other sites show a link to the page (oEmbed 1.0)",
-    responses={200: {"model": OEmbedAnswer}, **ITEM_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": name == "url",
-                "schema": {key: value for key, value in schema.items() if key != "description"},
-                "description": schema["description"],
-            }
-            for name, schema in _OEMBED.items()
-        ]
-    },
-)
-async def oembed(http: HttpRequest) -> Response:
-    """The frame that a link to this service's page stands for."""
-    given = plain_query(http.query_params, _OEMBED)
-    if not given.get("url"):
-        raise invalid([FieldError("/url", "give the link to be shown")])
-    home = http.base_url
-    try:
-        asked = urlsplit(given["url"])
-    except ValueError:
-        raise invalid([FieldError("/url", "is no link")]) from None
-    if asked.netloc and asked.netloc != home.netloc:
-        raise Problem("not-found", "only links to this service are shown")
-    if asked.path.rsplit("/", 1)[-1] not in ("", ".", "embed"):
-        raise Problem("not-found", "only the page and its view for frames are shown")
-    width = whole_number(given, "maxwidth", 100, 10_000) or 10_000
-    height = whole_number(given, "maxheight", 100, 10_000) or 10_000
-    request = query_request(_filled(QueryParams(asked.query)), PageRequest)
-    frame = views.framed(request, f"{home}embed?{request.link()}", width, height)
-    answer = {
-        "type": "rich",
-        "version": "1.0",
-        "title": frame.title,
-        "provider_name": "Headroom",
-        "provider_url": str(home),
-        "html": frame.html,
-        "width": frame.width,
-        "height": frame.height,
-        "cache_age": 3600,
-    }
-    headers = {"Cache-Control": _SHORT, "Vary": "Host"}
-    return Response(orjson.dumps(answer), media_type="application/json", headers=headers)
+def _named(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 async def _shown(
     http: HttpRequest,
-    show: Callable[[PageRequest, CatalogSnapshot], str],
+    model: type[Any],
+    show: Callable[[Any, CatalogSnapshot], str],
     refuse: Callable[[Any, Iterable[FieldError], CatalogSnapshot], str],
-    ancestors: str,
+    ancestors: str = "'none'",
 ) -> Response:
     """A page about what the query describes, or about what is wrong with it."""
     snapshot = await current_snapshot(http)
     headers = {"Content-Security-Policy": _POLICY + ancestors}
-    query = _filled(http.query_params)
-
-    def refused(problem: Problem) -> Response:
-        errors = problem.errors or (FieldError("", problem.detail),)
-        text = refuse(dict(query), errors, snapshot)
-        return HTMLResponse(text, 422, headers | {"Cache-Control": "no-store"})
 
     async def make() -> Response:
         text = await beside(http, lambda: show(request, snapshot))
         return HTMLResponse(text, headers=headers)
 
     try:
-        request = await with_hub_models(query_request(query, PageRequest), shared(http).hub)
+        request, _ = await _asked(http, model)
         tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
         return await confirmed_or_awaited(http, tag, make)
     except Problem as problem:
-        return refused(problem)
-
-
-def _filled(query: QueryParams) -> QueryParams:
-    """The parameters that hold something: a form sends those that were left empty as well."""
-    return QueryParams([(name, text) for name, text in query.multi_items() if text])
+        given = dict(filled(http.query_params))
+        # Without a field, it is the Hub that does not answer.
+        errors = problem.errors or (FieldError("/hub" if "hub" in given else "", problem.detail),)
+        text = refuse(given, errors, snapshot)
+        status = PROBLEM_TYPES[problem.slug].status
+        kept = headers | problem.headers | {"Cache-Control": "no-store"}
+        return HTMLResponse(text, status, kept)

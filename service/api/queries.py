@@ -87,6 +87,11 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
         raise validation_problem(error, names) from None
 
 
+def filled(query: QueryParams) -> QueryParams:
+    """The parameters that hold something: a form sends those that were left empty as well."""
+    return QueryParams([(name, text) for name, text in query.multi_items() if text.strip()])
+
+
 def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Query parameters as they were given, each known, given once and one of its choices.
 

@@ -106,7 +106,7 @@ def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             elif figure["source"] not in known:
                 detail = f"no source {figure['source']!r:.80}"
                 yield CatalogError(collection, entry_id, f"{pointer}/source", detail)
-        for key in ("config_source", "described_by", "source"):
+        for key in ("config_source", "described_by", "place_source", "source"):
             described = document.get(key)
             if described is not None and described not in known:
                 yield CatalogError(collection, entry_id, f"/{key}", f"no source {described!r:.80}")

@@ -11,6 +11,7 @@ from service.charts.frame import (
     Unit,
     axis_title,
     axis_unit,
+    label_px,
     linear,
     named,
     rows,
@@ -36,8 +37,8 @@ _MEMORY_COLOURS = {
 _IMPACT_COLOURS = (OKABE_ITO["orange"], OKABE_ITO["blue"])
 #: Divides the lines of a label; no name has it.
 _BREAK = "|"
-#: Room for a figure beside a bar, in charts whose plot takes half of their width [px].
-_FIGURE_PX = 110
+#: Room for a figure beside a bar [px].
+_FIGURE_PX = 46
 _ENDS = ("input at its low", "input at its high")
 
 
@@ -69,7 +70,8 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         row["below"] = row["y"] < base
     order = list(dict.fromkeys(row["label"] for row in ends))
     reached = [row["y"] for row in ends] + [base]
-    room = ((max(reached) - min(reached)) or base or 1.0) * _FIGURE_PX / style.width_px
+    plot_px = max(style.width_px - label_px(style.width_px) - 3 * _FIGURE_PX, _FIGURE_PX)
+    room = ((max(reached) - min(reached)) or base or 1.0) * _FIGURE_PX / plot_px
     scale = {"domain": [min(reached) - room, max(reached) + room], "nice": False, "zero": False}
     across = _across(answer, unit, scale, style)
     labels = {
@@ -106,9 +108,7 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         "encoding": {"x": {"field": "y", **across}},
     }
     layer = {"data": {"values": ends}, "layer": [bars, *figures]}
-    return specification(
-        answer, style, 34 * max(len(order), 1), [layer, as_asked], legend=len(_ENDS)
-    )
+    return specification(answer, style, 34 * max(len(order), 1), [layer, as_asked], legend=_ENDS)
 
 
 def _stacked(
@@ -123,9 +123,16 @@ def _stacked(
     totals = rows(named(answer, _TOTAL), unit)
     order = [row["label"] for row in totals]
     limits = [
-        {"name": one["name"], "y": one["at"]["value"] / unit.size} for one in answer["limits"]
+        {
+            "name": f"{one['name']} {one['at']['value'] / unit.size:,.3g} {unit.label}",
+            "y": one["at"]["value"] / unit.size,
+        }
+        for one in answer["limits"]
     ]
-    scale = linear([row["y_high"] for row in totals] + [one["y"] for one in limits])
+    ends = [row["y_high"] for row in totals]
+    # The figure of the total stands behind its interval.
+    ends = [end * (1.0 + _FIGURE_PX / style.width_px * 1.4) for end in ends] if labelled else ends
+    scale = linear(ends + [one["y"] for one in limits])
     parts = _end_to_end(answer, unit, colours)
     across = _across(answer, unit, scale, style)
     labels = {"field": "label", "type": "nominal", "sort": order, "title": None}
@@ -142,24 +149,59 @@ def _stacked(
             },
         }
     ]
+    layers += _limit_lines(limits, across, style)
+    layers.append(_spread(totals, across, labels, style))
     if labelled:
         least = scale["domain"][1] * _LABELLED_RATIO
         layers.append(
             {
                 "data": {"values": [row for row in parts if row["y"] >= least]},
-                "mark": {"type": "text"},
-                "encoding": {
-                    "x": {"field": "middle", **across},
-                    "y": labels,
-                    "text": {"field": "y", "format": DIGITS},
-                    "color": {"field": "ink", "type": "nominal", "scale": None},
-                },
+                "layer": [_figure_of_part(across, labels, halo) for halo in (True, False)],
             }
         )
-    layers.append(_spread(totals, across, labels, style))
-    layers += _limit_lines(limits, across, style)
+        layers.append(
+            {
+                "data": {"values": totals},
+                "layer": [
+                    {
+                        "mark": {
+                            "type": "text",
+                            "align": "left",
+                            "dx": 6,
+                            "fontWeight": "bold",
+                            **halo,
+                        },
+                        "encoding": {
+                            "x": {"field": "y_high", **across},
+                            "y": labels,
+                            "text": {"field": "y", "format": DIGITS},
+                        },
+                    }
+                    for halo in ({"stroke": style.theme.background, "strokeWidth": 5}, {})
+                ],
+            }
+        )
     plot_px = bar_px * max(len(order), 1) + _LIMIT_PX * len(limits)
-    return specification(answer, style, plot_px, layers, legend=len(colours))
+    return specification(
+        answer, style, plot_px, layers, legend=[_words(name) for name, _ in colours]
+    )
+
+
+def _figure_of_part(
+    across: Mapping[str, Any], labels: Mapping[str, Any], halo: bool
+) -> dict[str, Any]:
+    """The figure on a part of a bar; its halo parts it from a line that passes behind it."""
+    outline = {"stroke": {"field": "colour", "type": "nominal", "scale": None}} if halo else {}
+    return {
+        "mark": {"type": "text", **({"strokeWidth": 5, "strokeJoin": "round"} if halo else {})},
+        "encoding": {
+            "x": {"field": "middle", **across},
+            "y": labels,
+            "text": {"field": "y", "format": DIGITS},
+            "color": {"field": "ink", "type": "nominal", "scale": None},
+            **outline,
+        },
+    }
 
 
 def _end_to_end(
@@ -180,6 +222,7 @@ def _end_to_end(
                     "end": end,
                     "middle": (start + end) / 2.0,
                     "ink": ink_on(colour),
+                    "colour": colour,
                 }
             )
     return found
@@ -194,19 +237,19 @@ def _spread(
     """The 90 % interval of totals, edged with the background so that it shows on any colour."""
     encoding = {"x": {"field": "y_low", **across}, "x2": {"field": "y_high"}, "y": labels}
 
-    def rule(colour: str, width: int) -> dict[str, Any]:
+    def rule(colour: str, width: float) -> dict[str, Any]:
         return {"mark": {"type": "rule", "color": colour, "strokeWidth": width}}
 
     ends = [
         {
-            "mark": {"type": "tick", "color": style.theme.ink, "thickness": 2, "size": 10},
+            "mark": {"type": "tick", "color": style.theme.ink, "thickness": 1.5, "size": 8},
             "encoding": {"x": {"field": end, **across}, "y": labels},
         }
         for end in ("y_low", "y_high")
     ]
     lines = [
         {**rule(colour, width), "encoding": encoding}
-        for colour, width in ((style.theme.background, 5), (style.theme.ink, 2))
+        for colour, width in ((style.theme.background, 4), (style.theme.ink, 1.5))
     ]
     return {"data": {"values": totals}, "layer": [*lines, *ends]}
 

@@ -24,6 +24,10 @@ _OPERATOR_COLOURS = tuple(
     OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
 )
 _ROOF = "roof, "
+#: A level this many times above a curve is shown on a logarithmic scale with it.
+_FAR_ABOVE = 3.0
+#: Shares of the axes by which points are apart whose names do not run into each other.
+_APART_RATIO = 0.06
 #: Spread of figures beyond which a logarithmic scale shows them better.
 _LOGARITHMIC_FROM = 20.0
 
@@ -99,15 +103,22 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             ],
         },
     ]
-    return specification(answer, style, _PLOT_PX, layers, legend=len(operators))
+    return specification(answer, style, _PLOT_PX, layers, legend=operators)
 
 
 def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
-    """Throughput against latency, the side that keeps the limit shaded, the best ringed."""
+    """Throughput against latency, the side that keeps the limit shaded, the best ringed.
+
+    Training, which knows no latency, is a level with its interval.
+    """
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
     curve, *best = (rows(line, y_unit, x_unit) for line in answer["series"])
-    limits = [one["at"]["value"] / x_unit.size for one in answer["limits"]]
-    x, y = _axes(answer, style, x_unit, y_unit, curve, logarithmic, linear, limits)
+    limits = [one["at"]["value"] / x_unit.size for one in answer["limits"] if one["axis"] == "x"]
+    trained = [_level(one, y_unit) for one in answer["limits"] if one["axis"] == "y"]
+    highest = max(row["y"] for row in curve)
+    far = any(one["y"] > _FAR_ABOVE * highest for one in trained)
+    y_scale = logarithmic if far else linear
+    x, y = _axes(answer, style, x_unit, y_unit, curve, logarithmic, y_scale, limits, trained)
     colour = style.theme.lines[0]
     feasible = [
         {
@@ -126,7 +137,7 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
                     "encoding": {
                         "x": x,
                         "y": {"value": 0},
-                        "text": {"value": f"limit: {at:,.4g} {x_unit.label}"},
+                        "text": {"value": f"limit {at:,.4g} {x_unit.label}"},
                     },
                 },
             ],
@@ -165,8 +176,6 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
         },
         "encoding": {"x": x, "y": y},
     }
-    # Every point is named where there are few of them.
-    named_points = curve[:: max(len(curve) // 12, 1)]
     return specification(
         answer,
         style,
@@ -175,19 +184,21 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
             *feasible,
             line,
             rings,
-            _labels(named_points, x, y, "label", {"align": "right", "dx": -8, "dy": -8}),
+            _labels(_apart(curve, x, y), x, y, "label", {"align": "right", "dx": -8, "dy": -8}),
+            *(_level_line(one, y, style) for one in trained),
         ],
     )
 
 
 def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
-    """Two cumulative lines with their bands, and the days on which they may cross."""
+    """Cumulative lines with their bands, and the days on which training's may be crossed."""
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
     lines = [rows(line, y_unit, x_unit) for line in answer["series"]]
     everything = [row for line in lines for row in line]
     x, y = _axes(answer, style, x_unit, y_unit, everything, linear, linear)
     x["scale"] = {"domain": [0.0, max(row["x"] for row in everything)], "nice": False}
-    colour = _coloured([line["name"] for line in answer["series"]], style)
+    names = [line["name"] for line in answer["series"]]
+    colour = _coloured(names, style)
     drawn = {
         "data": {"values": everything},
         "layer": [
@@ -202,7 +213,7 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             },
             {
                 "mark": {"type": "line", "strokeWidth": 2.5},
-                "encoding": {"x": x, "y": y, "color": colour},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": _dashed(names)},
             },
         ],
     }
@@ -212,7 +223,7 @@ def impact_over_time(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         for one in answer["limits"]
         if one["at"]["low"] / x_unit.size <= last
     ]
-    return specification(answer, style, 260, [*crossings, drawn], legend=len(lines))
+    return specification(answer, style, 260, [*crossings, drawn], legend=names)
 
 
 def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -257,7 +268,7 @@ def pareto_front(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
         },
         _labels(chosen, x, y, "named", {"align": "left", "dx": 8, "dy": -8}),
     ]
-    return specification(answer, style, _PLOT_PX, layers, legend=len(names))
+    return specification(answer, style, _PLOT_PX, layers, legend=names)
 
 
 def _axes(
@@ -269,17 +280,21 @@ def _axes(
     x_scale: Any,
     y_scale: Any,
     also: Sequence[float] = (),
+    levels: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Encoding, Encoding]:
-    """Encodings of both axes that hold all intervals, and on the horizontal one ``also``."""
+    """Encodings of both axes that hold all intervals, ``also`` across and ``levels`` up."""
     found = []
-    for axis, unit, scale, more in (("x", x_unit, x_scale, also), ("y", y_unit, y_scale, ())):
+    up = [one["y_high"] for one in levels]
+    for axis, unit, scale, more in (("x", x_unit, x_scale, also), ("y", y_unit, y_scale, up)):
         ends = [row[f"{axis}{end}"] for row in shown for end in ("", "_low", "_high")]
         found.append(
             {
                 "field": axis,
                 "type": "quantitative",
                 "scale": scale([*ends, *more] or [1.0]),
-                "title": axis_title(answer, axis, unit, style),
+                "title": axis_title(
+                    answer, axis, unit, style, room_px=_PLOT_PX if axis == "y" else None
+                ),
                 "axis": {"tickCount": 6, "format": SHORT},
             }
         )
@@ -313,6 +328,15 @@ def _shaped(names: Sequence[str]) -> Encoding:
     }
 
 
+def _dashed(names: Sequence[str]) -> Encoding:
+    """Dashes beside colours, for lines."""
+    return {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": [[1, 0], [9, 3], [2, 2]][: len(names)]},
+    }
+
+
 def _error_bar(x: Encoding, y: Encoding, along: str, colour: Encoding) -> dict[str, Any]:
     """The 90 % interval of each point along one axis."""
     encoding = {"x": x, "y": y, "color": colour}
@@ -331,8 +355,64 @@ def _labels(
     }
 
 
+def _level(one: Mapping[str, Any], unit: Unit) -> dict[str, Any]:
+    """A limit of the vertical axis in the unit that is shown."""
+    ends = {f"y_{end}" if end != "value" else "y": at / unit.size for end, at in one["at"].items()}
+    return {**ends, "name": one["name"]}
+
+
+def _level_line(one: Mapping[str, Any], y: Encoding, style: Style) -> dict[str, Any]:
+    """A level with its interval as a band, named at its right end."""
+    colour = style.theme.lines[1]
+    right = {"value": "width"}
+    return {
+        "data": {"values": [dict(one)]},
+        "layer": [
+            {
+                "mark": {"type": "rect", "color": colour, "opacity": 0.15},
+                "encoding": {"y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}},
+            },
+            {
+                "mark": {"type": "rule", "color": colour, "strokeWidth": 2, "strokeDash": [8, 3]},
+                "encoding": {"y": y},
+            },
+            {
+                "mark": {"type": "text", "align": "right", "dx": -4, "dy": -8},
+                "encoding": {"x": right, "y": y, "text": {"field": "name"}},
+            },
+        ],
+    }
+
+
+def _apart(shown: Sequence[dict[str, Any]], x: Encoding, y: Encoding) -> list[dict[str, Any]]:
+    """The last of the points and those before it that are far enough apart to be named."""
+    found: list[dict[str, Any]] = []
+    for row in reversed(shown):
+        at = [_along(axis["scale"], row[axis["field"]]) for axis in (x, y)]
+        if all(
+            abs(at[0] - _along(x["scale"], one["x"])) + abs(at[1] - _along(y["scale"], one["y"]))
+            >= _APART_RATIO
+            for one in found
+        ):
+            found.append(row)
+    return found
+
+
+def _along(scale: Mapping[str, Any], value: float) -> float:
+    """Where a value stands on an axis, from 0 to 1."""
+    first, last = scale["domain"]
+    if scale.get("type") == "log":
+        return log10(value / first) / log10(last / first)
+    return float((value - first) / (last - first))
+
+
 def _rows_of(shown: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [row for row in shown if row["series"] == name]
+
+
+def _named_crossing(one: Mapping[str, Any], unit: Unit) -> str:
+    value, low, high = (one["at"][end] / unit.size for end in ("value", "low", "high"))
+    return f"{one['name']}: day {value:,.0f} ({low:,.0f} … {high:,.0f})"
 
 
 def _crossing(
@@ -357,7 +437,7 @@ def _crossing(
                 "encoding": {
                     "x": {**x, "field": "value"},
                     "y": {"value": 0},
-                    "text": {"value": f"{one['name']}: day {ends['value']:,.0f}"},
+                    "text": {"value": _named_crossing(one, unit)},
                 },
             },
         ]

@@ -22,7 +22,8 @@ _SPREADS = "Thin lines and bands: 90 % intervals."
 _TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0
 #: Height of a line of text, and of what is neither plot nor title nor legend [px].
 _LINE_PX, _AROUND_PX = 18, 110
-_LEGEND_COLUMN_PX = 160
+#: What stands beside the name of an entry of the legend: its symbol, and room on both sides [px].
+_LEGEND_SYMBOL_PX = 34
 _PADDING_PX = 12
 _LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
 _SPACE, _BELOW, _LOG = 1.05, 0.8, 1.25
@@ -78,12 +79,16 @@ def axis_unit(answer: Mapping[str, Any], axis: str) -> Unit:
     return shown_unit(answer[f"{axis}_axis"]["unit"], max(ends, default=0.0))
 
 
-def axis_title(answer: Mapping[str, Any], axis: str, unit: Unit, style: Style) -> list[str]:
-    """What an axis measures, and in what, in lines that there is room for beside the labels."""
+def axis_title(
+    answer: Mapping[str, Any], axis: str, unit: Unit, style: Style, room_px: int | None = None
+) -> list[str]:
+    """What an axis measures, and in what, in lines of ``room_px``, or beside the labels."""
     name: str = answer[f"{axis}_axis"]["name"]
-    text = f"{name} [{unit.label}]" if unit.label else name
-    room = max(int((style.width_px - label_px(style.width_px)) / _SUBTITLE_CHARACTER_PX), 16)
-    return wrap(text, room)
+    # A unit stays in one piece.
+    label = unit.label.replace(" ", "\N{NO-BREAK SPACE}")
+    text = f"{name} [{label}]" if label else name
+    along_px = room_px or style.width_px - label_px(style.width_px)
+    return wrap(text, max(int(along_px / _SUBTITLE_CHARACTER_PX), 16), break_on_hyphens=False)
 
 
 def label_px(width_px: int) -> int:
@@ -133,7 +138,8 @@ def specification(
     style: Style,
     plot_px: int,
     layers: Sequence[Mapping[str, Any]],
-    legend: int = 0,
+    legend: Sequence[str] = (),
+    note: str = _SPREADS,
 ) -> dict[str, Any]:
     """A whole specification around the layers of a chart.
 
@@ -148,7 +154,9 @@ def specification(
     layers
         Marks with their data and encodings.
     legend
-        Entries of the legend below the marks.
+        Names in the legend below the marks.
+    note
+        How to read intervals, if there are any.
     """
     title, _, subtitle = answer["title"].partition(": ")
     spread = any(
@@ -157,10 +165,11 @@ def specification(
         for point in line["points"]
     )
     titles = _lines([title], style, _TITLE_CHARACTER_PX)
-    below = _lines([subtitle, *([_SPREADS] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
+    below = _lines([subtitle, *([note] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
     beside_px = label_px(style.width_px)
-    columns = max((style.width_px - beside_px // 2) // _LEGEND_COLUMN_PX, 1)
-    around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(legend / columns))
+    column_px = _LEGEND_SYMBOL_PX + _SUBTITLE_CHARACTER_PX * max(map(len, legend), default=1)
+    columns = max(int((style.width_px - beside_px // 2) // column_px), 1)
+    around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(len(legend) / columns))
     return {
         "$schema": SCHEMA,
         "title": {
@@ -185,7 +194,7 @@ def specification(
 def _lines(parts: Iterable[str], style: Style, character_px: float) -> list[str]:
     """Text broken into lines that the chart is wide enough for."""
     room = max(int((style.width_px - 2 * _PADDING_PX) / character_px), 16)
-    return [line for part in parts for line in wrap(part, room)]
+    return [line for part in parts for line in wrap(part, room, break_on_hyphens=False)]
 
 
 def style_of(theme: str, width_px: int, height_px: int | None) -> Style:

@@ -93,6 +93,8 @@ def config(theme: Theme, legend_columns: int, label_px: int) -> dict[str, Any]:
             "domainColor": theme.muted,
             "tickColor": theme.muted,
             "labelLimit": label_px,
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
         },
         "legend": {
             **words,

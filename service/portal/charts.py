@@ -1,27 +1,50 @@
-"""The charts that the page shows of a deployment: where they are, and what they say in words."""
+"""The charts that the pages show: where they are, and what they say in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.kinds import CHART_KINDS
+from service.estimation.charting.kinds import CHART_KINDS, ChartKind
+from service.estimation.charting.requests import StyleRequest
 from service.estimation.rejection import Rejected
+from service.estimation.requests import Request
 from service.portal.questions import PageRequest
+from service.portal.training_questions import TrainingPageRequest
 
-#: Kinds that are shown, in this order, with whether they depend on the region.
+#: Kinds that are shown of a deployment, in this order, with whether they depend on the region.
 _SHOWN = (
     ("memory-breakdown", False),
     ("throughput-latency", False),
     ("roofline", False),
     ("impacts-by-region", True),
+    ("impacts-map", True),
     ("sensitivity", True),
 )
-_KINDS = {kind.id: kind for kind in CHART_KINDS}
+_PLACED = dict(_SHOWN)
+#: Kinds that are shown of a training run, beside inference by the same accelerators.
+_SHOWN_OF_TRAINING = ("memory-breakdown", "throughput-latency")
+KINDS = {kind.id: kind for kind in CHART_KINDS}
 #: Widths that charts are drawn in, for wide and for narrow screens.
 _WIDE_PX, _NARROW_PX = 600, 340
+
+
+class PictureRequest(PageRequest):
+    """A chart of a deployment, for pages: links to the API cannot hold a config.json."""
+
+    theme: Literal["light", "dark"] = "light"
+    width_px: int = Field(_WIDE_PX, ge=240, le=1600)
+
+
+class TrainingPictureRequest(TrainingPageRequest):
+    """A chart of a training run, for pages."""
+
+    theme: Literal["light", "dark"] = "light"
+    width_px: int = Field(_WIDE_PX, ge=240, le=1600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,39 +53,73 @@ class Picture:
 
     title: str
     description: str
-    kind: str
-    query: str
+    address: str
 
     def link(self, theme: str, *, narrow: bool = False) -> str:
         """Where the chart is drawn in a theme, relative to the page."""
-        width_px = _NARROW_PX if narrow else _WIDE_PX
-        return f"v1/charts/{self.kind}?{self.query}&format=svg&theme={theme}&width_px={width_px}"
+        return f"{self.address}&theme={theme}&width_px={_NARROW_PX if narrow else _WIDE_PX}"
 
 
 def pictures(
-    request: PageRequest, snapshot: CatalogSnapshot, kinds: tuple[str, ...] | None = None
+    request: PageRequest, snapshot: CatalogSnapshot, kinds: Iterable[str] = tuple(_PLACED)
 ) -> Iterator[Picture]:
     """The charts of a deployment; one that cannot be drawn of it is left out."""
+    for id_ in kinds:
+        if request.config is not None:
+            address = f"pictures/{id_}?{request.link()}"
+        else:
+            query = request.deployment_link(placed=_PLACED[id_])
+            address = f"v1/charts/{id_}?{query}&format=svg"
+        yield from _picture(KINDS[id_], deployment_fields(id_, request), address, snapshot)
+
+
+def training_pictures(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> Iterator[Picture]:
+    """The charts of a training run beside inference; one that cannot be drawn is left out."""
+    for id_ in _SHOWN_OF_TRAINING:
+        if request.config is not None:
+            address = f"training/pictures/{id_}?{request.link()}"
+        else:
+            query = request.api_link("region", phases="both")
+            address = f"v1/charts/{id_}?{query}&format=svg"
+        yield from _picture(KINDS[id_], training_fields(request), address, snapshot)
+
+
+def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
+    """What a kind of chart is asked about a deployment."""
     estimate = request.estimate
-    asked: dict[str, Any] = {
-        name: getattr(estimate, name)
-        for name in (
-            "model",
-            "precision",
-            "accelerator",
-            "accelerator_count",
-            "parallelism",
-            "workload",
-        )
-    }
-    for id_, placed in _SHOWN:
-        if kinds is not None and id_ not in kinds:
-            continue
-        fields = asked | ({"region": estimate.region} if placed else {})
-        kind = _KINDS[id_]
-        try:
-            shown = kind.use_case(kind.request(**fields), snapshot)
-        except Rejected:
-            continue
-        query = request.deployment_link(placed=placed)
-        yield Picture(shown["title"], shown["description"], id_, query)
+    names = ["model", "precision", "accelerator", "accelerator_count", "parallelism", "workload"]
+    names += ["region"] if _PLACED[kind] else []
+    return {name: getattr(estimate, name) for name in names}
+
+
+def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
+    """What charts are asked about a training run."""
+    estimate = request.estimate
+    names = ("model", "accelerator", "accelerator_count", "parallelism", "training")
+    return {name: getattr(estimate, name) for name in names} | {"phases": "both"}
+
+
+def chart_request(
+    kind: str, request: PictureRequest | TrainingPictureRequest
+) -> tuple[ChartKind, Request] | None:
+    """The chart that a picture is of; None where the page shows none of that kind."""
+    trained = isinstance(request, TrainingPictureRequest)
+    if kind not in (_SHOWN_OF_TRAINING if trained else _PLACED):
+        return None
+    fields = (
+        training_fields(request)
+        if isinstance(request, TrainingPictureRequest)
+        else deployment_fields(kind, request)
+    )
+    style = StyleRequest(format="svg", theme=request.theme, width_px=request.width_px)
+    return KINDS[kind], KINDS[kind].request.model_validate({**fields, "style": style})
+
+
+def _picture(
+    kind: ChartKind, fields: dict[str, Any], address: str, snapshot: CatalogSnapshot
+) -> Iterator[Picture]:
+    try:
+        shown = kind.use_case(kind.request(**fields), snapshot)
+    except Rejected:
+        return
+    yield Picture(shown["title"], shown["description"], address)

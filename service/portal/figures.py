@@ -28,12 +28,17 @@ class Section:
     lines: tuple[Line, ...]
 
 
-def _in(unit: str, size: float = 1.0) -> Words:
+#: Titles with the figures under them: name, where it stands in an estimate, how it is worded.
+Layout = tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...]
+
+
+def in_unit(unit: str, size: float = 1.0) -> Words:
+    """Words for a figure in a unit, which is ``size`` of what it is given in."""
     return lambda value: f"{number(value / size)} {unit}"
 
 
-#: Where figures stand in an estimate, what they are called, and how they are worded.
-_SECTIONS: tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...] = (
+#: What the page shows of an inference deployment.
+INFERENCE: Layout = (
     (
         "Memory per accelerator",
         (
@@ -52,55 +57,59 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, Words], ...]], ...] = (
             ("Time to first token", "latency.ttft_s", duration),
             ("Time per output token", "latency.tpot_s", duration),
             ("Time of a whole answer", "latency.e2e_s", duration),
-            ("Output, all users", "latency.output_tokens_per_s", _in("tokens/s")),
-            ("Requests", "latency.requests_per_s", _in("/s")),
+            ("Output, all users", "latency.output_tokens_per_s", in_unit("tokens/s")),
+            ("Requests", "latency.requests_per_s", in_unit("/s")),
         ),
     ),
     (
         "Energy and footprint",
         (
-            ("Power of the machines", "energy.it_power_w", _in("kW", 1e3)),
-            ("Energy of a request", "energy.it_energy_per_request_wh", _in("Wh")),
+            ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
+            ("Energy of a request", "energy.it_energy_per_request_wh", in_unit("Wh")),
             (
                 "Emissions of a request",
                 "impacts.per_request.carbon.total_gco2e",
-                _in("g CO₂e"),
+                in_unit("g CO₂e"),
             ),
             (
                 "of which operation",
                 "impacts.per_request.carbon.operational_location_gco2e",
-                _in("g CO₂e"),
+                in_unit("g CO₂e"),
             ),
             (
                 "of which making of hardware",
                 "impacts.per_request.carbon.embodied_gco2e",
-                _in("g CO₂e"),
+                in_unit("g CO₂e"),
             ),
-            ("Emissions of a year", "impacts.per_year.carbon.total_gco2e", _in("t CO₂e", 1e6)),
-            ("Water of a request", "impacts.per_request.water.total_l", _in("mL", 1e-3)),
-            ("Water of a year", "impacts.per_year.water.total_l", _in("m³", 1e3)),
-            ("Electronic waste of a year", "impacts.per_year.e_waste_kg", _in("kg")),
+            ("Emissions of a year", "impacts.per_year.carbon.total_gco2e", in_unit("t CO₂e", 1e6)),
+            ("Water of a request", "impacts.per_request.water.total_l", in_unit("mL", 1e-3)),
+            ("Water of a year", "impacts.per_year.water.total_l", in_unit("m³", 1e3)),
+            ("Electronic waste of a year", "impacts.per_year.e_waste_kg", in_unit("kg")),
         ),
     ),
     (
         "Cost, rented at list prices",
         (
-            ("An hour", "cost.rented.usd_per_hour", _in("USD")),
-            ("A million output tokens", "cost.rented.usd_per_million_output_tokens", _in("USD")),
-            ("A year", "cost.rented.usd_per_year", _in("USD")),
+            ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
+            (
+                "A million output tokens",
+                "cost.rented.usd_per_million_output_tokens",
+                in_unit("USD"),
+            ),
+            ("A year", "cost.rented.usd_per_year", in_unit("USD")),
         ),
     ),
 )
 
 
-def sections(estimate: Mapping[str, Any]) -> list[Section]:
+def sections(estimate: Mapping[str, Any], layout: Layout = INFERENCE) -> list[Section]:
     """The figures that people ask for; one that is not known says so."""
     return [
         Section(
             title,
-            tuple(_line(name, _at(estimate, path), words) for name, path, words in lines),
+            tuple(line(name, figure_at(estimate, path), words) for name, path, words in lines),
         )
-        for title, lines in _SECTIONS
+        for title, lines in layout
     ]
 
 
@@ -113,16 +122,16 @@ def headlines(estimate: Mapping[str, Any]) -> list[Line]:
         "impacts.per_1k_tokens.carbon.total_gco2e",
         "cost.rented.usd_per_million_output_tokens",
     )
-    known = {path: (name, words) for _, lines in _SECTIONS for name, path, words in lines}
+    known = {path: (name, words) for _, lines in INFERENCE for name, path, words in lines}
     known["impacts.per_1k_tokens.carbon.total_gco2e"] = (
         "Emissions of 1,000 output tokens",
-        _in("g CO₂e"),
+        in_unit("g CO₂e"),
     )
     known["cost.rented.usd_per_million_output_tokens"] = (
         "A million output tokens, rented",
-        _in("USD"),
+        in_unit("USD"),
     )
-    return [_line(known[path][0], _at(estimate, path), known[path][1]) for path in wanted]
+    return [line(known[path][0], figure_at(estimate, path), known[path][1]) for path in wanted]
 
 
 def verdict(memory: Mapping[str, Any]) -> str:
@@ -165,7 +174,8 @@ def _row(path: str, value: object) -> dict[str, Any]:
     return {"figure": path, "value": value, "low": "", "high": ""}
 
 
-def _line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
+def line(name: str, figure: Mapping[str, float] | None, words: Words) -> Line:
+    """A figure in words; one that is not known says so."""
     if figure is None:
         return Line(name, "not known")
     return Line(
@@ -181,7 +191,8 @@ def _interval(low: str, high: str) -> str:
     return f"{number_of_low if high.partition(' ')[2] == unit else low} … {high}"
 
 
-def _at(estimate: Mapping[str, Any], path: str) -> Any:
+def figure_at(estimate: Mapping[str, Any], path: str) -> Any:
+    """What stands at a place in an estimate, None where a part of the way is missing."""
     found: Any = estimate
     for name in path.split("."):
         if found is None:

@@ -1,19 +1,14 @@
-"""The page, the embedded view and the badge as text."""
+"""The page about inference, the embedded view and the badge as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.words import duration, gigabytes, number
 from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
@@ -21,13 +16,9 @@ from service.estimation.rejection import FieldError, Rejected
 from service.portal.badge import badge
 from service.portal.charts import pictures
 from service.portal.figures import headlines, sections, table, verdict
-from service.portal.options import (
-    KV_CACHE_FORMATS,
-    WEIGHT_FORMATS,
-    options,
-    workload_options,
-)
+from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
 from service.portal.questions import LAYOUT, PageRequest
+from service.portal.rendering import form, rendered, sources
 
 #: What the view for frames takes to be read without scrolling [px].
 _FRAME_PX = (640, 720)
@@ -43,15 +34,6 @@ class Frame:
     height: int
 
 
-#: Files that the page loads, and their media types.
-ASSETS = {
-    "style.css": "text/css",
-    "page.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "headroom-estimate.js": "text/javascript",
-}
-
-
 def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
     """The page about a deployment.
 
@@ -61,21 +43,18 @@ def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
         If the request refers to unknown things or asks for the impossible.
     """
     estimate = inference_estimate(request.estimate, snapshot)
-    found = _found(request, estimate)
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            **_form(found.model_dump(), (), snapshot),
-            request=found,
-            estimate=estimate,
-            verdict=verdict(estimate["memory"]),
-            headlines=headlines(estimate),
-            sections=sections(estimate),
-            pictures=list(pictures(found, snapshot)),
-            sources=_sources(estimate),
-            advice=_advice(found, snapshot) if found.recommend else None,
-        )
+    found = with_ids(request, estimate["deployment"])
+    return rendered(
+        "page.html",
+        **_form(found.form_fields(), (), snapshot),
+        request=found,
+        estimate=estimate,
+        verdict=verdict(estimate["memory"]),
+        headlines=headlines(estimate),
+        sections=sections(estimate),
+        pictures=list(pictures(found, snapshot)),
+        sources=sources(estimate),
+        advice=_advice(found, snapshot) if found.recommend else None,
     )
 
 
@@ -84,8 +63,8 @@ def refused_page(
 ) -> str:
     """The page with what was given, and what is wrong with it."""
     fields = PageRequest().model_dump() | dict(given)
-    form = _form(fields, errors, snapshot)
-    return _environment().get_template("page.html").render(**form, request=None, estimate=None)
+    shown = _form(fields, errors, snapshot)
+    return rendered("page.html", **shown, request=None, estimate=None)
 
 
 def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
@@ -97,33 +76,26 @@ def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
         If the request refers to unknown things or asks for the impossible.
     """
     estimate = inference_estimate(request.estimate, snapshot)
-    return (
-        _environment()
-        .get_template("embed.html")
-        .render(
-            request=request,
-            estimate=estimate,
-            verdict=verdict(estimate["memory"]),
-            headlines=headlines(estimate),
-            pictures=list(pictures(request, snapshot, ("memory-breakdown",))),
-        )
+    return rendered(
+        "embed.html",
+        request=request,
+        estimate=estimate,
+        verdict=verdict(estimate["memory"]),
+        headlines=headlines(estimate),
+        pictures=list(pictures(request, snapshot, ("memory-breakdown",))),
     )
 
 
 def refused_embedded(errors: Iterable[FieldError]) -> str:
     """The frame when there is nothing to show in it."""
-    return _environment().get_template("refused_embed.html").render(errors=list(errors))
+    return rendered("refused_embed.html", errors=list(errors))
 
 
 def framed(request: PageRequest, embed_url: str, most_width_px: int, most_height_px: int) -> Frame:
     """The view for frames as other sites place it in a page, after oEmbed 1.0."""
     width, height = min(_FRAME_PX[0], most_width_px), min(_FRAME_PX[1], most_height_px)
-    title = f"{request.model} on {request.accelerator_count} × {request.accelerator}"
-    html = (
-        _environment()
-        .get_template("frame.html")
-        .render(url=embed_url, title=title, width=width, height=height)
-    )
+    title = f"{request.model_name} on {request.accelerator_count} × {request.accelerator}"
+    html = rendered("frame.html", url=embed_url, title=title, width=width, height=height)
     return Frame(title, html.strip(), width, height)
 
 
@@ -136,7 +108,7 @@ def badge_image(request: InferenceRequest, snapshot: CatalogSnapshot) -> str:
         If the request refers to unknown things or asks for the impossible.
     """
     shown = badge(inference_estimate(request, snapshot))
-    return _environment().get_template("badge.svg").render(badge=shown)
+    return rendered("badge.svg", badge=shown)
 
 
 def figures_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
@@ -150,45 +122,17 @@ def figures_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[
     return table(inference_estimate(request.estimate, snapshot))
 
 
-@lru_cache(maxsize=8)
-def asset(name: str) -> bytes:
-    """The content of one of the files that the page loads."""
-    return files("service.portal").joinpath("static", name).read_bytes()
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("service.portal"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"number": number, "gigabytes": gigabytes, "duration": duration}
-    # A file under a new name is fetched again, so that the old one may be kept for long.
-    made.globals["asset"] = lambda name: f"portal/{name}?v={sha256(asset(name)).hexdigest()[:12]}"
-    return made
-
-
-def _found(request: PageRequest, estimate: Mapping[str, Any]) -> PageRequest:
+def with_ids(request: PageRequest, deployment: Mapping[str, Any]) -> PageRequest:
     """The request with catalog ids in place of aliases, as the form offers them."""
-    deployment = estimate["deployment"]
-    return request.model_copy(
-        update={name: deployment[name] for name in ("model", "accelerator", "region")}
-    )
+    names = ["accelerator", "region"]
+    names += ["model"] if request.hub is None and request.config is None else []
+    return request.model_copy(update={name: deployment[name] for name in names})
 
 
 def _form(
     fields: Mapping[str, Any], errors: Iterable[FieldError], snapshot: CatalogSnapshot
 ) -> dict[str, Any]:
-    return {
-        "fields": fields,
-        "errors": [
-            {"name": error.pointer.strip("/").rpartition("/")[2], "detail": error.detail}
-            for error in errors
-        ],
-        "options": options(snapshot),
+    return form(fields, errors, snapshot) | {
         "weight_formats": WEIGHT_FORMATS,
         "kv_cache_formats": KV_CACHE_FORMATS,
         "workload_kinds": workload_options(),
@@ -196,11 +140,29 @@ def _form(
     }
 
 
-def _sources(estimate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = {
-        source["id"]: source for entry in estimate["provenance"] for source in entry["sources"]
+def choices_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
+    """The choices of the recommendation that the page shows, as rows.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    answer = recommendation_answer(request.recommendation, snapshot)
+    return [_choice_row(choice) for choice in answer["choices"]]
+
+
+def _choice_row(choice: Mapping[str, Any]) -> dict[str, Any]:
+    candidate = choice["candidate"]
+    plain = {
+        name: value for name, value in candidate.items() if isinstance(value, str | int | float)
     }
-    return sorted(found.values(), key=lambda source: str(source["title"]))
+    nested = {
+        f"{name}_{inner}": value
+        for name in ("precision", "parallelism", "metrics")
+        for inner, value in candidate[name].items()
+    }
+    return {"priority": choice["priority"], **plain, **nested}
 
 
 def _advice(request: PageRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:

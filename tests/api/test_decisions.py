@@ -31,7 +31,7 @@ async def test_every_item_of_a_batch_is_answered_or_refused_by_itself(client):
         "requests": [
             MAIN,
             MAIN | {"accelerator": "nvidia-h100-sxm-80g"},
-            {"model": 7},
+            {"model": 2**70},
             MAIN | {"region": "country/SE"},
         ]
     }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
 import re
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import httpx
@@ -16,11 +18,43 @@ from asgi_lifespan import LifespanManager
 from service.api.app import create_app
 from service.api.queries import flat_fields
 from service.estimation.inference_requests import InferenceRequest
-from service.portal.views import ASSETS
+from service.hub.client import HubAway
+from service.hub.files import HubFiles
+from service.portal.rendering import ASSETS
 from service.settings import INSTALLATION, Settings
 
 SMALL = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
-PAGES = ["/", SMALL, "/?recommend=true", "/?model=nope&concurrency=0", "/embed", "/embed?model=x"]
+PAGES = [
+    "/",
+    SMALL,
+    "/?recommend=true",
+    "/?model=nope&concurrency=0",
+    "/training",
+    "/training?zero_stage=0&accelerator_count=2&offload_optimizer=cpu",
+    "/training?tokens=0&optimizer=sgdx",
+    "/compare",
+    "/compare?tensor=4&data=2&weights_2=fp8&model_3=llama-3.1-8b&region_3=nowhere",
+    "/compare?concurrency=0",
+    "/embed",
+    "/embed?model=x",
+]
+#: What a small model's config.json holds.
+CONFIG = json.dumps(
+    {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "num_hidden_layers": 32,
+        "vocab_size": 128256,
+        "max_position_embeddings": 131072,
+        "torch_dtype": "bfloat16",
+        "tie_word_embeddings": False,
+    },
+    indent=2,
+)
 _EMPTY = {"meta", "link", "input", "img", "source", "br"}
 
 
@@ -71,7 +105,8 @@ async def test_pages_can_be_read_without_seeing_them(path, client):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     labelled = {label["for"] for label in page.all("label")}
-    assert {control["id"] for control in page.all("input", "select")} == labelled
+    controls = [c for c in page.all("input", "select", "textarea") if c.get("type") != "hidden"]
+    assert {control["id"] for control in controls} == labelled
     assert all((image["alt"] or "").strip() for image in page.all("img"))
     for name in ("aria-labelledby", "aria-describedby"):
         named = {value for _, a in page.elements if (value := a.get(name))}
@@ -79,11 +114,22 @@ async def test_pages_can_be_read_without_seeing_them(path, client):
     assert len(page.all("main")) == 1
 
 
-async def test_everything_that_the_page_loads_is_there(client):
-    page = Page((await client.get("/?weights=fp8&tensor=4&data=2")).text)
+@pytest.mark.parametrize(
+    ("path", "least"),
+    [
+        ("/?weights=fp8&tensor=4&data=2", 24),
+        (f"/?{urlencode({'config': CONFIG})}&accelerator=nvidia-l40s-48gb", 24),
+        ("/?recommend=true&model=llama-3.1-8b", 24),
+        ("/training?tensor=2", 10),
+        (f"/training?{urlencode({'config': CONFIG})}", 10),
+        ("/compare?region_3=country/FR", 2),
+    ],
+)
+async def test_everything_that_the_page_loads_is_there(path, least, client):
+    page = Page((await client.get(path)).text)
     loaded = [a["src"] for a in page.all("script", "img")]
     loaded += [a["href"] for a in page.all("link")] + [a["srcset"] for a in page.all("source")]
-    assert len(loaded) >= 20
+    assert len(loaded) >= least
     for address in loaded:
         response = await client.get(f"/{address}")
         assert response.status_code == 200, address
@@ -142,7 +188,7 @@ async def test_what_is_wrong_is_said_at_its_field(client):
         "%3Cb%3E=1",
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/embed", "/estimate.csv"])
+@pytest.mark.parametrize("path", ["/", "/training", "/compare", "/embed", "/estimate.csv"])
 async def test_hostile_text_stays_text(path, query, client):
     response = await client.get(f"{path}?{query}")
     assert response.status_code == 422
@@ -151,6 +197,137 @@ async def test_hostile_text_stays_text(path, query, client):
         assert len(page.all("script")) <= 1
         for _, attributes in page.elements:
             assert not [name for name in attributes if name.startswith("on")]
+
+
+async def test_a_pasted_configuration_is_a_model(client):
+    query = {"accelerator": "nvidia-l40s-48gb", "accelerator_count": 1}
+    text = (await client.get("/?" + urlencode(query | {"config": CONFIG}))).text
+    same = (await client.get("/?" + urlencode(query | {"model": "llama-3.1-8b"}))).text
+    assert "Your llama config.json" in text
+    verdict = re.compile(r'<h1 id="verdict"[^>]*>([^<]*)<')
+    assert verdict.findall(text) == verdict.findall(same)
+    assert "v1/estimates/inference" not in text
+    links = [a["href"] for a in Page(text).all("a") if a["href"].startswith("estimate.csv")]
+    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[0]}")).text)))
+    assert any(row["figure"] == "memory.total_bytes" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("config", "detail"),
+    [
+        ('{"model_type": "llama",', "is no JSON"),
+        ("{" + ",".join(f'"k{n}":{n}' for n in range(600)) + "}", "holds more than"),
+        ('{"a":' + "[" * 900 + "]" * 900 + "}", "nested too deeply"),
+        ("[1]", "is not what a config.json holds"),
+        ('{"model_type":"llama","hidden_size":"x"}', "hidden_size"),
+        ('{"model_type":"llama","x":"' + "x" * 20_000 + '"}', "send it to POST"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/training"])
+async def test_what_is_wrong_with_a_pasted_configuration_is_said_there(
+    path, config, detail, client
+):
+    response = await client.get(path, params={"config": config})
+    assert response.status_code == 422
+    assert detail in response.text.partition('id="config-wrong">')[2].partition("<")[0]
+    area = Page(response.text).all("textarea")[0]
+    assert area["aria-invalid"] == "true"
+
+
+@pytest.mark.parametrize("name", ["nobody/nothing", "https://huggingface.co/nobody/nothing"])
+async def test_a_hub_that_is_away_is_said_at_its_field(name, client, monkeypatch):
+    async def away(self, name):
+        raise HubAway("does not answer")
+
+    monkeypatch.setattr("service.hub.hub.Hub.files", away)
+    response = await client.get("/", params={"hub": name})
+    assert response.status_code == 503
+    assert response.headers["retry-after"]
+    assert "below instead" in response.text.partition('id="hub-wrong">')[2].partition("<")[0]
+
+
+async def test_a_model_of_the_hub_is_fetched(client, monkeypatch):
+    async def files(self, name):
+        assert str(name) == "acme/small"
+        found = HubFiles(
+            repository="acme/small",
+            commit="a" * 40,
+            url="https://hub.example/acme/small",
+            year=2026,
+            config=json.loads(CONFIG),
+            elements_by_type=None,
+            confirmed_at=0.0,
+        )
+        return found, False
+
+    monkeypatch.setattr("service.hub.hub.Hub.files", files)
+    text = (await client.get("/", params={"hub": "https://huggingface.co/acme/small"})).text
+    assert "acme/small in bf16" in text
+    assert "hidden_size" not in text.partition("</form>")[0]
+    beside = (await client.get("/compare", params={"model_2": "hf:acme/small"})).text
+    assert '<option value="hf:acme/small" selected>' in beside
+    page = Page(text)
+    assert any("model=hf%3Aacme%2Fsmall" in image["src"] for image in page.all("img"))
+    assert any("hub=acme%2Fsmall" in a["href"] for a in page.all("a"))
+    assert (await client.get(f"/{page.all('img')[0]['src']}")).status_code == 200
+
+
+async def test_training_is_shown_with_what_each_technique_would_take(client):
+    query = "model=llama-3.1-8b&accelerator=nvidia-h100-sxm-80gb&accelerator_count=8"
+    text = (await client.get(f"/training?{query}&zero_stage=0&tokens=1e9")).text
+    settings = "&zero_stage=0&activation_checkpointing=full&sequence_length=8192"
+    memory = (await client.get(f"/v1/memory/training?{query}{settings}")).json()
+    assert "It does not fit" in text
+    assert "What would make it fit" in text
+    assert f"{memory['total_bytes']['value'] / 1e9:.3g} GB</a>" in text
+    cells = [a["href"] for a in Page(text).all("a") if a["href"].startswith("training?")]
+    assert len(cells) == 16
+    assert 'value="1e+09"' in text
+    whole = (await client.get(f"/{cells[-1]}")).text
+    assert "It fits" in whole
+
+
+async def test_deployments_stand_side_by_side(client):
+    query = "model=llama-3.1-8b&accelerator=nvidia-l40s-48gb&accelerator_count=1&weights_2=fp8"
+    response = await client.get(f"/compare?{query}&model_3=llama-3.1-70b")
+    text = response.text
+    assert "Only the first and the second fit" in text
+    page = Page(text)
+    columns = [a["href"] for a in page.all("a") if a["href"].startswith("./?")]
+    assert len(columns) == 3
+    assert "weights=fp8" in columns[1]
+    assert "Llama-3.1-70B" in columns[2]
+    table = list(csv.DictReader(io.StringIO((await client.get(f"/compare.csv?{query}")).text)))
+    assert {row["deployment"] for row in table} == {"1", "2"}
+    weights = [float(r["value"]) for r in table if r["figure"] == "memory.weights_bytes"]
+    assert weights[1] < weights[0]
+
+
+async def test_a_wrong_deployment_leaves_the_others(client):
+    response = await client.get("/compare?accelerator_2=h1oo&weights_3=fp8")
+    assert response.status_code == 200
+    page = Page(response.text)
+    wrong = [a["id"] for a in page.all("select") if "aria-invalid" in a]
+    assert wrong == ["accelerator_2"]
+    assert "nvidia-h100" in response.text.partition('id="accelerator_2-wrong">')[2][:300]
+
+
+async def test_a_recommendation_can_be_taken_away(client):
+    query = "model=llama-3.1-8b&input_tokens=512"
+    text = (await client.get(f"/?recommend=true&{query}")).text
+    links = [a["href"] for a in Page(text).all("a") if a["href"].startswith("recommendation.")]
+    assert len(links) == 2
+    report = await client.get(f"/{links[0]}")
+    assert report.headers["content-type"] == "application/pdf"
+    assert report.content.startswith(b"%PDF")
+    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[1]}")).text)))
+    assert {"balanced", "carbon", "cost"} <= {row["priority"] for row in rows}
+    assert all(float(row["ttft_s"]) > 0 and row["precision_weights"] for row in rows)
+
+
+@pytest.mark.parametrize("path", ["/pictures/pareto-front", "/training/pictures/roofline"])
+async def test_pictures_that_no_page_shows_are_not_drawn(path, client):
+    assert (await client.get(path)).status_code == 404
 
 
 async def test_the_page_is_kept_by_caches(client):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from typing import Any
 
 import pytest
 
 from service.charts.frame import shown_unit, style_of
 from service.charts.kinds import DRAWN
+from service.charts.maps import land
 from service.charts.rendering import rendered
 from service.estimation.charting.kinds import CHART_KINDS
+from service.estimation.rejection import Rejected
+from service.estimation.training import training_latency_answer
+from service.estimation.training_requests import LatencyTrainingRequest
 
 KINDS = {kind.id: kind for kind in CHART_KINDS}
 #: The pareto front takes more than a second; its own test below asks for less.
@@ -102,6 +108,103 @@ def test_the_best_under_the_limit_is_the_fastest_that_keeps_it(packaged_snapshot
     assert "None keeps the limit" in none["description"]
 
 
+def test_training_is_a_level_with_the_use_of_the_peak(packaged_snapshot):
+    asked = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "phases": "both",
+        "training": {"zero_stage": 3, "activation_checkpointing": "full"},
+    }
+    answer = shown("throughput-latency", packaged_snapshot, **asked)
+    level = next(one for one in answer["limits"] if one["axis"] == "y")
+    run = LatencyTrainingRequest(
+        model=asked["model"],
+        precision={"weights": "bf16"},
+        accelerator="nvidia-h100-sxm-80gb",
+        accelerator_count=8,
+        training=asked["training"],
+    )
+    trained = training_latency_answer(run, packaged_snapshot)
+    assert level["at"] == trained["tokens_per_s_per_accelerator"]
+    assert level["name"] == f"training, MFU {trained['mfu_ratio']['value']:.0%}"
+    rows = data_rows(drawn("throughput-latency", answer)["layer"])
+    assert any(row.get("name") == level["name"] for row in rows)
+    plain = shown("throughput-latency", packaged_snapshot)
+    assert all(one["axis"] == "x" for one in plain["limits"])
+
+
+def test_speeds_of_what_does_not_fit_are_marked(packaged_snapshot):
+    answer = shown("throughput-latency", packaged_snapshot, accelerator_count=1)
+    assert answer["title"].startswith("Does not fit")
+    assert answer["description"].startswith("It does not fit")
+
+
+def test_the_map_shows_each_region_where_it_is(packaged_snapshot):
+    asked = {"regions": "", "region": "country/SE"}
+    answer = shown("impacts-map", packaged_snapshot, **asked)
+    points = answer["series"][0]["points"]
+    clouds = {entry.id: entry.document for entry in packaged_snapshot.regions.values()}
+    assert len(points) > 100
+    for point in points:
+        document = clouds[point["label"]]
+        place = {"latitude_deg": document["latitude"], "longitude_deg": document["longitude"]}
+        assert point["location"] == place
+    assert "country/SE" in answer["warnings"][-1]["message"]
+    assert answer["description"].endswith("Not on the map: country/SE.")
+    rows = data_rows(drawn("impacts-map", answer)["layer"][2])
+    assert {row["label"] for row in rows} == {point["label"] for point in points}
+
+
+def test_a_map_of_nowhere_is_refused(packaged_snapshot):
+    with pytest.raises(Rejected):
+        shown("impacts-map", packaged_snapshot, regions="country/NO", region="country/SE")
+
+
+def test_places_are_on_land_or_near_it(packaged_snapshot):
+    """Coordinates far out at sea, or swapped, are wrong; the outline is coarse."""
+    corners = [
+        corner for polygon in land()["coordinates"] for ring in polygon for corner in _dense(ring)
+    ]
+    clouds = [e for e in packaged_snapshot.regions.values() if e.document["kind"] == "cloud"]
+    assert len(clouds) > 150
+    for entry in clouds:
+        at = entry.document["longitude"], entry.document["latitude"]
+        inside = sum(_crosses(ring, at) for polygon in land()["coordinates"] for ring in polygon)
+        nearest = min(abs(at[0] - x) + abs(at[1] - y) for x, y in corners)
+        assert inside % 2 or nearest < 3.0, entry.id
+
+
+def _dense(ring):
+    """The corners of a ring and points between them."""
+    for (x0, y0), (x1, y1) in itertools.pairwise(ring):
+        for step in range(8):
+            yield x0 + (x1 - x0) * step / 8.0, y0 + (y1 - y0) * step / 8.0
+
+
+def _crosses(ring, at):
+    """How often a ray to the east crosses a ring."""
+    return sum(
+        (y0 > at[1]) != (y1 > at[1]) and at[0] < x0 + (at[1] - y0) * (x1 - x0) / (y1 - y0)
+        for (x0, y0), (x1, y1) in itertools.pairwise(ring)
+    )
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_titles_say_what_is_found_and_of_what(kind, packaged_snapshot):
+    finding, _, subject = shown(kind, packaged_snapshot)["title"].partition(": ")
+    assert subject
+    assert re.search(r"fits|lacks|bound by|within|as much|most, by", finding)
+
+
+def test_names_of_points_do_not_run_into_each_other(packaged_snapshot):
+    answer = shown("throughput-latency", packaged_snapshot)
+    layer = drawn("throughput-latency", answer)["layer"]
+    texts = [one for one in layer if one.get("mark", {}).get("type") == "text"]
+    named = [row["label"] for one in texts for row in one["data"]["values"]]
+    points = [point["label"] for point in answer["series"][0]["points"]]
+    assert named[0] == points[-1]
+    assert 3 < len(named) < len(points)
+
+
 def test_operators_stand_under_the_roof(packaged_snapshot):
     answer = shown("roofline", packaged_snapshot)
     roof = next(line for line in answer["series"] if line["name"] == "roof, datasheet")
@@ -123,13 +226,18 @@ def test_a_roofline_says_what_it_leaves_out(packaged_snapshot):
 def test_inference_crosses_training_where_the_line_says(packaged_snapshot):
     answer = shown("impact-over-time", packaged_snapshot)
     at = answer["limits"][0]["at"]["value"]
-    training, inference = (line["points"] for line in answer["series"])
+    training, inference, total = (line["points"] for line in answer["series"])
     crossed = [
         i["x"]["value"]
         for t, i in zip(training, inference, strict=True)
         if i["y"]["value"] > t["y"]["value"]
     ]
     assert crossed[0] >= at > crossed[0] - 20
+    for parts in zip(training, inference, total, strict=True):
+        spent, added, summed = (part["y"] for part in parts)
+        assert summed["value"] == pytest.approx(spent["value"] + added["value"])
+        assert spent["low"] + added["low"] <= summed["low"] <= summed["value"]
+        assert summed["value"] <= summed["high"] <= spent["high"] + added["high"]
     never = shown("impact-over-time", packaged_snapshot, growth_per_year_ratio=-10.0)
     assert never["limits"] == []
     drawn("impact-over-time", never)

@@ -11,7 +11,7 @@ from service.estimation.charting import requests
 from service.estimation.charting.memory import memory_chart
 from service.estimation.charting.over_time import over_time_chart
 from service.estimation.charting.pareto import pareto_chart
-from service.estimation.charting.regions import regions_chart
+from service.estimation.charting.regions import map_chart, regions_chart
 from service.estimation.charting.roofline import roofline_chart
 from service.estimation.charting.sensitivity import sensitivity_chart
 from service.estimation.charting.throughput import throughput_chart
@@ -57,6 +57,13 @@ CHART_KINDS = (
         "Chart: carbon, water or energy of a deployment in many regions, ranked",
         requests.RegionsChartRequest,
         regions_chart,
+    ),
+    ChartKind(
+        "impacts-map",
+        "MapChart",
+        "Chart: carbon, water or energy of a deployment in many regions, on a map",
+        requests.MapChartRequest,
+        map_chart,
     ),
     ChartKind(
         "impact-over-time",

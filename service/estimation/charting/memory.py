@@ -61,7 +61,7 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict
     if "inference" in memories:
         limits.append(limit("usable by the engine", "y", exact(some["usable_bytes"]), "B"))
     return chart(
-        f"Memory per accelerator: {deployment_name(some['deployment'])}",
+        f"{_finding(memories)}: {deployment_name(some['deployment'])}",
         " ".join(_told(phase, memory) for phase, memory in memories.items()),
         (None, axis("memory per accelerator", "B")),
         [*(one for one in parts if one["points"]), total],
@@ -80,7 +80,21 @@ def _training(request: MemoryChartRequest) -> MemoryTrainingRequest:
         training=request.training,
         explain=request.explain,
         catalog_revision=request.catalog_revision,
+        as_of=request.as_of,
     )
+
+
+def _finding(memories: Mapping[str, Mapping[str, Any]]) -> str:
+    found = []
+    for phase, memory in memories.items():
+        if memory["fits"]:
+            narrowly = "" if memory["fits_certainty"] == "yes" else " narrowly"
+            room = gigabytes(memory["headroom_bytes"]["value"])
+            found.append(f"{phase} fits{narrowly} with {room} to spare")
+        else:
+            found.append(f"{phase} lacks {gigabytes(memory['shortfall_bytes']['value'])}")
+    finding = ", ".join(found)
+    return f"{finding[0].upper()}{finding[1:]} per accelerator"
 
 
 def _told(phase: str, memory: Mapping[str, Any]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import Interval, independent_sum
 from service.estimation.charting.requests import OverTimeChartRequest
 from service.estimation.charting.series import axis, chart, limit, point, series
 from service.estimation.charting.words import number
@@ -36,8 +38,8 @@ def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) ->
         ends = {end: last if at is None else at for end, at in crossover.items()}
         limits.append(limit("inference overtakes training", "x", ends, "d"))
     return chart(
-        "Emissions over time: training and the inference that follows",
-        _told(crossover, training["value"], rows[-1]),
+        f"{_finding(crossover)}: emissions of a training run and of the inference that follows",
+        _told(crossover, training, rows[-1]),
         (axis("days of operation", "d"), axis("cumulative emissions", "kgCO2e")),
         [
             series("training", [point("training", training, on(row["day"])) for row in rows]),
@@ -45,18 +47,42 @@ def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) ->
                 "inference, cumulative",
                 [point("inference", row["inference_kgco2e"], on(row["day"])) for row in rows],
             ),
+            series(
+                "total",
+                [
+                    point("total", _sum(training, row["inference_kgco2e"]), on(row["day"]))
+                    for row in rows
+                ],
+            ),
         ],
         [answer],
         limits,
     )
 
 
-def _told(crossover: dict[str, float | None] | None, training: float, last: dict[str, Any]) -> str:
+def _sum(training: Mapping[str, float], inference: Mapping[str, float]) -> Interval:
+    ends = ("value", "low", "high")
+    return independent_sum(Interval(*(one[end] for end in ends)) for one in (training, inference))
+
+
+def _finding(crossover: dict[str, float | None] | None) -> str:
+    if crossover is None:
+        return "Inference never emits as much as training"
+    return f"Inference has emitted as much as training on day {crossover['value']:,.0f}"
+
+
+def _told(
+    crossover: dict[str, float | None] | None,
+    training: Mapping[str, float],
+    last: dict[str, Any],
+) -> str:
     spent = last["inference_kgco2e"]
+    total = _sum(training, spent)
     told = (
-        f"Training emits {number(training / _KG_PER_T)} t CO2e at once; inference has added "
-        f"{number(spent['value'] / _KG_PER_T)} t ({number(spent['low'] / _KG_PER_T)} to "
-        f"{number(spent['high'] / _KG_PER_T)}) by day {last['day']:,.0f}."
+        f"Training emits {number(training['value'] / _KG_PER_T)} t CO2e at once; inference has "
+        f"added {number(spent['value'] / _KG_PER_T)} t ({number(spent['low'] / _KG_PER_T)} to "
+        f"{number(spent['high'] / _KG_PER_T)}) by day {last['day']:,.0f}, which makes "
+        f"{number(float(total.value) / _KG_PER_T)} t in all."
     )
     if crossover is None:
         return f"{told} Inference never overtakes training."

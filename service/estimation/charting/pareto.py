@@ -48,7 +48,7 @@ def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> dict
         series("choices", [_point(one["candidate"], x, y, one["priority"]) for one in chosen]),
     ]
     return chart(
-        f"Choices for {kind.name.lower()}: {_NAMES[x]} against {_NAMES[y]}",
+        f"{_finding(chosen, kind.name.lower())}: {_NAMES[x]} against {_NAMES[y]}",
         _told(answer, chosen, x, y),
         (axis(_NAMES[x], UNITS[x]), axis(_NAMES[y], UNITS[y])),
         lines,
@@ -91,6 +91,17 @@ def _staircase(
         if not found or one[1] < found[-1][1]:
             found.append(one)
     return found
+
+
+def _finding(chosen: list[dict[str, Any]], kind: str) -> str:
+    if not chosen:
+        return f"Nothing meets the limits of {kind}"
+    first = chosen[0]
+    candidate = first["candidate"]
+    return (
+        f"{candidate['accelerator_count']} × {candidate['accelerator']} in {candidate['region']} "
+        f"is the {first['priority']} choice for {kind}"
+    )
 
 
 def _told(answer: Mapping[str, Any], chosen: list[dict[str, Any]], x: Metric, y: Metric) -> str:

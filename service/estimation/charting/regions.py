@@ -10,7 +10,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
 from service.core.explanation import Caution
 from service.estimation.answers import frame, provenance, warnings
-from service.estimation.charting.requests import RegionsChartRequest
+from service.estimation.charting.requests import MapChartRequest, RegionsChartRequest
 from service.estimation.charting.series import axis, chart, point, series
 from service.estimation.charting.words import deployment_name, number
 from service.estimation.deployments import compute_deployment, echo, resolve_deployment
@@ -44,6 +44,9 @@ _IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, 
     ),
 }
 
+#: Group of the region that the deployment is in.
+ASKED_ABOUT = "asked about"
+
 Placed = tuple[str, Mapping[str, Any]]
 
 
@@ -65,7 +68,8 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
         raise AssertionError("unreachable: an unknown region is a noted problem")
     name, unit, total, parts = _IMPACTS[request.impact]
     placed, unknown = [], []
-    for place in {entry.id: entry for entry in (*places, home)}.values():
+    entries_by_id = {entry.id: entry for entry in (*places, home)}
+    for place in entries_by_id.values():
         impacts = deployment_impacts(computed, place, request.period).impacts
         impact = None if impacts is None else impacts[request.basis]
         known = impact is not None and _found(impact, total) is not None
@@ -92,7 +96,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
     }
     basis = _BASES[request.basis]
     return chart(
-        f"{name.capitalize()} by region: {deployment_name(echo(computed.resolved))}",
+        f"{_finding(placed, total, name)}: {deployment_name(echo(computed.resolved))}",
         _told(placed, total, home.id, unit, basis),
         (None, axis(f"{name} per {basis}", unit)),
         [
@@ -107,10 +111,53 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
                 )
                 for part, path in parts.items()
             ),
-            series("total", [point(id_, _found(impact, total)) for id_, impact in shown]),
+            series(
+                "total",
+                [
+                    point(
+                        id_,
+                        _found(impact, total),
+                        group=ASKED_ABOUT if id_ == home.id else None,
+                        location=located(entries_by_id[id_]),
+                    )
+                    for id_, impact in shown
+                ],
+            ),
         ],
         [answer],
     )
+
+
+def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """An impact of the deployment in each region of known place, the least first.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible, or if the impact or the
+        place is known of none of the regions.
+    """
+    shown = regions_chart(request, snapshot)
+    total = shown["series"][-1]
+    points = [point for point in total["points"] if point["location"] is not None]
+    if not points:
+        raise Rejected([FieldError("/regions", "it is known of none of them where it is")])
+    adrift = [point["label"] for point in total["points"] if point["location"] is None]
+    unplaced = (Caution("place_unknown", f"it is not known where to draw {_listed(adrift)}"),)
+    missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
+    return shown | {
+        "description": shown["description"] + missing,
+        "series": [{"name": total["name"], "points": points}],
+        "warnings": [*shown["warnings"], *(warnings(unplaced) if adrift else ())],
+    }
+
+
+def located(entry: Entry[Region]) -> dict[str, float] | None:
+    """Where a region is [deg], if the catalog or the caller says so."""
+    latitude, longitude = (entry.document.get(name) for name in ("latitude", "longitude"))
+    if latitude is None or longitude is None:
+        return None
+    return {"latitude_deg": float(latitude), "longitude_deg": float(longitude)}
 
 
 def _places(
@@ -148,6 +195,16 @@ def _found(impact: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for name in path:
         found = found[name]
     return found
+
+
+def _finding(placed: list[Placed], total: tuple[str, ...], name: str) -> str:
+    least_id, least = placed[0]
+    most_id, most = placed[-1]
+    lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
+    finding = f"Least {name} in {least_id}"
+    if lowest <= 0.0 or most_id == least_id:
+        return finding
+    return f"{finding}, {number(highest / lowest)} times as much in {most_id}"
 
 
 def _told(placed: list[Placed], total: tuple[str, ...], home: str, unit: str, basis: str) -> str:

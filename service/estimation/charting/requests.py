@@ -102,7 +102,13 @@ class ThroughputChartRequest(LatencyInferenceRequest):
     """Throughput against latency over the number of requests in flight."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [_DEPLOYED | {"latency": "ttft_s", "limit_s": 1.0}]}
+        json_schema_extra={
+            "examples": [
+                _DEPLOYED | {"latency": "ttft_s", "limit_s": 1.0},
+                _DEPLOYED
+                | {"phases": "both", "training": {"zero_stage": 3, "sequence_length": 4096}},
+            ]
+        }
     )
 
     latency: Literal["ttft_s", "tpot_s", "e2e_s"] = Field(
@@ -128,6 +134,12 @@ class ThroughputChartRequest(LatencyInferenceRequest):
         description="Requests in flight, one point each, in place of the workload's own (separated "
         "by commas, or a list); if empty, powers of two up to what memory holds.",
         examples=["1,2,4,8,16,32"],
+    )
+    phases: Literal["inference", "both"] = Field(
+        "inference", description="Both: the throughput of training is a line with its MFU."
+    )
+    training: TrainingSettingsRequest = Field(
+        TrainingSettingsRequest(), description="Used where training is shown."
     )
     style: StyleRequest = StyleRequest()
 
@@ -159,6 +171,12 @@ class RegionsChartRequest(InferenceRequest):
         20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best, and region."
     )
     style: StyleRequest = StyleRequest()
+
+
+class MapChartRequest(RegionsChartRequest):
+    """What one deployment would come to in many places, on a map."""
+
+    shown: int = Field(1_000, ge=1, le=1_000, description="Regions that are shown: the best ones.")
 
 
 class OverTimeChartRequest(ProjectionRequest):

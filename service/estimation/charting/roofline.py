@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -73,7 +73,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     accelerator = computed.deployment.accelerator
     ridge = answer["decode"]["ridge_point_flop_per_byte"]
     return chart(
-        f"Roofline: {deployment_name(answer['deployment'])}",
+        f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
         f"{accelerator.name} multiplies at most {_peak(computed) / 1e12:,.0f} TFLOP/s and reads "
         f"{accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below {ridge:,.0f} FLOP per "
         f"byte memory bounds. Prefill, at "
@@ -134,6 +134,13 @@ def _peak(computed: ComputedDeployment) -> float:
         computed.deployment.accelerator, added_up(precision, computed.performance.engine)
     )
     return float(peak)
+
+
+def _finding(answer: Mapping[str, Any]) -> str:
+    prefill, decode = (_plain(answer[phase]["bottleneck"]) for phase in ("prefill", "decode"))
+    if prefill == decode:
+        return f"Prefill and decode are bound by {prefill}"
+    return f"Prefill is bound by {prefill}, decode by {decode}"
 
 
 def _plain(bottleneck: str) -> str:

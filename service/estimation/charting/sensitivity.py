@@ -95,7 +95,7 @@ def sensitivity_chart(
     }
     change = f"±{request.change_ratio:.0%}"
     return chart(
-        f"What moves {name}: {deployment_name(echo(resolved))}",
+        f"{_finding(name, base, moved)}: {deployment_name(echo(resolved))}",
         _told(name, unit, base, moved, change),
         (None, axis(name, unit)),
         [
@@ -235,6 +235,14 @@ def _with(case: _Case, accelerator: Accelerator) -> _Case:
             deployment=replace(resolved.deployment, accelerator=accelerator),
         ),
     )
+
+
+def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -> str:
+    if not moved:
+        return f"Nothing moves {name}"
+    one, low, high = moved[0]
+    ends = " to ".join(f"{end / base - 1.0:+.0%}" for end in sorted((low, high)))
+    return f"{one.name[0].upper()}{one.name[1:]} moves {name} most, by {ends}"
 
 
 def _told(

@@ -13,7 +13,11 @@ Figure = Mapping[str, float]
 
 
 def point(
-    label: str, y: Interval | Figure, x: Interval | Figure | None = None, group: str | None = None
+    label: str,
+    y: Interval | Figure,
+    x: Interval | Figure | None = None,
+    group: str | None = None,
+    location: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """One figure of a series.
 
@@ -25,8 +29,16 @@ def point(
         In the units of the axes; no ``x`` where the labels stand on that axis.
     group
         What it belongs to beside its series.
+    location
+        Where on Earth it is, in degrees.
     """
-    return {"label": label, "group": group, "x": _figure(x), "y": _figure(y)}
+    return {
+        "label": label,
+        "group": group,
+        "x": _figure(x),
+        "y": _figure(y),
+        "location": location,
+    }
 
 
 def series(name: str, points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -67,7 +79,7 @@ def chart(
     Parameters
     ----------
     title
-        What is shown of what.
+        What is found, then of what, divided by a colon.
     description
         The same in words, with the figures that matter, for those who cannot see it.
     axes

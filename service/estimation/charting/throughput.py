@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -13,6 +14,8 @@ from service.estimation.charting.words import deployment_name, duration, number
 from service.estimation.deployments import compute_deployment, resolve_deployment
 from service.estimation.inference import inference_latency_answer
 from service.estimation.resolution import Problems
+from service.estimation.training import training_latency_answer
+from service.estimation.training_requests import LatencyTrainingRequest
 
 _NAMES = {
     "ttft_s": "time to first token",
@@ -52,13 +55,51 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
     if best is not None:
         lines.append(series("best within the limit" if limit_s else "best", [best]))
     name = _NAMES[request.latency]
+    fits = bool(answers[0]["fits"])
+    trained = None
+    if request.phases == "both":
+        trained = training_latency_answer(_training(request), snapshot)
     return chart(
-        f"Throughput against latency: {deployment_name(answers[0]['deployment'])}",
-        _told(name, points, best, limit_s),
+        f"{_finding(name, best, limit_s, fits)}: {deployment_name(answers[0]['deployment'])}",
+        _told(name, points, best, limit_s, fits) + ("" if trained is None else _trained(trained)),
         (axis(name, "s"), axis("output tokens per second and accelerator", "1/s")),
         lines,
-        answers,
-        [] if limit_s is None else [limit("limit", "x", exact(limit_s), "s")],
+        [*answers, *([] if trained is None else [trained])],
+        [
+            *([] if limit_s is None else [limit("limit", "x", exact(limit_s), "s")]),
+            *([] if trained is None else [_training_line(trained)]),
+        ],
+    )
+
+
+def _training(request: ThroughputChartRequest) -> LatencyTrainingRequest:
+    """The training of the same model on the same accelerators."""
+    return LatencyTrainingRequest(
+        model=request.model,
+        precision=request.precision,
+        accelerator=request.accelerator,
+        accelerator_count=request.accelerator_count,
+        parallelism=request.parallelism,
+        training=request.training,
+        explain=request.explain,
+        catalog_revision=request.catalog_revision,
+        as_of=request.as_of,
+    )
+
+
+def _training_line(trained: Mapping[str, Any]) -> dict[str, Any]:
+    """Training has nobody who waits, so that it is a line, named by the use of the peak."""
+    name = f"training, MFU {trained['mfu_ratio']['value']:.0%}"
+    return limit(name, "y", trained["tokens_per_s_per_accelerator"], "1/s")
+
+
+def _trained(trained: Mapping[str, Any]) -> str:
+    speed, mfu = trained["tokens_per_s_per_accelerator"], trained["mfu_ratio"]
+    short = "" if trained["fits"] else ", if it had the memory that it lacks"
+    return (
+        f" Training moves {number(speed['value'])} tokens per second through an accelerator "
+        f"({number(speed['low'])} to {number(speed['high'])}), {mfu['value']:.0%} of the peak "
+        f"({mfu['low']:.0%} to {mfu['high']:.0%}){short}."
     )
 
 
@@ -82,12 +123,28 @@ def _usual_limit(latency: str) -> float | None:
     return {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}.get(latency)
 
 
+def _finding(name: str, best: dict[str, Any] | None, limit_s: float | None, fits: bool) -> str:
+    if not fits:
+        return "Does not fit; throughput and latency are as if it did"
+    if best is None:
+        return f"No number of requests keeps {name} within {duration(limit_s or 0.0)}"
+    reached = f"{number(best['y']['value'])} tokens/s per accelerator at {best['label']} in flight"
+    if limit_s is None:
+        return reached
+    return f"{name[0].upper()}{name[1:]} stays within {duration(limit_s)} up to {reached}"
+
+
 def _told(
-    name: str, points: list[dict[str, Any]], best: dict[str, Any] | None, limit_s: float | None
+    name: str,
+    points: list[dict[str, Any]],
+    best: dict[str, Any] | None,
+    limit_s: float | None,
+    fits: bool,
 ) -> str:
     first, last = points[0], points[-1]
     span = (
-        f"From {first['label']} to {last['label']} requests in flight, {name} goes from "
+        ("" if fits else "It does not fit; these are the speeds that it would have if it did. ")
+        + f"From {first['label']} to {last['label']} requests in flight, {name} goes from "
         f"{duration(first['x']['value'])} to {duration(last['x']['value'])} and an accelerator "
         f"from {number(first['y']['value'])} to {number(last['y']['value'])} output tokens per "
         "second."

@@ -1,0 +1,227 @@
+"""The page about training as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, get_args
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.memory.training_settings import Optimizer
+from service.estimation.charting.words import duration, gigabytes, number
+from service.estimation.rejection import FieldError
+from service.estimation.training import training_estimate
+from service.estimation.training_choices import CHECKPOINTING, training_memory_choices
+from service.portal.charts import training_pictures
+from service.portal.figures import (
+    Layout,
+    Line,
+    figure_at,
+    in_unit,
+    line,
+    sections,
+    table,
+    verdict,
+)
+from service.portal.rendering import form, rendered, sources
+from service.portal.training_questions import TrainingPageRequest
+
+_HOURS_PER_DAY = 24.0
+
+
+def _days(value: float) -> str:
+    """Days, or hours where it is less than two days."""
+    if value < 2.0:
+        return f"{number(value * _HOURS_PER_DAY)} hours"
+    return f"{number(value)} days"
+
+
+def _percent(ratio: float) -> str:
+    return f"{number(ratio * 100.0)} %"
+
+
+_TRAINING: Layout = (
+    (
+        "Memory per accelerator",
+        (
+            ("Weights", "memory.weights_bytes", gigabytes),
+            ("Gradients", "memory.gradients_bytes", gigabytes),
+            ("Optimizer states", "memory.optimizer_bytes", gigabytes),
+            ("Activations", "memory.activations_bytes", gigabytes),
+            ("Logits", "memory.logits_bytes", gigabytes),
+            ("Runtime", "memory.runtime_bytes", gigabytes),
+            ("Total", "memory.total_bytes", gigabytes),
+            ("Left free", "memory.headroom_bytes", gigabytes),
+            ("On the host, each", "memory.host_bytes", gigabytes),
+            ("Largest micro-batch that fits", "memory.max_micro_batch_size", number),
+        ),
+    ),
+    (
+        "Speed",
+        (
+            ("A step", "latency.step_s", duration),
+            ("Tokens, all accelerators", "latency.tokens_per_s", in_unit("tokens/s")),
+            (
+                "Tokens, each accelerator",
+                "latency.tokens_per_s_per_accelerator",
+                in_unit("tokens/s"),
+            ),
+            ("Use of the peak (MFU)", "latency.mfu_ratio", _percent),
+            ("Whole run", "latency.run.days", _days),
+            ("Accelerator-hours", "latency.run.accelerator_hours", in_unit("h")),
+        ),
+    ),
+    (
+        "Energy and footprint of the run",
+        (
+            ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
+            ("Energy, with the building's", "impacts.run.facility_energy_kwh", in_unit("kWh")),
+            ("Emissions", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
+            (
+                "of which operation",
+                "impacts.run.carbon.operational_location_gco2e",
+                in_unit("kg CO₂e", 1e3),
+            ),
+            (
+                "of which making of hardware",
+                "impacts.run.carbon.embodied_gco2e",
+                in_unit("kg CO₂e", 1e3),
+            ),
+            ("Water", "impacts.run.water.total_l", in_unit("m³", 1e3)),
+            ("Electronic waste", "impacts.run.e_waste_kg", in_unit("kg")),
+        ),
+    ),
+    (
+        "Cost, rented at list prices",
+        (
+            ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
+            ("A million tokens", "cost.rented.usd_per_million_tokens", in_unit("USD")),
+            ("The run", "cost.rented.usd_run", in_unit("USD")),
+        ),
+    ),
+)
+_HEADLINES: tuple[tuple[str, str, Any], ...] = (
+    ("Whole run", "latency.run.days", _days),
+    ("Tokens, all accelerators", "latency.tokens_per_s", in_unit("tokens/s")),
+    ("Use of the peak (MFU)", "latency.mfu_ratio", _percent),
+    ("Emissions of the run", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
+    ("The run, rented", "cost.rented.usd_run", in_unit("USD")),
+)
+#: Settings that the form chooses among, as they are read.
+_CHOICES: dict[str, dict[str, str]] = {
+    "method": {
+        "full": "All weights",
+        "lora": "LoRA adapters",
+        "qlora": "QLoRA: adapters on 4-bit weights",
+    },
+    "optimizer": {name: name for name in get_args(Optimizer)},
+    "zero_stage": {
+        "0": "0: nothing is divided",
+        "1": "1: optimizer states",
+        "2": "2: and gradients",
+        "3": "3: and weights (FSDP)",
+    },
+    "activation_checkpointing": {
+        "none": "none: all are kept",
+        "selective": "selective: attention scores again",
+        "selective-operators": "selective: every other product again",
+        "full": "full: whole layers again",
+    },
+    "offload_optimizer": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
+    "offload_parameters": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
+}
+
+#: Heads of the columns by what is computed again.
+_AGAIN = {
+    "none": "nothing again",
+    "selective": "attention scores again",
+    "selective-operators": "every other product again",
+    "full": "whole layers again",
+}
+
+
+def training_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> str:
+    """The page about a training run.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    estimate = training_estimate(request.estimate, snapshot)
+    deployment = estimate["deployment"]
+    names = ["accelerator", "region"]
+    names += ["model"] if request.hub is None and request.config is None else []
+    found = request.model_copy(update={name: deployment[name] for name in names})
+    return rendered(
+        "training.html",
+        **_form(found.form_fields(), (), snapshot),
+        request=found,
+        estimate=estimate,
+        verdict=verdict(estimate["memory"]),
+        headlines=headlines(estimate),
+        sections=sections(estimate, _TRAINING),
+        grid=_grid(found, snapshot),
+        checkpointing=CHECKPOINTING,
+        again=_AGAIN,
+        pictures=list(training_pictures(found, snapshot)),
+        sources=sources(estimate),
+    )
+
+
+def refused_training_page(
+    given: Mapping[str, str], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+) -> str:
+    """The page with what was given, and what is wrong with it."""
+    fields = TrainingPageRequest().model_dump() | dict(given)
+    shown = _form(fields, errors, snapshot)
+    return rendered("training.html", **shown, request=None, estimate=None)
+
+
+def training_table(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
+    """Every figure of the estimate that the page shows, as rows.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    return table(training_estimate(request.estimate, snapshot))
+
+
+def headlines(estimate: Mapping[str, Any]) -> list[Line]:
+    """The few figures that a glance should catch."""
+    return [line(name, figure_at(estimate, path), words) for name, path, words in _HEADLINES]
+
+
+def _grid(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
+    """Memory by ZeRO stage, one row each, and way to recompute, one cell each."""
+    rows = []
+    choices = training_memory_choices(request.estimate, snapshot)
+    for stage, cells in groupby(choices, key=lambda choice: choice["zero_stage"]):
+        rows.append({"stage": stage, "cells": [_cell(request, cell) for cell in cells]})
+    return rows
+
+
+def _cell(request: TrainingPageRequest, choice: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {name: choice[name] for name in ("zero_stage", "activation_checkpointing")}
+    narrowly = choice["fits"] and choice["fits_certainty"] != "yes"
+    return {
+        "total": gigabytes(choice["total_bytes"]["value"]),
+        "fits": choice["fits"],
+        "word": "narrowly" if narrowly else "fits" if choice["fits"] else "too large",
+        "asked": all(getattr(request, name) == value for name, value in changed.items()),
+        "link": request.link(**changed),
+    }
+
+
+def _form(
+    fields: Mapping[str, Any], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    return form(fields, errors, snapshot) | {
+        "choices": _CHOICES,
+        "layout_given": any(fields[name] for name in ("tensor", "pipeline")),
+        "offload_given": any(
+            fields[name] != "none" for name in ("offload_optimizer", "offload_parameters")
+        ),
+    }
