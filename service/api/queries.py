@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import NoneType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
@@ -127,7 +127,13 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
 
 
 def _lists_objects(annotation: Any) -> bool:
-    return get_origin(annotation) is list and _nested(annotation) is not None
+    """Whether a field holds a list of request models, or that or nothing."""
+    if get_origin(annotation) is Annotated:
+        return _lists_objects(get_args(annotation)[0])
+    if get_origin(annotation) is list:
+        return _nested(annotation) is not None
+    options = [option for option in get_args(annotation) if option is not NoneType]
+    return len(options) == 1 and _lists_objects(options[0])
 
 
 def _nested(annotation: Any) -> type[Request] | None:
