@@ -74,7 +74,10 @@ async def figures(http: HttpRequest) -> Response:
     request = await with_hub_models(asked, shared(http).hub)
     snapshot = await current_snapshot(http)
     rows = await beside(http, lambda: views.figures_table(request, snapshot))
-    headers = {"Content-Disposition": 'attachment; filename="estimate.csv"'}
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": 'attachment; filename="estimate.csv"',
+    }
     return Response(as_csv(rows), media_type="text/csv", headers=headers)
 
 
