@@ -48,6 +48,7 @@ from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.rates import RateLimits
 from service.api.repeated import RepeatedAnswers
 from service.api.state import DRAINING, Shared
+from service.api.tracing import WithTrace, tracing
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
@@ -69,13 +70,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         Starts its catalog store when its lifespan starts.
     """
     chosen = settings or Settings()
-    set_up_logs(chosen)
+    traces = tracing()
+    set_up_logs(chosen, None if traces is None else WithTrace())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
         issuer = TokenIssuer(chosen) if chosen.oidc_issuer is not None else None
         keyring = Keyring(issuer)
-        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh}, tell=CatalogGauges().show)
+        store = CatalogStore(
+            chosen,
+            also={KEY_CHANNEL: keyring.refresh},
+            tell=CatalogGauges().show,
+            watch=None if traces is None else traces.watch,
+        )
         await store.start()
         if issuer is not None:
             issuer.start()
@@ -99,6 +106,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             await live.stop()
             await hub.stop()
             await store.stop()
+            if traces is not None:
+                await asyncio.to_thread(traces.stop)
 
     app = FastAPI(
         title="Headroom",
@@ -162,6 +171,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             ],
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
+    if traces is not None:
+        app.add_middleware(traces.around)
     return app
 
 

@@ -70,7 +70,10 @@ async def with_hub_items(bodies: Sequence[Mapping[str, Any]], hub: Hub) -> list[
 
 def _may_name_hub(body: Mapping[str, Any]) -> bool:
     """Whether a body could refer to the Hub; a look at its text is cheaper than to read it."""
-    text = orjson.dumps(body)
+    try:
+        text = orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        return True  # numbers that no field takes: reading it says which
     return b'"hub"' in text or f'"{HUB_PREFIX}'.encode() in text
 
 
