@@ -61,6 +61,13 @@ class Settings(BaseSettings):
         description="Seconds for which connected clients are still answered after SIGTERM, each "
         "being told to close its connection.",
     )
+    client_timeout_s: float = Field(
+        30.0,
+        gt=0,
+        le=3600,
+        description="Seconds that a client may take to send a request, and to take any of what "
+        "waits for it; then it is hung up on.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
     )

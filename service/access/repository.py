@@ -32,6 +32,12 @@ async def read_keys(
     return [KeyRecord(**{**row._mapping, "scopes": frozenset(row.scopes)}) for row in rows]
 
 
+async def time_of(connection: AsyncConnection) -> datetime:
+    """What time it is for the database, whose clock all processes share."""
+    told: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
+    return told
+
+
 async def add_key(
     connection: AsyncConnection,
     key: NewKey,

@@ -19,6 +19,7 @@ import jwt
 import orjson
 
 from service.access.keys import SCOPES, Caller, KeyRefused, fault_of_organisation
+from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.settings import Settings
 
 #: Signatures that need no secret shared with the issuer.
@@ -27,8 +28,12 @@ _RENEWED_EVERY_S = 3_600.0
 #: An unknown key has the keys fetched anew, but no stranger can make that happen more often.
 _LEAST_PAUSE_S = 60.0
 _TIMEOUT_S = 5.0
+#: For both requests, as the time above begins anew with every byte.
+_WHOLE_TIMEOUT_S = 20.0
 _LARGEST_BYTES = 200_000
 _MOST_KEYS = 50
+_LONGEST_TOKEN = 16_384
+_KEY_PAIRS = frozenset({"RSA", "EC", "OKP"})
 _LEEWAY_S = 30.0
 
 _log = logging.getLogger(__name__)
@@ -71,6 +76,8 @@ class TokenIssuer:
         KeyRefused
             If it is none of this issuer for this service, or not for now.
         """
+        if len(text) > _LONGEST_TOKEN:
+            raise KeyRefused("the token is longer than any sound one")
         try:
             key = self._keys.get(str(jwt.get_unverified_header(text).get("kid")))
             if key is None:
@@ -85,7 +92,10 @@ class TokenIssuer:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.InvalidTokenError as error:
+        except (jwt.InvalidTokenError, ValueError, TypeError, RecursionError) as error:
+            if isinstance(error, KeyRefused):
+                raise
+            # The library lets some faults of JSON through as they are.
             raise KeyRefused(f"the token does not hold: {error}"[:200]) from None
         return self._holder(claims)
 
@@ -96,6 +106,8 @@ class TokenIssuer:
         told = claims.get(self._scope_claim) or ()
         scopes = told.split() if isinstance(told, str) else told
         subject = str(claims["sub"])[:100]
+        if not subject.isprintable():
+            raise KeyRefused("the token's subject cannot be written down")
         return Caller(
             key_id=f"oidc:{subject}",
             organisation=organisation,
@@ -113,7 +125,12 @@ class TokenIssuer:
         IssuerFailed
             If that fails; the keys that are held stay.
         """
-        async with httpx.AsyncClient(timeout=_TIMEOUT_S, transport=self._transport) as client:
+        async with (
+            asyncio.timeout(_WHOLE_TIMEOUT_S),
+            httpx.AsyncClient(
+                timeout=_TIMEOUT_S, transport=self._transport, headers=UNPACKED
+            ) as client,
+        ):
             found = await _fetched(client, f"{self._issuer}/.well-known/openid-configuration")
             address = found.get("jwks_uri")
             if str(found.get("issuer", "")).rstrip("/") != self._issuer:
@@ -126,7 +143,9 @@ class TokenIssuer:
             published = (await _fetched(client, address)).get("keys")
         keys: dict[str, jwt.PyJWK] = {}
         for one in published[:_MOST_KEYS] if isinstance(published, list) else ():
-            if isinstance(one, dict) and one.get("use", "sig") == "sig" and one.get("kid"):
+            if not isinstance(one, dict) or one.get("kty") not in _KEY_PAIRS:
+                continue  # with a published secret anybody could sign
+            if one.get("use", "sig") == "sig" and one.get("kid"):
                 with suppress(jwt.PyJWTError, ValueError, TypeError):
                     keys[str(one["kid"])] = jwt.PyJWK.from_dict(one)
         if not keys:
@@ -139,7 +158,7 @@ class TokenIssuer:
             self._wanted.clear()
             try:
                 await self.refresh()
-            except (IssuerFailed, httpx.HTTPError, httpx.InvalidURL) as error:
+            except (IssuerFailed, httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
                 _log.warning("The signing keys of %s were not fetched: %s", self._issuer, error)
                 self._wanted.set()
             with suppress(TimeoutError):
@@ -153,11 +172,10 @@ async def _fetched(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     async with client.stream("GET", address) as response:
         if response.status_code != 200:
             raise IssuerFailed(f"{address} answers {response.status_code}")
-        content = b""
-        async for part in response.aiter_bytes():
-            content += part
-            if len(content) > _LARGEST_BYTES:
-                raise IssuerFailed(f"{address} answers too much")
+        try:
+            content = await read_bounded(response, _LARGEST_BYTES)
+        except AnswerTooLarge as error:
+            raise IssuerFailed(f"{address} answers what {error}") from None
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:

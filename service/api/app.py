@@ -49,7 +49,8 @@ from service.api.own_footprint import own_factors
 from service.api.problems import Problem, problem_response, slug_of_status
 from service.api.rates import RateLimits
 from service.api.repeated import RepeatedAnswers
-from service.api.state import Shared
+from service.api.state import DRAINING, Shared
+from service.api.tracing import WithTrace, tracing
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
@@ -71,13 +72,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         Starts its catalog store when its lifespan starts.
     """
     chosen = settings or Settings()
-    set_up_logs(chosen)
+    traces = tracing()
+    set_up_logs(chosen, None if traces is None else WithTrace())
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
         issuer = TokenIssuer(chosen) if chosen.oidc_issuer is not None else None
         keyring = Keyring(issuer)
-        store = CatalogStore(chosen, also={KEY_CHANNEL: keyring.refresh}, tell=CatalogGauges().show)
+        store = CatalogStore(
+            chosen,
+            also={KEY_CHANNEL: keyring.refresh},
+            tell=CatalogGauges().show,
+            watch=None if traces is None else traces.watch,
+        )
         await store.start()
         if issuer is not None:
             issuer.start()
@@ -85,12 +92,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         hub = Hub(chosen)
         factors = own_factors(chosen, store.snapshot)
         exposition = Exposition(factors, chosen.concurrency_limit)
-        app.state.shared = Shared(chosen, store, keyring, live, hub, exposition)
+        state = Shared(chosen, store, keyring, live, hub, exposition)
+        app.state.shared = state
         # With a database of its own, the process does all the work there is.
         alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
         working = asyncio.create_task(_work(store, chosen)) if alone else None
         try:
-            yield
+            yield {DRAINING: state.draining}  # for the server, which knows first
         finally:
             if working is not None:
                 working.cancel()
@@ -100,6 +108,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             await live.stop()
             await hub.stop()
             await store.stop()
+            if traces is not None:
+                await asyncio.to_thread(traces.stop)
 
     app = FastAPI(
         title="Headroom",
@@ -165,6 +175,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             ],
         )
     app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
+    if traces is not None:
+        app.add_middleware(traces.around)
     return app
 
 

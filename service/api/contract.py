@@ -60,7 +60,7 @@ _KEY_SCHEME = "apiKey"
 NEEDS_KEY: dict[str, Any] = {"security": [{_KEY_SCHEME: []}]}
 
 KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _problem(status) for status in (404, 410, 422, 503)
+    status: _problem(status) for status in (401, 404, 410, 422, 429, 503)
 }
 KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
 KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}

@@ -72,8 +72,8 @@ def _may_name_hub(body: Mapping[str, Any]) -> bool:
     """Whether a body could refer to the Hub; a look at its text is cheaper than to read it."""
     try:
         text = orjson.dumps(body)
-    except TypeError:
-        return True  # a number of more than 64 bits, which a closer look can read
+    except orjson.JSONEncodeError:
+        return True  # numbers that no field takes: reading it says which
     return b'"hub"' in text or f'"{HUB_PREFIX}'.encode() in text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
@@ -15,7 +15,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.access.keys import KeyRecord, NewKey, make_key
-from service.access.repository import add_key, read_keys, revoke_key
+from service.access.repository import add_key, read_keys, revoke_key, time_of
 from service.api.bodies import read_request
 from service.api.contract import KEYED_POST_PROBLEMS, KEYED_PROBLEMS, NEEDS_KEY, body_of
 from service.api.deployment_responses import Answer
@@ -129,17 +129,17 @@ async def create_key(http: HttpRequest) -> Response:
         held = await read_keys(connection, caller.organisation)
         if len(held) >= _MOST_KEYS:
             raise Problem("conflict", f"an organisation has at most {_MOST_KEYS} keys")
-        key = make_key()
+        key, now = make_key(), await time_of(connection)
         await add_key(
             connection,
             key,
             organisation=caller.organisation,
             name=request.name,
             scopes=request.scopes,
-            expires_at=_after_days(request.expires_in_days),
+            expires_at=_after_days(now, request.expires_in_days),
             created_by=caller.author,
         )
-        return _told(key, await read_keys(connection, caller.organisation))
+        return _told(key, await read_keys(connection, caller.organisation), now)
 
     return await _kept(http, make)
 
@@ -158,7 +158,8 @@ async def list_keys(http: HttpRequest) -> Response:
 
     async def read(connection: AsyncConnection) -> Response:
         found = await read_keys(connection, caller.organisation)
-        return _json({"items": [_shown(record) for record in found]})
+        now = await time_of(connection)
+        return _json({"items": [_shown(record, now) for record in found]})
 
     return await _kept(http, read)
 
@@ -178,7 +179,8 @@ async def rotate_key(http: HttpRequest) -> Response:
 
     async def rotate(connection: AsyncConnection) -> Response:
         old = await _one(connection, http.path_params["id"], caller.organisation)
-        if not _holds(old):
+        now = await time_of(connection)
+        if not _holds(old, now):
             raise Problem("conflict", "the key has ended already; make a new one")
         beyond = sorted(old.scopes - caller.scopes)
         if beyond:
@@ -190,12 +192,12 @@ async def rotate_key(http: HttpRequest) -> Response:
             organisation=old.organisation,
             name=old.name,
             scopes=old.scopes,
-            expires_at=_after_days(request.expires_in_days),
+            expires_at=_after_days(now, request.expires_in_days),
             created_by=caller.author,
         )
-        ends_at = datetime.now(UTC) + timedelta(hours=request.overlap_hours)
+        ends_at = now + timedelta(hours=request.overlap_hours)
         await revoke_key(connection, old.key_id, ends_at, caller.author)
-        return _told(key, await read_keys(connection, caller.organisation))
+        return _told(key, await read_keys(connection, caller.organisation), now)
 
     return await _kept(http, rotate)
 
@@ -215,7 +217,7 @@ async def revoke(http: HttpRequest) -> Response:
 
     async def end(connection: AsyncConnection) -> Response:
         record = await _one(connection, http.path_params["id"], caller.organisation)
-        await revoke_key(connection, record.key_id, datetime.now(UTC), caller.author)
+        await revoke_key(connection, record.key_id, await time_of(connection), caller.author)
         return Response(status_code=204, headers=_NOT_KEPT)
 
     return await _kept(http, end)
@@ -244,20 +246,20 @@ async def _one(connection: AsyncConnection, key_id: str, organisation: str) -> K
     raise Problem("not-found", "your organisation has no such key")
 
 
-def _after_days(days: float | None) -> datetime | None:
-    return None if days is None else datetime.now(UTC) + timedelta(days=days)
+def _after_days(now: datetime, days: float | None) -> datetime | None:
+    return None if days is None else now + timedelta(days=days)
 
 
-def _holds(record: KeyRecord) -> bool:
-    return record.ends_at is None or record.ends_at > datetime.now(UTC)
+def _holds(record: KeyRecord, now: datetime) -> bool:
+    return record.ends_at is None or record.ends_at > now
 
 
-def _told(key: NewKey, records: list[KeyRecord]) -> Response:
+def _told(key: NewKey, records: list[KeyRecord], now: datetime) -> Response:
     (record,) = (record for record in records if record.key_id == key.key_id)
-    return _json(_shown(record) | {"key": key.text}, 201)
+    return _json(_shown(record, now) | {"key": key.text}, 201)
 
 
-def _shown(record: KeyRecord) -> dict[str, Any]:
+def _shown(record: KeyRecord, now: datetime) -> dict[str, Any]:
     return {
         "id": record.key_id,
         "name": record.name,
@@ -267,7 +269,7 @@ def _shown(record: KeyRecord) -> dict[str, Any]:
         "created_by": record.created_by,
         "expires_at": record.expires_at and record.expires_at.isoformat(),
         "revoked_at": record.revoked_at and record.revoked_at.isoformat(),
-        "holds": _holds(record),
+        "holds": _holds(record, now),
     }
 
 

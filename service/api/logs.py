@@ -30,9 +30,14 @@ class JsonLines(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
-def set_up_logs(settings: Settings) -> None:
-    """Send the service's logs to standard error in the form that the settings ask for."""
+def set_up_logs(settings: Settings, annotate: logging.Filter | None = None) -> None:
+    """Send the service's logs to standard error in the form that the settings ask for.
+
+    ``annotate`` adds to records what it knows of them.
+    """
     handler = logging.StreamHandler(sys.stderr)
+    if annotate is not None:
+        handler.addFilter(annotate)
     if settings.log_format == "json":
         handler.setFormatter(JsonLines())
     else:

@@ -158,7 +158,10 @@ async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
 
 
 def _named(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+    return {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{name}"',
+    }
 
 
 async def _shown(

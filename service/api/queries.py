@@ -17,6 +17,7 @@ from service.estimation.requests import Request
 Asked = TypeVar("Asked", bound=Request)
 
 _MOST_TEXT = 2_000
+_MOST_PARAMETERS = 500
 
 
 @lru_cache(maxsize=64)
@@ -65,6 +66,7 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
     given: dict[str, Any] = {}
     errors: list[FieldError] = []
     seen: set[str] = set()
+    _check_count(query)
     for name, text in query.multi_items():
         place = places.get(name)
         if place is None:
@@ -109,6 +111,7 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
     """
     given: dict[str, str] = {}
     errors = []
+    _check_count(query)
     for name, text in query.multi_items():
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
@@ -124,6 +127,13 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
     if errors:
         raise invalid(errors)
     return given
+
+
+def _check_count(query: QueryParams) -> None:
+    """Refuse more parameters than any operation has: each wrong one is told what is known."""
+    count = len(query.multi_items())
+    if count > _MOST_PARAMETERS:
+        raise invalid([FieldError("", f"{count} parameters; no operation has {_MOST_PARAMETERS}")])
 
 
 def _lists_objects(annotation: Any) -> bool:

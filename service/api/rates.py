@@ -35,6 +35,8 @@ _WEIGHTS = (
 #: Estimates of a batch or a comparison that cost as much as one asked for alone.
 ITEMS_PER_UNIT = 4
 _WINDOW_S = 60
+#: Clocks that are kept right by a little at a time slip by less between two requests.
+_LARGEST_SLIP_S = 1.0
 #: Addresses of a network that one customer usually holds.
 _IPV6_PREFIX = 64
 
@@ -56,6 +58,7 @@ class RateLimits:
         self._app = app
         self._caller = caller
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._clock_s = _clock_s()
         self._by_address = _limit(settings.rate_limit_per_minute)
         self._by_key = _limit(settings.rate_limit_per_minute_with_key)
 
@@ -74,6 +77,7 @@ class RateLimits:
                 raise _refused(self._left(limit, who))
 
         scope["charge"] = charge
+        self._follow_clock()
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -100,6 +104,17 @@ class RateLimits:
                     break  # whoever tries keys is counted by address
         return self._by_address, f"address {_network(scope.get('client'))}"
 
+    def _follow_clock(self) -> None:
+        """Count anew where the clock was set back.
+
+        The library remembers requests by the time of day: until that comes again, those counted
+        before would be taken for younger than they are.
+        """
+        clock_s = _clock_s()
+        if clock_s < self._clock_s - _LARGEST_SLIP_S:
+            self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._clock_s = clock_s
+
     def _left(self, limit: RateLimitItemPerMinute, who: str) -> tuple[int, float]:
         """Units left, and seconds until there are more."""
         stats = self._limiter.get_window_stats(limit, who)
@@ -118,6 +133,11 @@ def charge(http: HttpRequest, items: int) -> None:
     extra = items // ITEMS_PER_UNIT
     if found is not None and extra > 0:
         found(extra)
+
+
+def _clock_s() -> float:
+    """How far the time of day is ahead of a clock that nobody sets."""
+    return time.time() - time.monotonic()
 
 
 def _limit(per_minute: int | None) -> RateLimitItemPerMinute | None:

@@ -77,7 +77,8 @@ class RepeatedAnswers:
         first = await receive()
         whole = first["type"] == "http.request" and not first.get("more_body", False)
         question = first.get("body", b"")
-        if not whole or len(question) > _LARGEST_QUESTION_BYTES:
+        length = len(question) + len(scope["query_string"]) + len(content_type)
+        if not whole or length > _LARGEST_QUESTION_BYTES:
             await self._app(scope, _replay(first, receive), send)
             return
         basis = self._basis()
@@ -124,15 +125,20 @@ class RepeatedAnswers:
 
     def _keep(self, key: _Key, answer: _Answer) -> None:
         self._answers[key] = answer
-        self._bytes += len(answer) + len(key[-1])
+        self._bytes += len(answer) + _size(key)
         while self._bytes > self._most_bytes:
-            (*_, question), dropped = self._answers.popitem(last=False)
-            self._bytes -= len(dropped) + len(question)
+            given_way, dropped = self._answers.popitem(last=False)
+            self._bytes -= len(dropped) + _size(given_way)
 
     def _forget(self, basis: Any) -> None:
         self._held_for = basis
         self._answers.clear()
         self._bytes = 0
+
+
+def _size(key: _Key) -> int:
+    """What a question takes [byte]; its query and its type are as long as the client likes."""
+    return sum(map(len, key))
 
 
 def _replay(first: Message, receive: Receive) -> Receive:

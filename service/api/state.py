@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from anyio import CapacityLimiter
 from starlette.requests import Request as HttpRequest
 
 from service.access.keyring import Keyring
@@ -26,9 +28,19 @@ RETRY_AFTER_S = "5"
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headroom"'}
 
 
+#: Where servers find the event that tells of the end, in the state of the lifespan (ASGI).
+DRAINING = "draining"
+#: Streams of events that a process keeps open, each of which asks the database once a second.
+_MOST_WATCHERS = 100
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Settings, catalog, keys, live grid figures, models of the Hub and metrics of the process."""
+    """Settings, catalog, keys, live grid figures, models of the Hub and metrics of the process.
+
+    ``draining`` is set when the process is about to stop, for streams that would go on for long;
+    ``watchers`` bounds how many there are.
+    """
 
     settings: Settings
     store: CatalogStore
@@ -36,6 +48,8 @@ class Shared:
     grid: LiveGrid
     hub: Hub
     exposition: Exposition
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    watchers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MOST_WATCHERS))
 
 
 def shared(http: HttpRequest) -> Shared:

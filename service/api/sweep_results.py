@@ -31,7 +31,7 @@ _FORMS = ("application/json", "text/csv", PARQUET)
 _MOST_ITEMS = 1_000
 _USUAL_ITEMS = 100
 #: Results do not change once they are there; whose they are is only known to whoever has the id.
-_KEPT = {"Cache-Control": "private, max-age=3600", "Vary": "Accept"}
+_KEPT = {"Cache-Control": "private, max-age=3600", "Vary": "Authorization, Accept"}
 
 _PAGES: dict[str, dict[str, Any]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},

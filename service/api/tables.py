@@ -33,7 +33,7 @@ def as_csv(items: Iterable[Mapping[str, Any]]) -> str:
 
 def _row(item: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
-        name: _safe_cell(value)
+        name: safe_cell(value)
         for name, value in item.items()
         if isinstance(value, str | int | float | bool)
     }
@@ -45,6 +45,6 @@ def _row(item: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _safe_cell(value: Any) -> Any:
+def safe_cell(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula is made plain text."""
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value

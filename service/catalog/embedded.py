@@ -43,6 +43,7 @@ class EmbeddedPostgres:
         """
         data = self._directory / "postgres"
         data.mkdir(parents=True, exist_ok=True)
+        _check_owner(data)
         server = self._server
         if server is None:
             server = _library(self._directory).get_server(data, start=False)
@@ -124,17 +125,46 @@ def _short_directory() -> Path:
     return directory
 
 
+def _check_owner(data: Path) -> None:
+    """Say whose a database is where this user cannot run it; Postgres' own words are in its log.
+
+    Root can: it runs the server as a user of its own.
+    """
+    version = data / "PG_VERSION"
+    if os.geteuid() == 0 or not version.exists():
+        return
+    owner = version.stat().st_uid
+    if owner != os.geteuid():
+        raise RuntimeError(
+            f"{data} belongs to user {owner}, and this process runs as user {os.geteuid()}: run it "
+            f"as that user, change the owner (chown -R {os.geteuid()} {data}), or set "
+            "HEADROOM_DATA_DIRECTORY to another folder"
+        )
+
+
 def _forget_strangers(data: Path) -> None:
-    """Remove a left-over pid file whose number now belongs to some other program.
+    """Remove a left-over pid file whose number now belongs to some other program, or is none.
 
     After a container restarts, small process ids come again: taken at its word, the file would
-    say that the server runs.
+    say that the server runs. A file that a full disk cut short keeps Postgres from starting.
     """
     pid_file = data / "postmaster.pid"
     try:
         process = psutil.Process(int(pid_file.read_text().split("\n", 1)[0]))
         if process.name().startswith("postgres"):
             return
-    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+    except (FileNotFoundError, psutil.NoSuchProcess):
         return
+    except ValueError:
+        if _is_served(data):
+            return
     pid_file.unlink()
+
+
+def _is_served(data: Path) -> bool:
+    """Whether some server runs on a folder, whatever is written there."""
+    return any(
+        str(data) in (one.info["cmdline"] or ())
+        for one in psutil.process_iter(["name", "cmdline"])
+        if (one.info["name"] or "").startswith("postgres")
+    )

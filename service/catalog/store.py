@@ -92,6 +92,8 @@ class CatalogStore:
         What else to keep up to date, by the channel on which Postgres announces changes of it.
     tell
         Called with the status whenever it may have changed.
+    watch
+        Called with each engine before it is used.
     """
 
     def __init__(
@@ -99,8 +101,10 @@ class CatalogStore:
         settings: Settings,
         also: Mapping[str, Reader] | None = None,
         tell: Callable[[CatalogStatus], None] | None = None,
+        watch: Callable[[AsyncEngine], None] | None = None,
     ) -> None:
         self._settings = settings
+        self._watch = watch
         self._tell = tell
         self._also = dict(also or {})
         self._embedded = (
@@ -328,6 +332,8 @@ class CatalogStore:
             if self._engine is not None:
                 await self._engine.dispose()
             self._engine = create_engine(url, self._settings.database_timeout_s)
+            if self._watch is not None:
+                self._watch(self._engine)
             self._url = url
         await migrate(self._engine)
         if self._packaged is not None:

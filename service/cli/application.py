@@ -13,6 +13,7 @@ from service.cli import (
     keys,
     rollback,
     serving,
+    trusting,
     upkeep,
 )
 
@@ -38,4 +39,6 @@ for command in (configuration.settings, upkeep.openapi, upkeep.validate, upkeep.
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
 app.command(context_settings=checkout.PASS_ON)(checkout.docs)
 app.command()(checkout.lock)
+for command in (trusting.fuzz, trusting.sbom, trusting.audit):
+    app.command()(command)
 app.add_typer(checkout.bench_app, name="bench")

@@ -92,10 +92,12 @@ def _tell(problem: Mapping[str, Any]) -> None:
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    from service.api.tables import safe_cell
+
     columns = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: safe_cell(value) for name, value in row.items()} for row in rows)
 
 
 def _fits(answer: Mapping[str, Any]) -> bool:

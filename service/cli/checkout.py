@@ -114,9 +114,11 @@ def lock(
     ]
     # Each lock is a part of the development one, so that one environment can hold any of them.
     runtime = ("pyproject.toml", "-c", "requirements/dev.txt")
+    extras = ("--extra", "mcp", "--extra", "otel")
     for arguments in (
-        ("--group", "dev", "--extra", "mcp", "pyproject.toml", "-o", "requirements/dev.txt"),
+        ("--group", "dev", *extras, "pyproject.toml", "-o", "requirements/dev.txt"),
         ("--extra", "mcp", *runtime, "-o", "requirements/mcp.txt"),
+        (*extras, *runtime, "-o", "requirements/otel.txt"),
         (*runtime, "-o", "requirements/runtime.txt"),
     ):
         subprocess.run([*compile_lock, *arguments], cwd=folder, check=True)  # noqa: S603

@@ -16,6 +16,7 @@ from types import FrameType
 from uvicorn import Config, Server
 from uvicorn.supervisors import multiprocess
 
+from service.api.state import DRAINING
 from service.settings import Settings
 
 _LOOK_S = 0.05
@@ -45,6 +46,9 @@ class DrainingServer(Server):
             server.close()
         for listener in sockets or ():
             listener.close()
+        draining = self.lifespan.state.get(DRAINING)
+        if isinstance(draining, asyncio.Event):
+            draining.set()
         # Whoever is told to close comes back at once, and must not meet a listener about to go.
         await self._served_for(min(_SETTLE_S, self._drain_s / 2))
         self.server_state.default_headers = [

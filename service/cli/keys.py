@@ -89,7 +89,7 @@ def list_keys(
 @keys_app.command("revoke")
 def revoke_key(key_id: Annotated[str, typer.Argument(help="The key's id.")]) -> None:
     """End a key, at once and for good; every running process hears of it."""
-    from service.access.repository import read_keys
+    from service.access.repository import read_keys, time_of
     from service.access.repository import revoke_key as revoke
 
     async def act(engine: AsyncEngine) -> bool:
@@ -97,7 +97,7 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The key's id.")]) -> 
             known = {record.key_id for record in await read_keys(connection)}
             if key_id in known:
                 who = f"{getpass.getuser()} on the command line"
-                await revoke(connection, key_id, datetime.now(UTC), who)
+                await revoke(connection, key_id, await time_of(connection), who)
             return key_id in known
 
     if not on_database(act):

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from http.client import HTTPConnection
 from typing import Annotated
 
@@ -30,6 +31,7 @@ def serve(
     """Serve the API until interrupted; options win over HEADROOM_HOST, _PORT and _WORKERS."""
     import uvicorn
 
+    from service.cli.connections import BoundedProtocol
     from service.cli.draining import DrainingServer, draining_processes
 
     settings = Settings()
@@ -45,7 +47,8 @@ def serve(
         port=port,
         workers=workers,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http="httptools",
+        http=partial(BoundedProtocol, timeout_s=settings.client_timeout_s),  # type: ignore[arg-type]
+        ws="none",
         log_config=None,
         log_level="warning",  # what it says on starting and stopping is said by our one line
         access_log=False,

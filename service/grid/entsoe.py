@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import httpx
 
-from service.grid.providers import Place, read_bounded
+from service.grid.providers import Place, content_of
 from service.grid.series import ProviderFailed, Series, Signal, moment
 
 #: Bidding zones and control areas by country (energy identification codes).
@@ -89,7 +89,7 @@ class Entsoe:
         """Ask what was generated in the last hours, and weigh the newest of it."""
         now = datetime.now(UTC)
         area = _AREAS[place.country]
-        content = await read_bounded(
+        content = await content_of(
             client,
             f"{self.base_url}/api",
             {
@@ -129,8 +129,9 @@ def newest_intensity(content: bytes) -> tuple[datetime, float]:
 
 def _generation(content: bytes) -> dict[str, dict[datetime, float]]:
     """Power by kind and time [MW]; consumption of pumps is left out."""
-    if b"<!" in content:
-        # No declaration is ever needed, and entities are how XML is made to explode.
+    if b"<!" in content or b"\0" in content:
+        # No declaration is ever needed, and entities are how XML is made to explode. In UTF-16,
+        # which has NUL bytes between its letters, they would be overlooked.
         raise ProviderFailed("answered a document with declarations")
     try:
         root = ElementTree.fromstring(content)  # noqa: S314 - it has no declarations, and is bounded

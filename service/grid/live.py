@@ -18,6 +18,8 @@ from service.settings import Settings
 
 _MOST_PLACES = 500
 _MOST_CALLS = 8
+#: Requests, one after the other, that a provider takes to be asked.
+_MOST_REQUESTS = 3
 #: After a failure a provider is left alone for so long [s].
 _PAUSE_S = 60.0
 
@@ -78,6 +80,7 @@ class LiveGrid:
     ) -> None:
         self._providers = providers_of(settings) if providers is None else tuple(providers)
         self._refresh_s = settings.grid_refresh_s
+        self._timeout_s = _MOST_REQUESTS * settings.grid_timeout_s
         self._client = httpx.AsyncClient(
             timeout=settings.grid_timeout_s, follow_redirects=False, transport=transport
         )
@@ -126,7 +129,11 @@ class LiveGrid:
 
     async def _fetch(self, provider: Provider, place: Place, held: _Held) -> None:
         try:
-            held.series = await provider.fetch(self._client, place)
+            async with asyncio.timeout(self._timeout_s):
+                held.series = await provider.fetch(self._client, place)
+        except TimeoutError:
+            # The client's own timeout begins anew with every byte.
+            held.problem = f"{provider.name} did not answer within {self._timeout_s:g} s"
         except ProviderFailed as failed:
             held.problem = f"{provider.name} {failed}"
         except Exception as error:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import httpx
 import orjson
 
+from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.grid.series import ProviderFailed, Series, Signal, following, intensity, moment
 
 _MOST_BYTES = 1_000_000
@@ -57,7 +58,7 @@ class Provider(Protocol):
         """
 
 
-async def read_bounded(
+async def content_of(
     client: httpx.AsyncClient,
     url: str,
     params: Mapping[str, str] | None = None,
@@ -71,8 +72,9 @@ async def read_bounded(
     ProviderFailed
         If there is none, or it is no plain success.
     """
-    request = client.build_request("GET", url, params=params, headers=headers)
-    content = bytearray()
+    request = client.build_request(
+        "GET", url, params=params, headers={**UNPACKED, **(headers or {})}
+    )
     try:
         answer = await client.send(
             request, stream=True, auth=httpx.BasicAuth(*auth) if auth else None
@@ -80,15 +82,13 @@ async def read_bounded(
         try:
             if answer.status_code != httpx.codes.OK:
                 raise ProviderFailed(f"answered {answer.status_code}")
-            async for part in answer.aiter_bytes():
-                content += part
-                if len(content) > _MOST_BYTES:
-                    raise ProviderFailed("answered too much")
+            return await read_bounded(answer, _MOST_BYTES)
         finally:
             await answer.aclose()
+    except AnswerTooLarge as error:
+        raise ProviderFailed(f"answered what {error}") from None
     except httpx.HTTPError as error:
         raise ProviderFailed(f"did not answer: {type(error).__name__}") from None
-    return bytes(content)
 
 
 async def _get(
@@ -99,7 +99,7 @@ async def _get(
     auth: tuple[str, str] | None = None,
 ) -> Any:
     try:
-        return orjson.loads(await read_bounded(client, url, params, headers, auth))
+        return orjson.loads(await content_of(client, url, params, headers, auth))
     except orjson.JSONDecodeError:
         raise ProviderFailed("answered no JSON") from None
 

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from service.checkpoints.reading import CheckpointUnreadable, json_object
+from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.hub.files import HubFiles
 from service.hub.names import HubName, is_commit
 
@@ -46,7 +47,7 @@ class HubClient:
     ) -> None:
         self._endpoint = httpx.URL(endpoint.rstrip("/"))
         self._timeout_s = timeout_s
-        headers = {"User-Agent": "headroom"}
+        headers = {"User-Agent": "headroom", **UNPACKED}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         self._has_token = token is not None
@@ -121,9 +122,11 @@ class HubClient:
                         url = self._next(url, answer.headers.get("location", ""))
                         continue
                     self._check(answer, name, config=path.endswith("config.json"))
-                    return await _bounded(answer)
+                    return await read_bounded(answer, _MOST_BYTES)
                 finally:
                     await answer.aclose()
+            except AnswerTooLarge as error:
+                raise HubRefuses(f"what the Hub answers {error}") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise HubAway(f"does not answer: {type(error).__name__}") from None
         raise HubAway("redirects without end")
@@ -164,15 +167,6 @@ class HubClient:
             return json_object(content)
         except CheckpointUnreadable:
             raise HubAway("answers something else than a Hub does") from None
-
-
-async def _bounded(answer: httpx.Response) -> bytes:
-    content = bytearray()
-    async for part in answer.aiter_bytes():
-        content += part
-        if len(content) > _MOST_BYTES:
-            raise HubRefuses(f"the Hub answers more than {_MOST_BYTES / 1e6:.0f} MB")
-    return bytes(content)
 
 
 def _elements(told: Any) -> Mapping[str, int] | None:

@@ -16,6 +16,8 @@ from service.settings import Settings
 
 _MOST_HELD = 200
 _MOST_CALLS = 4
+#: Models that are asked about or wait for it; whoever names another is told to come back.
+_MOST_WAITING = 40
 #: What the Hub refused is not asked about again for so long [s].
 _REFUSAL_S = 60.0
 #: After a failure the Hub is left alone for so long [s].
@@ -92,6 +94,8 @@ class Hub:
             raise HubAway(self._away[1])
         call = self._calls.get(name)
         if call is None:
+            if len(self._calls) >= _MOST_WAITING:
+                raise HubAway("is being asked about as many models as this process waits for")
             call = asyncio.create_task(self._fetch(name, known), name=f"hub {name}")
             self._calls[name] = call
             call.add_done_callback(lambda done: self._forget(name, done))

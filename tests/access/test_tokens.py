@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
 import json
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -188,3 +191,59 @@ async def test_a_service_takes_tokens_beside_keys() -> None:
                     headers=known | {"If-None-Match": "*"},
                 )
                 assert "catalog:write" in problem(refused, 403)["detail"]
+
+
+def unsigned(header: bytes) -> str:
+    return f"{base64.urlsafe_b64encode(header).rstrip(b'=').decode()}.e30.c2ln"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        unsigned(b"[" * 10_000),
+        unsigned(b'{"kid":' + b"[" * 5_000),
+        unsigned(b'{"kid": 1' + b"0" * 5_000 + b"}"),
+        unsigned(b'{"kid": "r", "alg": "RS256", "crit": {}}'),
+        unsigned(b'{"kid": "r", "alg": ["RS256"]}'),
+        unsigned(b'"kid"'),
+        unsigned(b"\xff"),
+        "a" * 1_000_000 + ".e30.c2ln",
+        "\u00e9.\u00e9.\u00e9",
+        "..",
+    ],
+)
+async def test_what_is_no_token_is_refused_and_no_more(issuer, text):
+    with pytest.raises(KeyRefused):
+        issuer.caller(text)
+
+
+@pytest.mark.parametrize("subject", ["a\0b", "a\nb", "\ud800", "a\u202eb"])
+async def test_subjects_that_no_log_can_hold_are_refused(issuer, subject):
+    with pytest.raises(KeyRefused, match="written down"):
+        issuer.caller(token(sub=subject))
+
+
+async def test_a_published_secret_signs_nothing(issuer):
+    secret = base64.urlsafe_b64decode(PUBLISHED[2]["k"] + "=")
+    with pytest.raises(KeyRefused, match="not published"):
+        issuer.caller(token(secret, "o", "HS256"))
+
+
+async def test_a_packed_answer_is_not_unpacked():
+    def packed(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        bomb = gzip.compress(b"0" * 1_000_000)
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=Bytes(bomb))
+
+    with pytest.raises(IssuerFailed, match="packed"):
+        await TokenIssuer(settings(), httpx.MockTransport(packed)).refresh()
+
+
+class Bytes(httpx.AsyncByteStream):
+    """Content that is sent as it is."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content

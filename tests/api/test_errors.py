@@ -271,3 +271,24 @@ async def test_projections_beyond_reason_are_refused(client, change, pointer):
     asked = {"training_kgco2e": 1e5, "requests_per_day": 1e6, "gco2e_per_request": 0.1}
     body = problem(await client.post("/v1/projections", json=asked | change), 422)
     assert pointers(body) == {pointer}
+
+
+@pytest.mark.parametrize("path", ["/v1/memory/inference", "/v1/models", "/embed", "/oembed?url=/"])
+async def test_thousands_of_parameters_are_not_told_one_by_one(client, path):
+    """Each unknown one is told what is known: a line of 60 kB would be answered with 30 MB."""
+    mark = "&" if "?" in path else "?"
+    response = await client.get(path + mark + "&".join(f"p{n}=1" for n in range(5_000)))
+    assert response.status_code == 422
+    assert len(response.content) < 100_000
+
+
+@pytest.mark.parametrize("odd", [b"67381130392928198656", b"1" * 400, b'"\\ud800"'])
+async def test_odd_values_in_a_batch_are_refused_by_themselves(client, odd):
+    body = b'{"requests": [{"model": ' + odd + b', "x": {"' + b"y" + b'": ' + odd + b"}}]}"
+    headers = {"Content-Type": "application/json"}
+    response = await client.post("/v1/estimates/batch", content=body, headers=headers)
+    assert response.status_code in (200, 422), response.text
+    if response.status_code == 200:
+        [item] = response.json()["items"]
+        assert item["answer"] is None
+        assert item["errors"]

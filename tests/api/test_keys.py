@@ -62,6 +62,27 @@ async def test_an_expired_key_opens_nothing(kept):
         assert "expired" in problem(await client.get("/v1/models"), 401)["detail"]
 
 
+@pytest.mark.parametrize("off", [timedelta(days=-3_000), timedelta(days=3_000)])
+async def test_a_process_whose_clock_is_wrong_honours_the_same_keys(kept, owner, monkeypatch, off):
+    """Keys begin and end by the database's clock, which all processes share."""
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + off
+
+    for module in ("service.access.keyring", "service.api.keys"):
+        monkeypatch.setattr(f"{module}.datetime", Wrong)
+    made = (await owner.post("/v1/keys", json={"name": "sound", "expires_in_days": 1})).json()
+    expired = await key_for(kept, "acme", expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    async with client_of(kept, expired) as client:
+        assert "expired" in problem(await client.get("/v1/models"), 401)["detail"]
+    async with client_of(kept, made["key"]) as client:
+        assert (await client.get("/v1/models")).status_code == 200
+        assert (await owner.delete(f"/v1/keys/{made['id']}")).status_code == 204
+        assert "was revoked" in problem(await client.get("/v1/models"), 401)["detail"]
+
+
 async def test_changing_over_to_a_new_key(kept, owner):
     old = (await owner.post("/v1/keys", json={"name": "ci", "scopes": ["own:write"]})).json()
     path = f"/v1/keys/{old['id']}/rotations"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -89,3 +90,12 @@ async def test_keys_count_apart_and_guesses_by_address(postgres_url: str) -> Non
 
 async def test_without_a_limit_nothing_is_counted(client) -> None:
     assert "ratelimit" not in (await client.get("/v1/workloads")).headers
+
+
+async def test_a_clock_that_is_set_locks_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    async with limited(rate_limit_per_minute=2) as client:
+        for ahead_s in (0.0, -86_400.0, 86_400.0, 0.0):
+            monkeypatch.setattr(time, "time", lambda ahead_s=ahead_s: real() + ahead_s)
+            statuses = [(await client.get("/v1/workloads")).status_code for _ in range(3)]
+            assert statuses == [200, 200, 429], f"with the clock set by {ahead_s} s"

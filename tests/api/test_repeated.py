@@ -51,7 +51,7 @@ async def ask(
         "type": "http",
         "method": method,
         "path": path,
-        "query_string": b"",
+        "query_string": headers.pop("query", "").encode(),
         "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()],
     }
     await app(scope, receive, send)
@@ -135,6 +135,23 @@ async def test_memory_is_bounded_and_the_longest_unasked_gives_way(basis: list[o
     assert app._bytes <= 7_000
     await ask(app, body=b"2")
     assert inner.asked == 5
+
+
+async def test_long_types_and_queries_count_as_memory(basis: list[object]) -> None:
+    """A question of a few bytes may come under a name of thousands."""
+    app = RepeatedAnswers(Counting(size=10), ["/a"], lambda: basis[0], 50_000)
+    for number in range(30):
+        await ask(
+            app, body=b"1", **{"content-type": "application/json;" + "x" * 5_000 + str(number)}
+        )
+        await ask(app, body=b"1", query="a=" + "0" * 5_000 + str(number))
+    held = sum(sum(map(len, key)) + len(answer) for key, answer in app._answers.items())
+    assert app._bytes == held <= 50_000
+    inner = Counting(size=10)
+    app = RepeatedAnswers(inner, ["/a"], lambda: basis[0], 10_000_000)
+    for _ in range(2):
+        await ask(app, body=b"1", query="a=" + "0" * 40_000)
+    assert inner.asked == 2
 
 
 async def test_the_service_answers_the_same_again(client) -> None:

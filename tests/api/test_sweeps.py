@@ -207,6 +207,19 @@ async def test_watchers_are_told_of_the_end(kept, done):
     assert json.loads(data.removeprefix("data: "))["status"] == "succeeded"
 
 
+async def test_there_is_room_for_so_many_watchers(kept, done):
+    watchers = kept.app.state.shared.watchers
+    others = [object() for _ in range(int(watchers.total_tokens))]
+    for other in others:
+        watchers.acquire_on_behalf_of_nowait(other)
+    refused = await kept.get(f"/v1/sweeps/{done['id']}/events")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    for other in others:
+        watchers.release_on_behalf_of(other)
+    assert (await kept.get(f"/v1/sweeps/{done['id']}/events")).status_code == 200
+    assert watchers.borrowed_tokens == 0
+
+
 async def test_the_same_key_starts_the_same_sweep_once(kept):
     headers = {"Idempotency-Key": "twice"}
     answers = await asyncio.gather(

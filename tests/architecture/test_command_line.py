@@ -40,6 +40,9 @@ def test_help_names_every_command() -> None:
         "test",
         "bench",
         "lock",
+        "fuzz",
+        "sbom",
+        "audit",
     ):
         assert f" {command} " in printed
 

@@ -44,7 +44,7 @@ class Clone:
         self.interpreter = folder / "a python"
         (self.folder / "requirements").mkdir(parents=True)
         shutil.copy(PROJECT_FOLDER / "headroom", self.folder)
-        for lock in ("runtime", "mcp", "dev"):
+        for lock in ("runtime", "mcp", "otel", "dev"):
             # As long as real ones, which do not fit into a pipe's buffer.
             (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n" * 10_000)
         self.interpreter.write_text(
@@ -119,6 +119,16 @@ def test_the_mcp_server_brings_its_library_only_when_it_is_started(clone: Clone)
     clone.run("test")
     clone.run("mcp")
     assert clone.journal() == ["venv", "pip runtime.txt", "pip mcp.txt", "pip dev.txt"]
+
+
+def test_traces_bring_their_library_only_where_they_are_asked_for(clone: Clone) -> None:
+    clone.run("serve")
+    clone.run("serve", OTEL_TRACES_EXPORTER="none", OTEL_EXPORTER_OTLP_ENDPOINT="http://there")
+    assert clone.journal() == ["venv", "pip runtime.txt"]
+    clone.run("serve", OTEL_EXPORTER_OTLP_ENDPOINT="http://there")
+    clone.run("serve")
+    clone.run("mcp")
+    assert clone.journal() == ["venv", "pip runtime.txt", "pip otel.txt"]
 
 
 def test_a_changed_lock_makes_a_fresh_environment(clone: Clone) -> None:

@@ -15,7 +15,7 @@ from service.settings import Settings
 
 PROJECT_FOLDER = Path(__file__).parents[2]
 PROJECT = tomllib.loads((PROJECT_FOLDER / "pyproject.toml").read_text())
-LOCKS = ["runtime", "mcp", "dev"]
+LOCKS = ["runtime", "mcp", "otel", "dev"]
 
 
 def distribution(requirement: str) -> str:
@@ -57,9 +57,10 @@ def test_every_dependency_is_locked() -> None:
     assert direct <= locked("runtime").keys()
     assert direct | development <= locked("dev").keys()
     assert not development & locked("runtime").keys()
-    [extra] = PROJECT["project"]["optional-dependencies"]["mcp"]
-    assert distribution(extra) in locked("mcp").keys() & locked("dev").keys()
-    assert distribution(extra) not in locked("runtime")
+    for name, requirements in PROJECT["project"]["optional-dependencies"].items():
+        extra = {distribution(requirement) for requirement in requirements}
+        assert extra <= locked(name).keys() & locked("dev").keys()
+        assert not extra & locked("runtime").keys()
 
 
 def test_one_environment_can_hold_either_lock() -> None:

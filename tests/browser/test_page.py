@@ -192,7 +192,9 @@ async def test_what_cannot_be_reached_is_said(browser: Browser, visit: Visit, ad
     await context.set_offline(True)
     await page.locator("#concurrency").fill("3")
     await page.locator("#concurrency").press("Enter")
-    await expect(page.get_by_role("status")).to_have_text("The service cannot be reached. Nothing has changed; try again.")
+    await expect(page.get_by_role("status")).to_have_text(
+        "The service cannot be reached. Nothing has changed; try again."
+    )
     await context.close()
 
 

@@ -94,3 +94,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match="file"):
         EmbeddedPostgres(tmp_path / "file").start()
+
+
+def test_a_folder_of_another_user_is_told_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "postgres"
+    data.mkdir()
+    (data / "PG_VERSION").write_text("18\n")
+    stranger = (data / "PG_VERSION").stat().st_uid + 4_711
+    monkeypatch.setattr(os, "geteuid", lambda: stranger)
+    with pytest.raises(RuntimeError, match=f"chown -R {stranger} .*HEADROOM_DATA_DIRECTORY"):
+        EmbeddedPostgres(tmp_path).start()

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import httpx
 import psutil
@@ -41,13 +42,14 @@ class Service:
 
 
 @contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator[Service]:
+def serving(*arguments: str, log: IO[str] | None = None, **environment: str) -> Iterator[Service]:
     """A service that is ready, ended at the end if it is still there."""
     process = subprocess.Popen(
         [sys.executable, "-m", "service.cli", "serve", "--port", "0", *arguments],
         cwd=INSTALLATION,
         env={**os.environ, "HEADROOM_LOG_LEVEL": "error", **environment},
         stdout=subprocess.PIPE,
+        stderr=log,
         text=True,
     )
     assert process.stdout is not None

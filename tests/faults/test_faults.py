@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,8 +13,9 @@ import httpx
 import pytest
 
 from service.access.keys import make_key
-from service.catalog.database import connect
+from service.catalog.database import WRITER_LOCK, connect
 from service.catalog.embedded import EmbeddedPostgres
+from service.settings import INSTALLATION
 from tests.conftest import execute
 from tests.faults.processes import (
     QUESTION,
@@ -180,3 +184,66 @@ def test_a_service_of_its_own_draws_charts() -> None:
         drawn = service.ask("GET", f"/v1/charts/memory-breakdown?{asked}")
         assert drawn.status_code == 200, drawn.text
         assert drawn.content.startswith(b"\x89PNG")
+
+
+def test_a_bad_revision_is_rolled_back_under_load(postgres_url: str) -> None:
+    """By the operator's command, while two replicas answer."""
+    with serving(DATABASE_URL=postgres_url) as one, serving(DATABASE_URL=postgres_url) as other:
+        headers = key_in(postgres_url)
+        eventually(lambda: known(one, headers), "the key is known")
+        good = one.ask("GET", "/readyz").json()["catalog_revision"]
+        before = one.ask("GET", T4).json()
+        with Load(one, threads=2) as load, Load(other, threads=2) as load_of_other:
+            bad = change(one, headers, 6_999)
+            assert bad.status_code == 200, bad.text
+            eventually(lambda: other.ask("GET", T4).json() == bad.json(), "both have the bad one")
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "service.cli", "catalog", "rollback", str(good)),
+                    *("--reason", "watts for milliwatts"),
+                ],
+                cwd=INSTALLATION,
+                env={**os.environ, "DATABASE_URL": postgres_url},
+                check=True,
+                capture_output=True,
+            )
+            for service in (one, other):
+                eventually(
+                    lambda service=service: service.ask("GET", T4).json() == before,
+                    "the good one is back",
+                )
+        assert set(load.seen) == set(load_of_other.seen) == {"200"}
+
+
+def test_old_replicas_answer_while_a_newer_release_migrates(postgres_url: str) -> None:
+    """The newer one adds a table and a column that this one does not know, and takes its time."""
+    with serving(DATABASE_URL=postgres_url, HEADROOM_DATABASE_TIMEOUT_S="1") as old:
+        headers = key_in(postgres_url)
+        eventually(lambda: known(old, headers), "the key is known")
+        release = threading.Event()
+        # As migrations run: in one transaction, under the lock that all writers wait for.
+        migration = held(
+            postgres_url,
+            f"SELECT pg_advisory_xact_lock({WRITER_LOCK});"  # noqa: S608 - a number of ours
+            "CREATE TABLE of_a_newer_release (id bigint PRIMARY KEY);"
+            "ALTER TABLE catalog_entry ADD COLUMN of_a_newer_release text;"
+            "UPDATE alembic_version SET version_num = 'newer'",
+            release,
+        )
+        try:
+            with Load(old, threads=2) as load:
+                assert change(old, headers, 81).status_code == 503
+                release.set()
+                migration.join()
+                eventually(
+                    lambda: change(old, headers, 82).status_code == 200, "the old one writes again"
+                )
+            assert set(load.seen) == {"200"}
+            # Another old replica that starts now leaves the newer schema alone.
+            with serving(DATABASE_URL=postgres_url) as late:
+                ready = late.ask("GET", "/readyz").json()
+                assert ready["status"] == "ready", ready
+                assert late.ask("GET", T4).json() == old.ask("GET", T4).json()
+        finally:
+            release.set()
+            migration.join()

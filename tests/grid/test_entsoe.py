@@ -82,6 +82,12 @@ def test_hostile_documents_fail_and_no_more(content):
         newest_intensity(content)
 
 
+def test_a_bomb_in_utf_16_is_not_overlooked():
+    bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "lol">]><a>&b;</a>'
+    with pytest.raises(ProviderFailed, match="declarations"):
+        newest_intensity(bomb.encode("utf-16"))
+
+
 async def test_it_is_asked_with_the_token_and_the_area():
     def answer(request: httpx.Request) -> httpx.Response:
         asked = request.url.params

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -197,3 +197,36 @@ def test_nobody_is_asked_unless_the_settings_say_so():
     names = [provider.name for provider in providers_of(opened)]
     assert names == ["electricity-maps", "entsoe", "uk-carbon-intensity", "watttime"]
     assert "secret" not in repr(opened)
+
+
+class Drops(httpx.AsyncByteStream):
+    """An answer of which a byte comes now and then, for ever."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+
+async def test_an_answer_that_never_ends_is_given_up():
+    def slow(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=Drops())
+
+    quick = Settings(grid_refresh_s=10, grid_timeout_s=0.05)
+    live = LiveGrid(quick, [UkCarbonIntensity()], httpx.MockTransport(slow))
+    live.look(LONDON, "average")
+    await asyncio.gather(*live._calls.values())
+    look = live.look(LONDON, "average")
+    assert look is not None
+    assert "did not answer within" in (look.problem or "")
+    await live.stop()
+
+
+async def test_a_packed_answer_is_not_unpacked():
+    def packed(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=Drops())
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(packed)) as client:
+        with pytest.raises(ProviderFailed, match="packed"):
+            await UkCarbonIntensity().fetch(client, LONDON)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from pathlib import Path
 
+import httpx
 import pytest
 
 from service.hub.client import HubAway, HubRefuses
@@ -192,3 +194,35 @@ async def test_a_token_that_is_no_longer_good_is_told(settings):
 async def test_nobody_there(settings):
     with pytest.raises(HubAway, match="does not answer"):
         await files(settings(hub_endpoint="http://127.0.0.1:1"), SMALL)
+
+
+async def test_so_many_models_are_asked_about_at_once(settings):
+    let_go = asyncio.Event()
+
+    async def silent(request: httpx.Request) -> httpx.Response:
+        await let_go.wait()
+        return httpx.Response(404)
+
+    hub = Hub(settings(), httpx.MockTransport(silent))
+    asked = [asyncio.create_task(hub.files(HubName(f"acme/model-{n}"))) for n in range(60)]
+    refused, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_EXCEPTION)
+    assert len(waiting) >= 40
+    assert all("waits for" in str(one.exception()) for one in refused)
+    let_go.set()
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert sum(isinstance(one, HubRefuses) for one in told) == 40
+    assert sum(isinstance(one, HubAway) for one in told) == 20
+    await hub.stop()
+
+
+async def test_a_packed_answer_is_not_unpacked(settings):
+    def packed(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(
+            200, headers={"content-encoding": "gzip"}, content=gzip.compress(b"{}")
+        )
+
+    hub = Hub(settings(), httpx.MockTransport(packed))
+    with pytest.raises(HubRefuses, match="packed"):
+        await hub.files(HubName("acme/small"))
+    await hub.stop()

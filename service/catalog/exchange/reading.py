@@ -22,6 +22,7 @@ from service.catalog.exchange.positions import (
     FileError,
     FileUnreadable,
     Positions,
+    check_yaml,
     json_positions,
     nearest,
     yaml_positions,
@@ -141,6 +142,7 @@ def _parsed(
         return parsed, json_positions(text), []
     loader = Yaml(text)
     try:
+        check_yaml(yaml.parse(text, Loader=Yaml))
         node = loader.get_single_node()
         if node is None:
             return None, {}, []
@@ -150,7 +152,10 @@ def _parsed(
         mark = error.problem_mark
         at = None if mark is None else (mark.line + 1, mark.column + 1)
         raise FileUnreadable(error.problem or "is not YAML", at) from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except FileUnreadable:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
+        # Python reads no number of thousands of digits.
         raise FileUnreadable(f"is not YAML: {error}"[:300]) from None
     finally:
         loader.dispose()

@@ -16,7 +16,12 @@ import orjson
 from jsonschema import Draft202012Validator
 
 from service.catalog.documents import Document
-from service.catalog.exchange.positions import FileError, FileUnreadable, Position
+from service.catalog.exchange.positions import (
+    FileError,
+    FileUnreadable,
+    Positions,
+    PositionsOfFile,
+)
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PARTED = ";"
@@ -47,7 +52,7 @@ def table_of(documents: Iterable[Document], validator: Draft202012Validator) -> 
 
 def read_table(
     text: str, validator: Draft202012Validator
-) -> tuple[list[dict[str, Any]], dict[str, Position], list[FileError]]:
+) -> tuple[list[dict[str, Any]], Positions, list[FileError]]:
     """Entries of a table, positions of their parts by pointer, and cells that make no sense.
 
     Positions are the line, and the number of the cell in it.
@@ -73,13 +78,14 @@ def read_table(
             raise FileUnreadable("a column stands twice, or there are too many", (1, 1))
         kinds = {name: _kinds(validator.schema, name.split(".")) for name in header}
         entries: list[dict[str, Any]] = []
-        positions: dict[str, Position] = {"": (1, 1)}
+        positions = PositionsOfFile()
+        positions.note("", (1, 1))
         errors: list[FileError] = []
         for cells in lines:
             if not any(cells):
                 continue
             line, place = lines.line_num, f"/{len(entries)}"
-            positions[place] = (line, 1)
+            positions.note(place, (line, 1))
             if len(cells) > len(header):
                 errors.append(FileError(place, "more cells than columns", (line, len(header) + 1)))
             entry: dict[str, Any] = {}
@@ -87,7 +93,7 @@ def read_table(
                 if cell == "":
                     continue
                 pointer = f"{place}/{name.replace('.', '/')}"
-                positions[pointer] = (line, at)
+                positions.note(pointer, (line, at))
                 try:
                     _put(entry, name.split("."), _value(cell, kinds[name]))
                 except ValueError as error:
@@ -161,6 +167,8 @@ def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
 
 def _kinds(schema: Any, path: list[str]) -> frozenset[str]:
     """JSON types that a schema allows at a path, as far as it says."""
+    if len(path) > _DEEPEST:
+        return frozenset()
     found = [schema]
     for name in path:
         found = [

@@ -175,3 +175,44 @@ def test_yaml_of_all_kinds_is_read_or_refused(content):
 def test_deep_json_is_refused_before_it_is_walked():
     with pytest.raises(FileUnreadable):
         json_positions("[" * 50 + "]" * 50)
+
+
+@pytest.mark.parametrize("opened", ["[", "{a: ", "- ", "? ", "[{a: "])
+def test_nesting_that_would_end_the_process_is_refused(opened):
+    """The library that builds YAML calls itself for each level, until the stack is full."""
+    assert "nested" in errors_of(opened * 200_000, "yaml", "models")[0][2]
+
+
+LONG = "k" * 200_000
+NOUGHTS = ",".join(["0"] * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (f'{{"models":{{"{LONG}":[{NOUGHTS}]}}}}', "json"),
+        (f"? {LONG}\n: [{NOUGHTS}]", "yaml"),
+        (f"[{NOUGHTS * 20}]", "yaml"),
+        (f"[{NOUGHTS}{f',{NOUGHTS}' * 20}]", "json"),
+        ("id\n" + "a,a\n" * 400_000, "csv"),
+        (f"id,{'n' * 100_000}\n" + "a,1\n" * 1_000, "csv"),
+    ],
+    ids=["long key, json", "long key, yaml", "items, yaml", "items, json", "rows", "long column"],
+)
+def test_a_bomb_of_parts_is_refused(content, form):
+    """A key stands in the pointers of all that is under it: 4 GB for the first of these."""
+    assert "more parts" in errors_of(content, form, "models")[0][2]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["!!float abc", "!!timestamp 2026-99-99", "!!bool x", "!!int ''", "!local x", "1" * 5_000],
+)
+def test_values_that_python_cannot_make_are_refused(value):
+    told = errors_of(f"- {{id: x, a: {value}}}", "yaml", "models")[0][2]
+    assert "tag" in told or "not YAML" in told
+
+
+def test_columns_of_thousands_of_steps_are_refused():
+    content = f"id,{'figures.' * 16_000}x\n1,2\n"
+    assert "no path" in errors_of(content, "csv", "models")[0][2]
