@@ -255,7 +255,8 @@ class Excluded(Answer):
     limit: str
     threshold: float | None = Field(
         description="Null for conditions without one: offered, where no cloud searched is known "
-        "to rent the accelerator out, and makes_progress, where failures never let a run end."
+        "to rent the accelerator out; tensor_parallel_group_within_scale_up_domain; and "
+        "makes_progress, where failures never let a run end."
     )
     unit: str
     candidates: int

@@ -31,10 +31,13 @@ def fuzz(
 
     Cases differ from run to run; one that fails is shown, and how to send it again.
     """
-    places = {"http": "tests/api/test_fuzz.py", "parsers": "tests/fuzz"}
+    places = {
+        "http": ("tests/fuzz/test_questions.py", "tests/fuzz/test_others.py"),
+        "parsers": ("tests/fuzz/test_parsers.py",),
+    }
     if only is not None and only not in places:
         raise typer.BadParameter(f"one of {', '.join(places)}", param_hint="--only")
-    chosen = [place for name, place in places.items() if only in (None, name)]
+    chosen = [one for name, paths in places.items() if only in (None, name) for one in paths]
     with tempfile.TemporaryDirectory(prefix="headroom-fuzz-") as folder:
         tally = Path(folder) / "tally"
         os.environ |= {"HEADROOM_FUZZ_CASES": str(cases), "HEADROOM_FUZZ_TALLY": str(tally)}

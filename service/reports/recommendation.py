@@ -33,6 +33,9 @@ _LIMITS: Names = {
     "weight_bits_at_least": ("bits of a weight, at least", "bit"),
     "headroom_ratio_at_least": ("memory left free, at least", ""),
     "memory_bytes": ("memory of an accelerator", "B"),
+    "context_length": ("tokens of a sequence", "tokens"),
+    "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
+    "offered": ("rented out by a cloud searched", ""),
 }
 
 

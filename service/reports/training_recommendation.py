@@ -28,7 +28,9 @@ _LIMITS: Names = {
     "it_power_w": ("power of the IT equipment", "W"),
     "headroom_ratio_at_least": ("memory left free, at least", ""),
     "memory_bytes": ("memory of an accelerator", "B"),
+    "context_length": ("tokens of a sequence", "tokens"),
     "host_memory_bytes": ("host memory of an accelerator", "B"),
+    "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
     "offered": ("rented out by a cloud searched", ""),
     "makes_progress": ("progress despite failures", ""),
 }

@@ -457,3 +457,26 @@ def test_unknown_drafts_and_tiers_are_named(packaged_snapshot, change, pointer):
 def test_pools_of_their_own_are_not_searched():
     with pytest.raises(ValueError, match="disaggregated is not searched"):
         asked(serving={"disaggregated": {}})
+
+
+def test_what_is_longer_than_the_model_takes_is_said_before_all_else(packaged_snapshot):
+    answer = recommendation_answer(
+        asked(model="EleutherAI/pythia-1b", workload={"input_tokens": 4096}), packaged_snapshot
+    )
+    assert answer["choices"] == []
+    first = answer["excluded"][0]
+    assert (first["limit"], first["threshold"]) == ("context_length", 2048.0)
+    change = answer["least_violating"][0]["must_change"][0]
+    assert change["limit"] == "context_length"
+    assert change["must_fall_by"] == pytest.approx(4096 + 256 - 2048)
+
+
+def test_tensor_parallel_groups_stay_within_fast_links(packaged_snapshot):
+    wide = {"accelerators": ["nvidia-l40s-48gb"], "regions": ["country/SE"], "max_accelerators": 64}
+    answer = recommendation_answer(
+        asked(model="meta-llama/Llama-3.1-70B", search=wide, limits={"ttft_s": 1.0}),
+        packaged_snapshot,
+    )
+    domain = packaged_snapshot.accelerators["nvidia-l40s-48gb"].value.scale_up_domain_accelerators
+    assert answer["front"]
+    assert all(one["parallelism"]["tensor"] <= domain for one in answer["front"])

@@ -304,3 +304,11 @@ def test_long_sequences_are_shared_among_ranks(packaged_snapshot):
     run = {"tokens": 1e9, "sequence_length": 131_072, "global_batch_size": 8}
     answer = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)
     assert any(one["parallelism"]["context"] > 1 for one in answer["front"])
+
+
+def test_sequences_longer_than_the_model_takes_are_said_before_all_else(packaged_snapshot):
+    answer = training_recommendation_answer(asked(model="EleutherAI/pythia-1b"), packaged_snapshot)
+    assert answer["choices"] == []
+    first = answer["excluded"][0]
+    assert (first["limit"], first["threshold"]) == ("context_length", 2048.0)
+    assert answer["least_violating"][0]["must_change"][0]["limit"] == "context_length"

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 
+#: Name of the constraint, as in single estimates.
+_WITHIN_DOMAIN = "tensor_parallel_group_within_scale_up_domain"
+
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
@@ -66,6 +69,13 @@ class Exclusions:
         shown = sign * found if np.isfinite(found) else None
         self._by_limit[name] = Exclusion(name, sign * limit, unit, count, shown)
         return within
+
+    def beyond_domain(self, tensor: NDArray[np.intp], domain: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows whose tensor-parallel group lies within a scale-up domain; notes the others."""
+        within = tensor <= domain
+        if not within.all():
+            self.without_threshold(_WITHIN_DOMAIN, int(np.count_nonzero(~within)))
+        return np.flatnonzero(within)
 
     def add(self, name: str, count: int) -> None:
         """Note further candidates that a limit excluded without a value to come close to."""

@@ -9,11 +9,13 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.impact.infrastructure import HOURS_PER_YEAR
 from service.core.planning.inference_candidates import Candidates, candidates
-from service.core.planning.passes import TooSmall
+from service.core.planning.passes import Space, TooSmall
 from service.estimation.decisions.exclusions import Exclusion, Exclusions
+from service.estimation.decisions.ground import scale_up_domains
 from service.estimation.decisions.siting import Bill, Contest, Held, Rated, Sited, sited, within_all
 from service.estimation.decisions.space import ResolvedSearch
 
@@ -52,7 +54,7 @@ def field(search: ResolvedSearch) -> Field:
         found, lacking = candidates(entry.value, space, search.demand, search.around)
         of_model.append(found)
         small.append(lacking)
-        contests.append(_contest(found, search, excluded, len(lacking)))
+        contests.append(_contest(found, entry.value, space, search, excluded, len(lacking)))
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
     return Field(
         of_model=tuple(of_model),
@@ -75,9 +77,16 @@ def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
 
 
 def _contest(
-    found: Candidates, search: ResolvedSearch, excluded: Exclusions, too_small: int
+    found: Candidates,
+    architecture: ModelArchitecture,
+    space: Space,
+    search: ResolvedSearch,
+    excluded: Exclusions,
+    too_small: int,
 ) -> Contest:
-    limits = search.limits
+    limits, demand = search.limits, search.demand
+    longest = search.around.serving.max_model_len or architecture.max_position_embeddings
+    tokens = np.full(len(found), demand.input_tokens + demand.output_tokens)
     yearly = _yearly_requests(found, search)
 
     def hourly_limits(_: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:
@@ -91,6 +100,7 @@ def _contest(
 
     alive = within_all(
         (
+            ("context_length", "tokens", tokens, longest),
             (
                 "headroom_ratio_at_least",
                 "-",
@@ -100,12 +110,15 @@ def _contest(
             ("ttft_s", "s", found.ttft_s, limits.ttft_s),
             ("tpot_s", "s", found.tpot_s, limits.tpot_s),
             ("e2e_s", "s", found.e2e_s, limits.e2e_s),
-            ("task_s", "s", found.e2e_s * search.demand.calls_per_task, limits.task_s),
+            ("task_s", "s", found.e2e_s * demand.calls_per_task, limits.task_s),
             ("it_power_w", "W", found.power_w, limits.it_power_w),
         ),
         len(found),
         excluded,
     )
+    tensor = np.array([layout.tensor for layout in space.layouts], dtype=np.intp)
+    domains = scale_up_domains(search.ground)
+    alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
     if too_small:
         excluded.add("headroom_ratio_at_least", too_small)
     rated = Rated(

@@ -249,6 +249,11 @@ def _instances(
     return tuple((size, size * each) for size, _ in rents)
 
 
+def scale_up_domains(ground: Ground) -> NDArray[np.intp]:
+    """Accelerators of each kind that fast links join."""
+    return np.array([entry.value.scale_up_domain_accelerators for entry in ground.accelerators])
+
+
 def embodied_g_per_hour(ground: Ground) -> FloatArray:
     """Making of each accelerator with its share of the server, over its life [g/h]."""
     around = ground.infrastructure

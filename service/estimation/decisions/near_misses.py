@@ -40,7 +40,12 @@ def _of_rows(
     limits = search.limits
     memory_bytes = np.array([float(e.value.memory_bytes) for e in search.accelerators])[rows.offer]
     lacking = np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0)
+    architecture = search.models[model_at].value
     over = {
+        "context_length": (
+            np.full(len(rows), search.demand.input_tokens + search.demand.output_tokens),
+            search.around.serving.max_model_len or architecture.max_position_embeddings,
+        ),
         "ttft_s": (rows.ttft_s, limits.ttft_s),
         "tpot_s": (rows.tpot_s, limits.tpot_s),
         "e2e_s": (rows.e2e_s, limits.e2e_s),

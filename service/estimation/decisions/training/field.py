@@ -9,13 +9,16 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.planning.training_candidates import (
     StateTooLarge,
     TrainingCandidates,
+    TrainingSpace,
     training_candidates,
 )
 from service.estimation.decisions.exclusions import Exclusion, Exclusions
+from service.estimation.decisions.ground import scale_up_domains
 from service.estimation.decisions.siting import Bill, Contest, Held, Rated, Sited, sited, within_all
 from service.estimation.decisions.training.space import ResolvedTrainingSearch
 
@@ -57,7 +60,7 @@ def training_field(search: ResolvedTrainingSearch) -> TrainingField:
         found, lacking = training_candidates(entry.value, space, search.demand, search.around)
         of_model.append(found)
         large.append(lacking)
-        contests.append(_contest(found, search, excluded, len(lacking)))
+        contests.append(_contest(found, entry.value, space, search, excluded, len(lacking)))
     return TrainingField(
         of_model=tuple(of_model),
         sited=sited(contests, search.ground, (_KG_PER_GRAM, 1.0, 1.0), excluded),
@@ -69,14 +72,18 @@ def training_field(search: ResolvedTrainingSearch) -> TrainingField:
 
 def _contest(
     found: TrainingCandidates,
+    architecture: ModelArchitecture,
+    space: TrainingSpace,
     search: ResolvedTrainingSearch,
     excluded: Exclusions,
     too_large: int,
 ) -> Contest:
     limits = search.limits
     hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
+    tokens = np.full(len(found), search.demand.sequence_tokens)
     alive = within_all(
         (
+            ("context_length", "tokens", tokens, architecture.max_position_embeddings),
             (
                 "headroom_ratio_at_least",
                 "-",
@@ -94,6 +101,9 @@ def _contest(
     if not ending.all():
         excluded.without_threshold(_NEVER_ENDS, int(len(alive) - ending.sum()))
         alive = alive[ending]
+    tensor = np.array([layout.tensor for layout in space.layouts], dtype=np.intp)
+    domains = scale_up_domains(search.ground)
+    alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
     if too_large:
         excluded.add("headroom_ratio_at_least", too_large)
 

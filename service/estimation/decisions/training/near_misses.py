@@ -42,6 +42,10 @@ def _of_rows(
     prices = ground.prices.each_usd_per_hour()
     lacking = np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0)
     over = {
+        "context_length": (
+            np.full(len(rows), search.demand.sequence_tokens),
+            search.models[model_at].value.max_position_embeddings,
+        ),
         "host_memory_bytes": (rows.host_bytes, search.host_memory_bytes),
         "days": (rows.wall_s / SECONDS_PER_DAY, limits.days),
         "usd": (np.nan_to_num(rows.accelerator_hours * prices[rows.offer]), limits.usd),
