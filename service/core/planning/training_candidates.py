@@ -182,6 +182,8 @@ def training_candidates(
     """
     parts: list[TrainingCandidates] = []
     large: list[StateTooLarge] = []
+    stacks = _Stacks(space, around)
+    trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
     for layout_at, layout in enumerate(space.layouts):
         for variant_at, variant in enumerate(space.variants):
             sizes = _micro_batches(space, layout, demand)
@@ -189,7 +191,7 @@ def training_candidates(
                 continue
             needed = _state_bytes(architecture, variant, layout)
             able: list[int] = []
-            for at in _trainable(space, variant):
+            for at in trainable[variant_at]:
                 lacking = needed - space.offers[at].accelerator.memory_bytes
                 if lacking > 0.0:
                     large.append(StateTooLarge(variant_at, layout_at, at, lacking))
@@ -197,7 +199,7 @@ def training_candidates(
                     able.append(at)
             for alike in _alike(space, able, layout):
                 pick = (variant_at, layout_at, alike)
-                parts.append(_pass(architecture, space, pick, sizes, demand, around))
+                parts.append(_pass(architecture, space, pick, sizes, demand, around, stacks))
     joined: dict[str, Any] = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
         if parts
@@ -280,27 +282,57 @@ def _alike(
     return tuple(tuple(group) for group in found.values())
 
 
+class _Stacks:
+    """Accelerators as one whose figures are arrays: the same ones stand together in many passes."""
+
+    def __init__(self, space: TrainingSpace, around: TrainingAround) -> None:
+        self._space, self._infrastructure = space, around.infrastructure
+        self._known: dict[
+            tuple[tuple[int, ...], int, tuple[str, ...]],
+            tuple[Accelerator, TrainingCalibration, HostRates],
+        ] = {}
+
+    def of(
+        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
+    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
+        """Offers by position, each so many times, with peaks in the precisions."""
+        key = (able, times, precisions)
+        if key not in self._known:
+            self._known[key] = self._made(able, times, precisions)
+        return self._known[key]
+
+    def _made(
+        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
+    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
+        offers = [self._space.offers[at] for at in able]
+        accelerators = [offer.accelerator for offer in offers]
+        idle = [self._infrastructure.idle_power_w(one) for one in accelerators]
+        return (
+            replace(
+                stacked_accelerator(accelerators, times, precisions),
+                idle_power=stacked_interval(idle, times),
+            ),
+            stacked_training(
+                [offer.calibration for offer in offers], accelerators, times, precisions
+            ),
+            stacked_hosts([offer.host for offer in offers], times),
+        )
+
+
 def _pass(
     architecture: ModelArchitecture,
     space: TrainingSpace,
-    pick: tuple[int, int, Sequence[int]],
+    pick: tuple[int, int, tuple[int, ...]],
     sizes: Sequence[int],
     demand: TrainingDemand,
     around: TrainingAround,
+    stacks: _Stacks,
 ) -> TrainingCandidates:
     variant_at, layout_at, able = pick
     variant, layout = space.variants[variant_at], space.layouts[layout_at]
-    offers, times = [space.offers[at] for at in able], len(sizes)
-    accelerators = [offer.accelerator for offer in offers]
-    wanted = _precisions(variant)
-    idle = [around.infrastructure.idle_power_w(one) for one in accelerators]
-    accelerator = replace(
-        stacked_accelerator(accelerators, times, wanted), idle_power=stacked_interval(idle, times)
-    )
-    calibration = stacked_training(
-        [offer.calibration for offer in offers], accelerators, times, wanted
-    )
-    sequences = np.tile(np.array(sizes, dtype=float), len(offers))
+    times = len(sizes)
+    accelerator, calibration, host = stacks.of(able, times, _precisions(variant))
+    sequences = np.tile(np.array(sizes, dtype=float), len(able))
     accumulation = demand.global_batch_sequences / layout.data / sequences
     batch = MicroBatch(sequences, demand.sequence_tokens)
     settings = replace(variant.settings, gradient_accumulation_steps=accumulation)
@@ -310,7 +342,7 @@ def _pass(
         deployment,
         settings,
         batch,
-        stacked_hosts([offer.host for offer in offers], times),
+        host,
         calibration,
     )
     step_s = from_log_sigma(step.step_s, calibration.log_sigma)
