@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import cost
 from service.core.cost import Instance
-from service.core.deployment import Accelerator, Region
+from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.explanation import Caution, Step
 from service.core.interval import Interval, exact, independent_sum, product, scale
 from service.estimation.answers import figure, known_figure
@@ -72,7 +72,7 @@ class Costs:
 def resolve_prices(
     asked: CostRequest,
     accelerator: Entry[Accelerator],
-    count: int,
+    parallelism: Parallelism,
     region: Entry[Region],
     life_years: Interval,
     snapshot: CatalogSnapshot,
@@ -83,8 +83,9 @@ def resolve_prices(
     ----------
     asked
         What the caller says.
-    accelerator, count
-        What is rented or bought, and how many of it.
+    accelerator, parallelism
+        What is rented or bought, and how many of it: an instance holds whole tensor-parallel
+        groups, if the provider has any that does.
     region
         Where it runs.
     life_years
@@ -98,7 +99,8 @@ def resolve_prices(
         If the instance is unknown or has other accelerators.
     """
     cautions: list[Caution] = []
-    rental = _rental(asked, accelerator.id, count, region, snapshot, cautions)
+    count = parallelism.accelerator_count
+    rental = _rental(asked, accelerator.id, parallelism, region, snapshot, cautions)
     purchase = _purchase_usd(asked, accelerator)
     years = exact(asked.amortisation_years) if asked.amortisation_years else life_years
     entries: list[tuple[str, Entry[Any]]] = []
@@ -224,11 +226,12 @@ def _shaped(found: Costs, bases: Callable[[Interval], dict[str, Any]]) -> dict[s
 def _rental(
     asked: CostRequest,
     accelerator_id: str,
-    count: int,
+    parallelism: Parallelism,
     region: Entry[Region],
     snapshot: CatalogSnapshot,
     cautions: list[Caution],
 ) -> Rental | None:
+    count, group = parallelism.accelerator_count, parallelism.tensor
     chosen = None
     if asked.instance is not None:
         chosen = _named_instance(asked.instance, accelerator_id, snapshot)
@@ -236,10 +239,17 @@ def _rental(
         rent = exact(asked.usd_per_accelerator_hour * count)
         return Rental(rent, chosen, chosen.value.needed(count) if chosen else None, None, None)
     offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
+    if chosen is not None and chosen.value.accelerators < min(group, count):
+        message = (
+            f"tensor-parallel groups of {group} span several {chosen.id}, which have "
+            f"{chosen.value.accelerators} accelerators each"
+        )
+        cautions.append(Caution("instance_divides_group", message))
+    held = whole_groups([offer.value.accelerators for offer in offers], group)
     priced = [
         (offer.value.needed(count) * price.usd_per_hour, offer, price)
-        for offer in offers
-        if (price := offer.value.price_in(region.id)) is not None
+        for offer, holds in zip(offers, held, strict=True)
+        if holds and (price := offer.value.price_in(region.id)) is not None
     ]
     if not priced:
         if offers:
@@ -260,6 +270,12 @@ def _rental(
         message = f"{offer.id} is priced as in {price.region}, the price in {region.id} is unknown"
         cautions.append(Caution("price_of_another_region", message))
     return Rental(rent, offer, offer.value.needed(count), price.region, price.date)
+
+
+def whole_groups(sizes: Sequence[int], group: int) -> tuple[bool, ...]:
+    """Which instances of these sizes hold tensor-parallel groups whole; else, the largest."""
+    least = min(group, max(sizes, default=0))
+    return tuple(size >= least for size in sizes)
 
 
 def _named_instance(

@@ -143,7 +143,7 @@ def _costs(
     prices = resolve_prices(
         asked,
         resolved.accelerator,
-        resolved.deployment.parallelism.accelerator_count,
+        resolved.deployment.parallelism,
         region,
         resolved.calibration.infrastructure.hardware_life_years,
         snapshot,

@@ -110,7 +110,7 @@ def training_estimate(
     prices = resolve_prices(
         request.cost,
         resolved.accelerator,
-        resolved.setup.deployment.parallelism.accelerator_count,
+        resolved.setup.deployment.parallelism,
         region,
         speed.figures.infrastructure.hardware_life_years,
         snapshot,

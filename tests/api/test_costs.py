@@ -125,3 +125,26 @@ async def test_prices_can_be_given_in_a_query(client):
     response = await client.get(PATH, params=query)
     assert response.status_code == 200, response.text
     assert response.json()["cost"]["emissions"]["usd_per_hour"]["value"] > 0
+
+
+async def test_tensor_parallel_groups_are_not_torn_between_instances(client):
+    body = {
+        "model": "llama-3.1-70b",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "region": "aws/us-east-1",
+        "accelerator_count": 4,
+    }
+
+    async def rented(**changes):
+        response = await client.post("/v1/estimates/inference", json=body | changes)
+        answer = response.json()
+        codes = {warning["code"] for warning in answer["warnings"]}
+        return answer["cost"]["rented"], codes
+
+    together, _ = await rented(parallelism={"tensor": 4})
+    assert (together["instance"], together["instances"]) == ("aws/p5.48xlarge", 1)
+    apart, _ = await rented(model="llama-3.1-8b", parallelism={"tensor": 1, "data": 4})
+    assert apart["usd_per_hour"]["value"] <= together["usd_per_hour"]["value"]
+    torn, codes = await rented(parallelism={"tensor": 4}, cost={"instance": "p5.4xlarge"})
+    assert torn["instances"] == 4
+    assert "instance_divides_group" in codes

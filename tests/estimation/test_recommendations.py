@@ -480,3 +480,42 @@ def test_tensor_parallel_groups_stay_within_fast_links(packaged_snapshot):
     domain = packaged_snapshot.accelerators["nvidia-l40s-48gb"].value.scale_up_domain_accelerators
     assert answer["front"]
     assert all(one["parallelism"]["tensor"] <= domain for one in answer["front"])
+
+
+def test_a_70b_model_is_served_as_people_do(packaged_snapshot):
+    """In 16 bit under 50 ms a token in one cloud: several of the large, none of the small.
+
+    vLLM's documentation (Tensor parallelism, 2025) divides Llama 3.1 70B among 4 accelerators of a
+    node; the model card of scb10x/llama3.1-typhoon2-70b-instruct, 2024, asks for at least two of
+    80 GB. In one instance, AWS rents out either of them by eights.
+    """
+    answer = recommendation_answer(
+        RecommendationRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-70B",
+                "workload": {"input_tokens": 1024, "output_tokens": 256, "requests_per_s": 1.0},
+                "limits": {"ttft_s": 2.0, "tpot_s": 0.05, "weight_bits_at_least": 16},
+                "search": {
+                    "accelerators": [
+                        *("nvidia-t4-16gb", "nvidia-l4-24gb", "nvidia-a10g-24gb"),
+                        *("nvidia-a100-sxm-40gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb"),
+                    ],
+                    "regions": ["aws/us-east-1"],
+                    "placement": "offered",
+                    "max_accelerators": 16,
+                },
+            }
+        ),
+        packaged_snapshot,
+    )
+    chosen = answer["choices"][0]
+    assert chosen["candidate"]["accelerator"] in ("nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb")
+    assert chosen["candidate"]["parallelism"]["tensor"] in (4, 8)
+    # Four do not come without the other four of their instance.
+    instance = chosen["estimate"]["cost"]["rented"]
+    assert instance["instance"] in ("aws/p4de.24xlarge", "aws/p5.48xlarge")
+    assert chosen["contributions"]
+    assert chosen["agreement"]["because"]
+    small = {"nvidia-t4-16gb", "nvidia-l4-24gb"}
+    assert not small & {one["accelerator"] for one in answer["front"]}
+    assert {"tpot_s", "headroom_ratio_at_least"} <= {one["limit"] for one in answer["excluded"]}

@@ -209,7 +209,11 @@ def test_prices_are_the_callers_own_else_the_clouds_else_the_lowest_else_unknown
             if entry.value.accelerator == row["accelerator"]
             and entry.value.provider == row["region"].partition("/")[0]
         ]
-        known = [(size, price.usd_per_hour) for size, price in offers if price is not None]
+        known = [
+            (size, price.usd_per_hour)
+            for size, price in offers
+            if price is not None and size >= row["tensor"]
+        ]
         if known:
             # Whole instances, as many as hold the accelerators.
             wanted = min(-(-row["accelerator_count"] // size) * usd for size, usd in known)

@@ -121,9 +121,12 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     )
     where = places([region.value for region in ground.regions], USUAL_WUE)
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
+    tensor = np.array([layout.tensor for layout in search.spaces[0].layouts])
     brute = 0.0
     for place, rents in enumerate(ground.prices.rents):
-        hourly = ground.prices.usd_per_hour(rents, rows.offer[alive], rows.accelerators[alive])
+        hourly = ground.prices.usd_per_hour(
+            rents, rows.offer[alive], rows.accelerators[alive], tensor[rows.layout[alive]]
+        )
         for row, usd in zip(alive, hourly, strict=True):
             kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
             carbon = kwh * where.carbon_g_per_kwh[place]
@@ -179,8 +182,9 @@ def test_rent_is_that_of_whole_instances_of_the_cloud(packaged_snapshot):
         if entry.value.provider == "aws" and entry.value.accelerator == "nvidia-h100-sxm-80gb"
     }
     for one in answer["front"]:
-        count = one["accelerator_count"]
-        cheapest = min(-(-count // size) * usd for size, usd in rents.items())
+        count, group = one["accelerator_count"], one["parallelism"]["tensor"]
+        # Tensor-parallel groups are not torn between instances.
+        cheapest = min(-(-count // size) * usd for size, usd in rents.items() if size >= group)
         assert one["usd_per_hour"] == pytest.approx(cheapest)
         rented = one["usd_per_hour"] * one["days"] * 24.0
         assert one["metrics"]["cost"] == pytest.approx(rented)

@@ -124,6 +124,7 @@ def _contest(
     rated = Rated(
         offer=found.offer,
         accelerators=found.accelerators,
+        tensor=tensor[found.layout],
         filled=filled(found, search),
         memory_spread=found.memory_spread,
         seconds=latency_metric(found, search),

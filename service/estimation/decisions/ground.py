@@ -13,7 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
 from service.core.impact.infrastructure import HOURS_PER_YEAR, Infrastructure
-from service.estimation.costs import Rents, lowest_list_prices, rents_in
+from service.estimation.costs import Rents, lowest_list_prices, rents_in, whole_groups
 from service.estimation.decisions.requests import Placement, PlacesRequest
 from service.estimation.requests import Reference
 from service.estimation.resolution import Problems
@@ -49,7 +49,11 @@ class Prices:
         return np.array([known.get(name, np.nan) for name in self.names])
 
     def usd_per_hour(
-        self, rents: Rents, offer: NDArray[np.intp], accelerators: FloatArray
+        self,
+        rents: Rents,
+        offer: NDArray[np.intp],
+        accelerators: FloatArray,
+        group: NDArray[np.intp],
     ) -> FloatArray:
         """What an hour of so many accelerators costs; NaN where no price is known [USD/h].
 
@@ -59,20 +63,24 @@ class Prices:
             What is rented out in the place: whole instances, as many as hold the accelerators.
             Where none of them has a known price, their accelerators are taken at the lowest of any
             provider.
-        offer, accelerators
-            Which accelerator and how many, element by element.
+        offer, accelerators, group
+            Which accelerator, how many, and how many of them one instance has to hold, if any
+            does, element by element.
         """
         found: FloatArray = self.each_usd_per_hour()[offer] * accelerators
         for at in np.unique(offer):
             name = self.names[at]
             if name not in rents or name in self.own_usd_per_hour:
                 continue
-            whole = _instances(rents[name], self.lowest_usd_per_hour.get(name))
-            if whole:
-                rows = offer == at
-                found[rows] = np.min(
-                    [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
-                )
+            mine = offer == at
+            for together in np.unique(group[mine]):
+                each = self.lowest_usd_per_hour.get(name)
+                whole = _instances(rents[name], int(together), each)
+                if whole:
+                    rows = mine & (group == together)
+                    found[rows] = np.min(
+                        [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
+                    )
         return found
 
 
@@ -211,9 +219,11 @@ def placeable(
 
 
 def usd_per_hour_in_regions(
-    prices: Prices, offer: NDArray[np.intp], accelerators: FloatArray
+    prices: Prices, offer: NDArray[np.intp], accelerators: FloatArray, group: NDArray[np.intp]
 ) -> FloatArray:
     """What an hour of so many accelerators costs in each region [USD/h].
+
+    Parameters as for :meth:`Prices.usd_per_hour`.
 
     Returns
     -------
@@ -223,7 +233,7 @@ def usd_per_hour_in_regions(
     distinct: dict[int, FloatArray] = {}
     for rents in prices.rents:
         if id(rents) not in distinct:
-            distinct[id(rents)] = prices.usd_per_hour(rents, offer, accelerators)
+            distinct[id(rents)] = prices.usd_per_hour(rents, offer, accelerators, group)
     return np.column_stack([distinct[id(rents)] for rents in prices.rents])
 
 
@@ -240,13 +250,18 @@ def lots(ground: Ground) -> tuple[Lot, ...]:
 
 
 def _instances(
-    rents: Sequence[tuple[int, float | None]], each: float | None
+    rents: Sequence[tuple[int, float | None]], group: int, each: float | None
 ) -> tuple[tuple[int, float], ...]:
-    """Instances of known price, else all of them at a price of each of their accelerators."""
-    known = tuple((size, usd) for size, usd in rents if usd is not None)
+    """Instances of known price, else all of them at a price of each of their accelerators.
+
+    Only those that hold a tensor-parallel group whole, where any does.
+    """
+    holding = whole_groups([size for size, _ in rents], group)
+    able = [rent for rent, holds in zip(rents, holding, strict=True) if holds]
+    known = tuple((size, usd) for size, usd in able if usd is not None)
     if known or each is None:
         return known
-    return tuple((size, size * each) for size, _ in rents)
+    return tuple((size, size * each) for size, _ in able)
 
 
 def scale_up_domains(ground: Ground) -> NDArray[np.intp]:

@@ -48,13 +48,15 @@ _UNKNOWN_COST = 1e12
 class Rated:
     """What configurations are compared by before they stand anywhere, one row each.
 
-    ``filled`` is the share of memory filled beyond the target of headroom [-], ``seconds`` the
-    time that counts [s]; energy of IT equipment and accelerator time are those of a unit of work
-    [Wh, h]. ``*_spread`` is the ratio of the upper end of an interval to its value [-].
+    ``tensor`` is the size of tensor-parallel groups, ``filled`` the share of memory filled beyond
+    the target of headroom [-], ``seconds`` the time that counts [s]; energy of IT equipment and
+    accelerator time are those of a unit of work [Wh, h]. ``*_spread`` is the ratio of the upper
+    end of an interval to its value [-].
     """
 
     offer: NDArray[np.intp]
     accelerators: FloatArray
+    tensor: NDArray[np.intp]
     filled: FloatArray
     memory_spread: FloatArray
     seconds: FloatArray
@@ -198,7 +200,9 @@ def _part(
 ) -> _Part:
     """One model in one lot, within the limits of place and price."""
     rated = contest.rated
-    hourly = ground.prices.usd_per_hour(lot.rents, rated.offer[here], rated.accelerators[here])
+    hourly = ground.prices.usd_per_hour(
+        lot.rents, rated.offer[here], rated.accelerators[here], rated.tensor[here]
+    )
     embodied = embodied_g_per_hour(ground)
     affordable = _within(contest.hourly_limits(here, hourly), len(here), excluded)
     here, hourly = here[affordable], hourly[affordable]

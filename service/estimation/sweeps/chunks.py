@@ -163,7 +163,7 @@ def _pass(
     if not len(kept):
         return None
     regions = len(study.regions)
-    of_place = _place_figures(study, found, offer, kept)
+    of_place = _place_figures(study, found, offer, kept, same["tensor"])
     offered = study.placeable[offer[kept]].ravel()
     place_fine = _places_within(study, of_place, fine[kept], offered, excluded)
     meets = np.repeat(fine[kept], regions) & place_fine
@@ -228,7 +228,7 @@ def _configurations_within(
 
 
 def _place_figures(
-    study: Study, found: Pass, offer: NDArray[np.intp], kept: NDArray[np.intp]
+    study: Study, found: Pass, offer: NDArray[np.intp], kept: NDArray[np.intp], tensor: int
 ) -> dict[str, Interval]:
     """Figures that depend on the place; rows by configuration, then region."""
     made = _making(study, offer[kept])
@@ -265,7 +265,10 @@ def _place_figures(
             "l_per_year": _times(one.water_total_l, HOURS_PER_YEAR),
         }
 
-    rent = usd_per_hour_in_regions(study.prices, offer[kept], found.accelerators[kept]).ravel()
+    group = np.full(len(kept), tensor)
+    rent = usd_per_hour_in_regions(
+        study.prices, offer[kept], found.accelerators[kept], group
+    ).ravel()
     carried_per_hour = scale(carried, found.replicas[kept] * _SECONDS_PER_HOUR)
     tokens_per_hour = scale(carried_per_hour, study.demand.output_tokens / 1e6)
     return (

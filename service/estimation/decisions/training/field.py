@@ -119,6 +119,7 @@ def _contest(
         Rated(
             offer=found.offer,
             accelerators=found.accelerators,
+            tensor=tensor[found.layout],
             filled=1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio),
             memory_spread=found.memory_spread,
             seconds=found.wall_s,
