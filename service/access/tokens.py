@@ -19,6 +19,7 @@ import jwt
 import orjson
 
 from service.access.keys import SCOPES, Caller, KeyRefused, fault_of_organisation
+from service.background import ended
 from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.settings import Settings
 
@@ -65,8 +66,7 @@ class TokenIssuer:
     async def stop(self) -> None:
         """Stop fetching."""
         if self._follower is not None:
-            self._follower.cancel()
-            await asyncio.wait({self._follower})
+            await ended(self._follower)
 
     def caller(self, text: str) -> Caller:
         """Who holds a token.

@@ -51,11 +51,15 @@ from service.api.rates import RateLimits
 from service.api.repeated import RepeatedAnswers
 from service.api.state import DRAINING, Shared
 from service.api.tracing import WithTrace, tracing
+from service.background import ended
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
 from service.settings import Settings
+
+#: A worker of sweeps that has not ended by then has missed that it was told to.
+_LONGEST_END_S = 30.0
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -101,8 +105,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             yield {DRAINING: state.draining}  # for the server, which knows first
         finally:
             if working is not None:
-                working.cancel()
-                await asyncio.wait({working})
+                await ended(working, again_s=_LONGEST_END_S)
             if issuer is not None:
                 await issuer.stop()
             await live.stop()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator
+from importlib import import_module
 from itertools import accumulate
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -21,7 +23,6 @@ from service.api.queries import plain_query, whole_number
 from service.api.sweep_access import ID_PARAMETER, found, in_transaction
 from service.estimation.rejection import FieldError
 from service.jobs import repository
-from service.jobs.content import as_csv, as_parquet, shown
 from service.jobs.tables import UNFINISHED
 
 router = APIRouter(prefix="/v1", tags=["sweeps"])
@@ -81,8 +82,13 @@ async def get_results(http: HttpRequest) -> Response:
     name = f"sweep-{kept['id']}.{'csv' if form == 'text/csv' else 'parquet'}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', **_KEPT}
     chunks = _contents(http, kept)
-    pieces = _csv(chunks) if form == "text/csv" else as_parquet(chunks)
+    pieces = _csv(chunks) if form == "text/csv" else (await _tables()).as_parquet(chunks)
     return StreamingResponse(pieces, media_type=form, headers=headers)
+
+
+async def _tables() -> ModuleType:
+    """What reads results, loaded when some are first asked for: it takes 50 MB of memory."""
+    return await asyncio.to_thread(import_module, "service.jobs.content")
 
 
 def _check_there(kept: dict[str, Any]) -> None:
@@ -108,6 +114,7 @@ async def _page(http: HttpRequest, kept: dict[str, Any], first: int, limit: int)
         chunk = bisect_right(ends, at)
         start = ends[chunk] - counts[chunk]
         content = await _content(http, kept, chunk)
+        shown = (await _tables()).shown
         items += await asyncio.to_thread(shown, content, at - start, limit - len(items))
     following = first + len(items)
     return {
@@ -135,7 +142,7 @@ async def _contents(http: HttpRequest, kept: dict[str, Any]) -> AsyncIterator[by
 
 
 async def _csv(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    header = True
+    header, as_csv = True, (await _tables()).as_csv
     async for content in chunks:
         yield await asyncio.to_thread(as_csv, content, header)
         header = False

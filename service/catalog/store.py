@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from service.background import ended
 from service.catalog.database import connect, create_engine, migrate
 from service.catalog.documents import CatalogInvalid, DocumentSet
 from service.catalog.embedded import EmbeddedPostgres
@@ -49,7 +50,6 @@ _KEPT_SNAPSHOTS = 8
 _KEPT_DAYS = 1_000
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 30.0
-_STOP_AGAIN_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -197,10 +197,8 @@ class CatalogStore:
     async def stop(self) -> None:
         """Stop following and let go of the database."""
         follower, self._follower = self._follower, None
-        while follower is not None and not follower.done():
-            # Again and again: a library on the way may take a cancellation for itself.
-            follower.cancel()
-            await asyncio.wait({follower}, timeout=_STOP_AGAIN_S)
+        if follower is not None:
+            await ended(follower)
         if self._engine is not None:
             await self._engine.dispose()
         if self._embedded is not None:

@@ -7,8 +7,9 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
+from service.background import ended
 from service.catalog.store import CatalogStore, DatabaseUnavailable
-from service.jobs.worker import SweepWorker
+from service.jobs.worker import LONGEST_END_S, SweepWorker
 from service.settings import Settings
 
 
@@ -33,11 +34,15 @@ async def work(settings: Settings, announce: Callable[[], None]) -> None:
     await store.start()
     try:
         working = asyncio.create_task(SweepWorker(store, settings).run(), name="sweep worker")
-        loop = asyncio.get_running_loop()
-        for told in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(told, working.cancel)
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, told.set)
         announce()
+        telling = asyncio.create_task(told.wait())
+        await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
+        await ended(telling)
+        await ended(working, again_s=LONGEST_END_S)
         with suppress(asyncio.CancelledError):
-            await working
+            working.result()
     finally:
         await store.stop()

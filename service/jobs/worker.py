@@ -12,6 +12,7 @@ from uuid import UUID
 
 from procrastinate import App
 
+from service.background import ended
 from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study
@@ -30,6 +31,8 @@ _MISSED_BEATS = 3
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _LAST_CHUNK_S = 20.0
+#: A worker that has not ended by then has missed that it was told to.
+LONGEST_END_S = _LAST_CHUNK_S + 10.0
 _EXPIRY_EVERY_S = 3600.0
 _KEPT_STUDIES = 4
 
@@ -76,8 +79,7 @@ class SweepWorker:
                     delete_jobs="successful",
                 )
             finally:
-                minding.cancel()
-                await asyncio.wait({minding})
+                await ended(minding)
 
     async def _mind(self, app: App, beat_s: float) -> None:
         """Take over what dead workers left, and drop results that have been kept long enough."""
