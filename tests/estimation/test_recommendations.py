@@ -519,3 +519,30 @@ def test_a_70b_model_is_served_as_people_do(packaged_snapshot):
     small = {"nvidia-t4-16gb", "nvidia-l4-24gb"}
     assert not small & {one["accelerator"] for one in answer["front"]}
     assert {"tpot_s", "headroom_ratio_at_least"} <= {one["limit"] for one in answer["excluded"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {
+                "limits": {"weight_bits_at_least": 16},
+                "search": SMALL["search"] | {"precisions": ["fp8", "nvfp4"]},
+            },
+            "16 bits contradict search.precisions: fp8 has 8",
+        ),
+        (
+            {
+                "limits": {"weight_bits_at_least": 32},
+                "search": SMALL["search"] | {"precisions": None},
+            },
+            "32 bits contradict what is tried: bf16 has 16",
+        ),
+    ],
+)
+def test_contradictions_are_named(packaged_snapshot, change, said):
+    with pytest.raises(Rejected) as refused:
+        resolve_search(asked(**change), packaged_snapshot)
+    (error,) = refused.value.errors
+    assert error.pointer == "/limits/weight_bits_at_least"
+    assert error.detail.startswith(said)

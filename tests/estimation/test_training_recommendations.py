@@ -316,3 +316,9 @@ def test_sequences_longer_than_the_model_takes_are_said_before_all_else(packaged
     first = answer["excluded"][0]
     assert (first["limit"], first["threshold"]) == ("context_length", 2048.0)
     assert answer["least_violating"][0]["must_change"][0]["limit"] == "context_length"
+
+
+def test_contradictions_are_named():
+    search = SMALL["search"] | {"accelerator_counts": [32, 64]}
+    with pytest.raises(ValueError, match="32 is more than 16"):
+        asked(search=search)

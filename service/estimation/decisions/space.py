@@ -94,6 +94,10 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         )
     drafts = searched_drafts(request, snapshot, problems)
     tiers, offload = tiers_around(request.serving, snapshot, problems)
+    for model in models:
+        check_bits(
+            model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
+        )
     problems.stop_if_any()
     serving = serving_values(request.serving)
     calibrations = tuple(
@@ -223,6 +227,29 @@ def _space(
         native_only=request.search.precisions is None,
         drafts=tuple(draft for _, draft in drafts),
     )
+
+
+def check_bits(
+    architecture: ModelArchitecture,
+    asked: Sequence[str] | None,
+    least_bits: float | None,
+    problems: Problems,
+) -> None:
+    """Note a limit on the bits of weights that no format which is tried can meet."""
+    if least_bits is None:
+        return
+    shipped = resolve_precision(PrecisionRequest(), architecture).weights
+    tried = [shipped] if asked is None else [NUMBER_FORMATS[name] for name in asked]
+    most = max(tried, key=lambda one: one.bits_per_element)
+    if asked is None:
+        most = max((most, NUMBER_FORMATS["bf16"]), key=lambda one: one.bits_per_element)
+    if most.bits_per_element < least_bits:
+        where = "search.precisions" if asked is not None else "what is tried"
+        problems.add(
+            "/limits/weight_bits_at_least",
+            f"{least_bits:g} bits contradict {where}: {most.id} has {most.bits_per_element:g}, and "
+            "nothing has more",
+        )
 
 
 def precisions(

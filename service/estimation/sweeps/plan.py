@@ -17,7 +17,7 @@ from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Draft
 from service.estimation.calibrations import calibration
 from service.estimation.decisions.ground import Prices, own_prices, placeable, prices
 from service.estimation.decisions.requests import LimitsRequest
-from service.estimation.decisions.space import layouts, precisions
+from service.estimation.decisions.space import check_bits, layouts, precisions
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -92,6 +92,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     asked_draft = request.serving.speculative
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
     tiers, offload = tiers_around(request.serving, snapshot, problems)
+    for _, entry in models:
+        least = request.limits.weight_bits_at_least
+        check_bits(entry.value, request.space.precisions, least, problems)
     problems.stop_if_any()
     serving = serving_values(request.serving)
     draft = Draft() if speculation is None else Draft(speculation.value, speculation.log_sigma)

@@ -141,6 +141,16 @@ class TrainingRecommendationRequest(CatalogRequest):
     )
 
     @model_validator(mode="after")
+    def _some_count_is_allowed(self) -> TrainingRecommendationRequest:
+        counts, most = self.search.accelerator_counts, self.search.max_accelerators
+        if counts is not None and min(counts) > most:
+            raise ValueError(
+                f"search.accelerator_counts contradict search.max_accelerators: {min(counts)} is "
+                f"more than {most}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _one_choice_of_models(self) -> TrainingRecommendationRequest:
         if (self.model is None) == (self.models is None):
             raise ValueError("give either model, or models to choose among")
