@@ -11,6 +11,7 @@ import asyncio
 import gc
 import signal
 import socket
+import time
 from contextlib import suppress
 from types import FrameType
 
@@ -18,6 +19,7 @@ from uvicorn import Config, Server
 from uvicorn.supervisors import multiprocess
 
 from service.api.state import DRAINING
+from service.cli.listening import pauses_before_closing
 from service.settings import Settings
 
 _LOOK_S = 0.05
@@ -53,6 +55,11 @@ class DrainingServer(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, answer those who are connected, then do as uvicorn does."""
+        if self.config.workers == 1 and self._drain_s:
+            # Of several processes, the one that started them closes what they share.
+            for listener in sockets or ():
+                for pause in pauses_before_closing(listener):
+                    await asyncio.sleep(pause)
         for server in self.servers:
             server.close()
         for listener in sockets or ():
@@ -99,6 +106,8 @@ class DrainingProcesses(multiprocess.Multiprocess):
         It is shut down for all processes at once: one that is still starting holds it, too.
         """
         for listener in self.sockets:
+            for pause in pauses_before_closing(listener):
+                time.sleep(pause)
             with suppress(OSError):  # not every system takes this of a listener
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()

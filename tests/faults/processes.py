@@ -91,10 +91,11 @@ def eventually(condition: object, what: str) -> None:
 
 @dataclass
 class Load:
-    """Requests in several threads, each on one connection, until told to stop."""
+    """Requests in several threads until told to stop, each on one connection or ever new ones."""
 
     service: Service
     threads: int = 4
+    reconnecting: bool = False
     seen: Counter[str] = field(default_factory=Counter)
 
     def __enter__(self) -> Load:
@@ -118,7 +119,11 @@ class Load:
                 # Another question each time, so that none is answered from memory.
                 body = QUESTION | {"workload": {"input_tokens": 100 + number % 5_000}}
                 try:
-                    response = client.post("/v1/estimates/inference", json=body)
+                    response = client.post(
+                        "/v1/estimates/inference",
+                        json=body,
+                        headers={"Connection": "close"} if self.reconnecting else {},
+                    )
                 except httpx.ConnectError:
                     self.seen["no longer listening"] += 1
                     return

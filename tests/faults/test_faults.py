@@ -84,10 +84,13 @@ def test_postgres_killed_and_started_again_under_load() -> None:
             postgres.stop()
 
 
+@pytest.mark.parametrize("reconnecting", [False, True])
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_sigterm_under_load_drops_no_request(workers: str) -> None:
-    with serving("--workers", workers, HEADROOM_EMBEDDED_DATABASE="false") as service:
-        with Load(service) as load:
+def test_sigterm_under_load_drops_no_request(workers: str, reconnecting: bool) -> None:
+    # Long enough for a client that a busy machine keeps from running.
+    settings = {"HEADROOM_EMBEDDED_DATABASE": "false", "HEADROOM_DRAIN_S": "20"}
+    with serving("--workers", workers, **settings) as service:
+        with Load(service, threads=8, reconnecting=reconnecting) as load:
             assert service.stop() == 0
         assert set(load.seen) <= {"200", "no longer listening"}, load.seen
 
