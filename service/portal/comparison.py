@@ -16,7 +16,6 @@ from service.portal.figures import INFERENCE, Line, figure_at, line, table, verd
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
 from service.portal.questions import LAYOUT, PageRequest, query_of
 from service.portal.rendering import form, rendered, sources
-from service.portal.views import with_ids
 
 #: Columns beside the first; what a field of theirs leaves empty is as in the first.
 OTHERS = (2, 3)
@@ -184,7 +183,7 @@ def _columns(request: ComparePageRequest, snapshot: CatalogSnapshot) -> list[Col
     for number, one in request.columns:
         try:
             estimate = inference_estimate(one.estimate, snapshot)
-            found.append(Column(number, with_ids(one, estimate["deployment"]), estimate, ()))
+            found.append(Column(number, one.with_ids(estimate["deployment"]), estimate, ()))
         except Rejected as rejected:
             found.append(Column(number, one, None, tuple(rejected.errors)))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlencode
 
 import orjson
@@ -103,6 +103,12 @@ class ModelQuestion(Request):
         if isinstance(self.model, FetchedModel):
             return self.model.hub
         return self.model if isinstance(self.model, str) else self.hub or "inline"
+
+    def with_ids(self, deployment: Mapping[str, Any]) -> Self:
+        """The same with catalog ids in place of aliases, as the form offers them."""
+        names = ["accelerator", "region"]
+        names += ["model"] if self.hub is None and self.config is None else []
+        return self.model_copy(update={name: deployment[name] for name in names})
 
     def form_fields(self) -> dict[str, Any]:
         """The fields of the form; its list of models stays where it is if another is asked for."""

@@ -149,10 +149,7 @@ def training_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> st
         If the request refers to unknown things or asks for the impossible.
     """
     estimate = training_estimate(request.estimate, snapshot)
-    deployment = estimate["deployment"]
-    names = ["accelerator", "region"]
-    names += ["model"] if request.hub is None and request.config is None else []
-    found = request.model_copy(update={name: deployment[name] for name in names})
+    found = request.with_ids(estimate["deployment"])
     return rendered(
         "training.html",
         **_form(found.form_fields(), (), snapshot),

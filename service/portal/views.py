@@ -43,7 +43,7 @@ def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
         If the request refers to unknown things or asks for the impossible.
     """
     estimate = inference_estimate(request.estimate, snapshot)
-    found = with_ids(request, estimate["deployment"])
+    found = request.with_ids(estimate["deployment"])
     return rendered(
         "page.html",
         **_form(found.form_fields(), (), snapshot),
@@ -120,13 +120,6 @@ def figures_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[
         If the request refers to unknown things or asks for the impossible.
     """
     return table(inference_estimate(request.estimate, snapshot))
-
-
-def with_ids(request: PageRequest, deployment: Mapping[str, Any]) -> PageRequest:
-    """The request with catalog ids in place of aliases, as the form offers them."""
-    names = ["accelerator", "region"]
-    names += ["model"] if request.hub is None and request.config is None else []
-    return request.model_copy(update={name: deployment[name] for name in names})
 
 
 def _form(

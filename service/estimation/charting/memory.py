@@ -7,7 +7,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
-from service.estimation.charting.requests import MemoryChartRequest
+from service.estimation.charting.requests import MemoryChartRequest, same_training
 from service.estimation.charting.series import axis, chart, limit, point, series
 from service.estimation.charting.words import deployment_name, gigabytes
 from service.estimation.inference import inference_memory_answer
@@ -40,7 +40,9 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict
         answers.append(inference_memory_answer(request, snapshot))
         memories["inference"] = answers[-1]
     if request.phases != "inference":
-        answers.append(training_memory_answer(_training(request), snapshot))
+        answers.append(
+            training_memory_answer(same_training(MemoryTrainingRequest, request), snapshot)
+        )
         memories["training"] = answers[-1]
     parts = [
         series(
@@ -67,20 +69,6 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict
         [*(one for one in parts if one["points"]), total],
         answers,
         limits,
-    )
-
-
-def _training(request: MemoryChartRequest) -> MemoryTrainingRequest:
-    return MemoryTrainingRequest(
-        model=request.model,
-        precision=request.precision,
-        accelerator=request.accelerator,
-        accelerator_count=request.accelerator_count,
-        parallelism=request.parallelism,
-        training=request.training,
-        explain=request.explain,
-        catalog_revision=request.catalog_revision,
-        as_of=request.as_of,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -17,7 +17,7 @@ from service.estimation.requests import (
     Reference,
     Request,
 )
-from service.estimation.training_requests import TrainingSettingsRequest
+from service.estimation.training_requests import TrainingRequest, TrainingSettingsRequest
 
 _DEPLOYED: dict[str, Any] = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD}
 _PLACED: dict[str, Any] = _DEPLOYED | {"region": "aws/eu-north-1"}
@@ -214,3 +214,23 @@ class SensitivityChartRequest(InferenceRequest):
         description="Change up and down of inputs that have no interval of their own.",
     )
     style: StyleRequest = StyleRequest()
+
+
+_Training = TypeVar("_Training", bound=TrainingRequest)
+
+
+def same_training(
+    kind: type[_Training], request: MemoryChartRequest | ThroughputChartRequest
+) -> _Training:
+    """The training of a chart's model on the chart's accelerators."""
+    return kind(
+        model=request.model,
+        precision=request.precision,
+        accelerator=request.accelerator,
+        accelerator_count=request.accelerator_count,
+        parallelism=request.parallelism,
+        training=request.training,
+        explain=request.explain,
+        catalog_revision=request.catalog_revision,
+        as_of=request.as_of,
+    )

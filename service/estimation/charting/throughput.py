@@ -8,7 +8,11 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
 from service.core.planning.workloads import WORKLOAD_KINDS
-from service.estimation.charting.requests import MOST_POINTS, ThroughputChartRequest
+from service.estimation.charting.requests import (
+    MOST_POINTS,
+    ThroughputChartRequest,
+    same_training,
+)
 from service.estimation.charting.series import axis, chart, limit, point, series
 from service.estimation.charting.words import deployment_name, duration, number
 from service.estimation.deployments import compute_deployment, resolve_deployment
@@ -58,7 +62,7 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
     fits = bool(answers[0]["fits"])
     trained = None
     if request.phases == "both":
-        trained = training_latency_answer(_training(request), snapshot)
+        trained = training_latency_answer(same_training(LatencyTrainingRequest, request), snapshot)
     return chart(
         f"{_finding(name, best, limit_s, fits)}: {deployment_name(answers[0]['deployment'])}",
         _told(name, points, best, limit_s, fits) + ("" if trained is None else _trained(trained)),
@@ -69,21 +73,6 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
             *([] if limit_s is None else [limit("limit", "x", exact(limit_s), "s")]),
             *([] if trained is None else [_training_line(trained)]),
         ],
-    )
-
-
-def _training(request: ThroughputChartRequest) -> LatencyTrainingRequest:
-    """The training of the same model on the same accelerators."""
-    return LatencyTrainingRequest(
-        model=request.model,
-        precision=request.precision,
-        accelerator=request.accelerator,
-        accelerator_count=request.accelerator_count,
-        parallelism=request.parallelism,
-        training=request.training,
-        explain=request.explain,
-        catalog_revision=request.catalog_revision,
-        as_of=request.as_of,
     )
 
 
