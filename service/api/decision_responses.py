@@ -255,8 +255,10 @@ class Excluded(Answer):
     limit: str
     threshold: float | None = Field(
         description="Null for conditions without one: offered, where no cloud searched is known "
-        "to rent the accelerator out; tensor_parallel_group_within_scale_up_domain; and "
-        "makes_progress, where failures never let a run end."
+        "to rent the accelerator out; tensor_parallel_group_within_scale_up_domain; "
+        "format_or_power_unknown, where hardware lacks the formats, kernels for them, or a known "
+        "power; divides_global_batch, where data-parallel ranks cannot share the batch of a step; "
+        "and makes_progress, where failures never let a run end."
     )
     unit: str
     candidates: int

@@ -336,15 +336,21 @@ def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
 
 
 @lru_cache(maxsize=16)
-def lowest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
-    """The lowest on-demand list price of an accelerator by any provider [USD/h], by its id."""
-    lowest: dict[str, float] = {}
+def list_price_ranges(snapshot: CatalogSnapshot) -> Mapping[str, tuple[float, float]]:
+    """Lowest and highest on-demand list price of an accelerator [USD/h], by its id."""
+    found: dict[str, tuple[float, float]] = {}
     for entry in snapshot.instances.values():
         instance = entry.value
         for price in instance.prices:
             each = price.usd_per_hour / instance.accelerators
-            lowest[instance.accelerator] = min(each, lowest.get(instance.accelerator, each))
-    return MappingProxyType(lowest)
+            low, high = found.get(instance.accelerator, (each, each))
+            found[instance.accelerator] = (min(low, each), max(high, each))
+    return MappingProxyType(found)
+
+
+def lowest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
+    """The lowest on-demand list price of an accelerator by any provider [USD/h], by its id."""
+    return {id_: low for id_, (low, _) in list_price_ranges(snapshot).items()}
 
 
 def _purchase_usd(asked: CostRequest, accelerator: Entry[Accelerator]) -> Interval | None:

@@ -58,6 +58,9 @@ from service.estimation.requests import (
 
 Resolved = TypeVar("Resolved")
 
+#: What an entry is called that a request describes without naming it.
+UNNAMED = "inline"
+
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
 
@@ -124,7 +127,7 @@ def resolve_model(
         raise NotFetched
     architecture = parse_config(model.config)
     document: dict[str, Any] = {"config": model.config}
-    id_ = "inline"
+    id_ = UNNAMED
     if isinstance(model, FetchedModel):
         id_ = f"{HUB_PREFIX}{model.hub}@{model.revision}"
         document |= {"fetched_from": _fetched_from(id_, model)}

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from service.estimation.requests import CatalogRequest, HubModel, ModelReference
+from service.estimation.resolution import UNNAMED
 from service.reports.document import (
     UNKNOWN,
     Bar,
@@ -195,16 +196,15 @@ def _merged(choices: Iterable[Mapping[str, Any]]) -> list[Merged]:
     return list(found.values())
 
 
-def model_names(model: ModelReference | None, models: Sequence[ModelReference] | None) -> list[str]:
-    """Models as they are named in print."""
-    named = models if models is not None else [model]
+def model_names(models: Sequence[ModelReference]) -> list[str]:
+    """Models as they are named in print; of several, nameless ones as candidates call them."""
     return [
         one
         if isinstance(one, str)
         else one.hub
         if isinstance(one, HubModel)
-        else "a model of your own"
-        for one in named
+        else "a model of your own" + (f" ({UNNAMED} {at})" if len(models) > 1 else "")
+        for at, one in enumerate(models)
     ]
 
 

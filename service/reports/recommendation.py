@@ -36,6 +36,7 @@ _LIMITS: Names = {
     "context_length": ("tokens of a sequence", "tokens"),
     "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
     "offered": ("rented out by a cloud searched", ""),
+    "format_or_power_unknown": ("formats, their kernels and power known", ""),
 }
 
 
@@ -49,7 +50,7 @@ def recommendation_document(request: RecommendationRequest, answer: Mapping[str,
     answer
         What ``recommendation_answer`` gives for it.
     """
-    models = model_names(request.model, request.models)
+    models = model_names(request.asked_models)
     form = Form(
         title="Hardware for",
         kind=WORKLOAD_KINDS[request.workload_kind].name,

@@ -32,6 +32,8 @@ _LIMITS: Names = {
     "host_memory_bytes": ("host memory of an accelerator", "B"),
     "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
     "offered": ("rented out by a cloud searched", ""),
+    "format_or_power_unknown": ("formats, their kernels and power known", ""),
+    "divides_global_batch": ("batch divided among data-parallel ranks", ""),
     "makes_progress": ("progress despite failures", ""),
 }
 
@@ -48,7 +50,7 @@ def training_recommendation_document(
     answer
         What ``training_recommendation_answer`` gives for it.
     """
-    models = model_names(request.model, request.models)
+    models = model_names(request.asked_models)
     form = Form(
         title="Where to train",
         kind=WORKLOAD_KINDS[answer["workload_kind"]].name,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import orjson
 import pytest
 
 from service.core.deployment import (
@@ -30,7 +31,6 @@ from service.estimation.calibrations import calibration
 from service.estimation.costs import lowest_list_prices
 from service.estimation.decisions.anchors import anchors
 from service.estimation.decisions.field import field, filled, latency_metric
-from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.decisions.requests import RecommendationRequest
 from service.estimation.decisions.siting import USUAL_WUE
@@ -38,6 +38,7 @@ from service.estimation.decisions.space import resolve_search
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
+from tests.estimation.pasted import CONFIG
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -75,18 +76,19 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     serving = ServingSettings()
     around = Around(serving, measured[0].runtime, measured[0].infrastructure)
     demand = Demand(1024.0, 256.0, None, None)
-    found, small = candidates(
+    found, left_out = candidates(
         architecture,
         Space((precision,), (layout,), offers, 64, native_only=False),
         demand,
         around,
     )
     # Hardware of unknown power has no energy to be compared by.
-    lacking = {one.offer for one in small}
+    lacking = {one.offer for one in left_out.too_small}
     powered = {
         at for at, one in enumerate(offers) if one.accelerator.thermal_design_power_w is not None
     }
     assert set(found.offer.tolist()) == powered - lacking
+    assert left_out.unable == len(offers) - len(powered | lacking)
     assert len(found) == len(powered - lacking) * len(CONCURRENCY_GRID)
     for row in range(7, len(found), len(CONCURRENCY_GRID)):
         offer = offers[found.offer[row]]
@@ -129,7 +131,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
         for place in np.flatnonzero(search.ground.placeable[offer]):
             kwh = rows.it_wh[row] / 1000.0
             carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * embodied_g_per_hour(search.ground)[offer]
+            carbon += hours * search.ground.embodied_g_per_hour[offer]
             line = [
                 filled(rows, search)[row],
                 latency_metric(rows, search)[row],
@@ -340,9 +342,9 @@ def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snaps
     )
     search = resolve_search(request, packaged_snapshot)
     space = search.spaces[0]
-    rows, small = candidates(search.models[0].value, space, search.demand, search.around)
+    rows, left_out = candidates(search.models[0].value, space, search.demand, search.around)
     # Nothing is too small for the weights where they may lie outside.
-    assert not small
+    assert not left_out.too_small
     assert {False, True} == set(rows.spilled.tolist())
     assert {0, 1} == set(rows.draft.tolist())
     for row in np.random.default_rng(3).choice(len(rows), 50, replace=False):
@@ -546,3 +548,59 @@ def test_contradictions_are_named(packaged_snapshot, change, said):
     (error,) = refused.value.errors
     assert error.pointer == "/limits/weight_bits_at_least"
     assert error.detail.startswith(said)
+
+
+@pytest.mark.parametrize("own", [SMALL["usd_per_accelerator_hour"], {}])
+def test_a_further_accelerator_changes_nobodys_score(packaged_snapshot, own):
+    def scored(accelerators):
+        request = asked(
+            search=SMALL["search"] | {"accelerators": accelerators},
+            usd_per_accelerator_hour=own,
+            list_prices=True,
+        )
+        answer = recommendation_answer(request, packaged_snapshot)
+        named = {
+            orjson.dumps({**one, "score_ratio": 0, "metrics": {}}): one["score_ratio"]
+            for one in answer["front"]
+        }
+        return answer["anchors"], named, answer["searched"]["candidates"]
+
+    # Dearer by the hour than all others, and dearer to make.
+    few, more = (
+        scored(SMALL["search"]["accelerators"] + added) for added in ([], ["nvidia-b300-sxm-288gb"])
+    )
+    assert few[2] < more[2]
+    assert few[0] == more[0]
+    both = few[1].keys() & more[1].keys()
+    assert both
+    assert all(few[1][one] == more[1][one] for one in both)
+
+
+def test_models_without_a_name_are_chosen_among(packaged_snapshot):
+    limits = {"tpot_s": 0.2, "ttft_s": 5.0}
+    larger = CONFIG | {"num_hidden_layers": 32}
+    models = [{"config": larger}, {"config": CONFIG}, SMALL["model"]]
+    several = recommendation_answer(
+        asked(model=None, models=models, limits=limits), packaged_snapshot
+    )
+    alone = recommendation_answer(asked(model={"config": CONFIG}, limits=limits), packaged_snapshot)
+    assert {one["candidate"]["model"] for one in several["choices"]} == {"inline 1"}
+    assert {one["candidate"]["model"] for one in alone["choices"]} == {"inline"}
+    # The smallest model has the most memory left, and is verified as itself.
+    roomiest = [
+        next(
+            one["estimate"]["memory"] for one in answer["choices"] if one["priority"] == "headroom"
+        )
+        for answer in (several, alone)
+    ]
+    assert roomiest[0]["weights_bytes"] == roomiest[1]["weights_bytes"]
+
+
+def test_a_limit_on_power_is_held_against_the_estimate(packaged_snapshot):
+    answer = recommendation_answer(
+        asked(limits=SMALL["limits"] | {"it_power_w": 12_000.0}), packaged_snapshot
+    )
+    for choice in answer["choices"]:
+        row = next(one for one in choice["limits"] if one["name"] == "it_power_w")
+        assert (row["verdict"], row["limit"]) == ("pass", 12_000.0)
+        assert row["value"] == choice["estimate"]["energy"]["it_power_w"]["value"]

@@ -1,13 +1,13 @@
 """Recommendations of training against single estimates, brute force and public experience."""
 
 import numpy as np
+import orjson
 import pytest
 
 from service.core.planning.places import places
 from service.core.planning.ranking import scores, utilities, weight_row
 from service.core.planning.training_candidates import training_candidates
 from service.core.planning.workloads import METRICS
-from service.estimation.decisions.ground import embodied_g_per_hour
 from service.estimation.decisions.siting import USUAL_WUE
 from service.estimation.decisions.training.anchors import training_anchors
 from service.estimation.decisions.training.field import training_field
@@ -18,6 +18,7 @@ from service.estimation.decisions.training.requests import TrainingRecommendatio
 from service.estimation.decisions.training.space import resolve_training_search
 from service.estimation.training import training_estimate
 from service.estimation.training_requests import EstimateTrainingRequest
+from tests.estimation.pasted import CONFIG
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -111,7 +112,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
 def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     search = resolve_training_search(asked(), packaged_snapshot)
     found = training_field(search)
-    anchored = training_anchors(search)
+    anchored = training_anchors(search, packaged_snapshot)
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
     best = scores(utilities(found.sited.metrics, anchored), weights).max()
 
@@ -130,7 +131,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
         for row, usd in zip(alive, hourly, strict=True):
             kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
             carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * embodied_g_per_hour(ground)[rows.offer[row]]
+            carbon += hours * ground.embodied_g_per_hour[rows.offer[row]]
             line = [
                 1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
                 rows.wall_s[row],
@@ -203,19 +204,25 @@ def test_tighter_limits_never_add_survivors(packaged_snapshot):
     assert sizes[0] > sizes[-1]
 
 
-def test_a_beaten_accelerator_changes_nobodys_score(packaged_snapshot):
-    few = training_recommendation_answer(asked(), packaged_snapshot)
-    # Slower and smaller than what is there.
-    more = training_recommendation_answer(
-        asked(
-            search=SMALL["search"]
-            | {"accelerators": [*SMALL["search"]["accelerators"], "nvidia-t4-16gb"]},
-            usd_per_accelerator_hour={"nvidia-l40s-48gb": 1.2, "nvidia-t4-16gb": 1.0},
-        ),
-        packaged_snapshot,
+def test_a_further_accelerator_changes_nobodys_score(packaged_snapshot):
+    def scored(accelerators):
+        request = asked(search=SMALL["search"] | {"accelerators": accelerators})
+        answer = training_recommendation_answer(request, packaged_snapshot)
+        named = {
+            orjson.dumps({**one, "score_ratio": 0, "metrics": {}}): one["score_ratio"]
+            for one in answer["front"]
+        }
+        return answer["anchors"], named, answer["searched"]["candidates"]
+
+    # Dearer by the hour than all others, and dearer to make.
+    few, more = (
+        scored(SMALL["search"]["accelerators"] + added) for added in ([], ["nvidia-b300-sxm-288gb"])
     )
-    assert few["anchors"] == more["anchors"]
-    assert few["choices"][0]["candidate"] == more["choices"][0]["candidate"]
+    assert few[2] < more[2]
+    assert few[0] == more[0]
+    both = few[1].keys() & more[1].keys()
+    assert both
+    assert all(few[1][one] == more[1][one] for one in both)
 
 
 def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):
@@ -322,3 +329,34 @@ def test_contradictions_are_named():
     search = SMALL["search"] | {"accelerator_counts": [32, 64]}
     with pytest.raises(ValueError, match="32 is more than 16"):
         asked(search=search)
+
+
+def test_what_has_no_kernels_for_a_method_is_counted(packaged_snapshot):
+    answer = training_recommendation_answer(
+        asked(
+            run=SMALL["run"] | {"methods": ["qlora"]},
+            search=SMALL["search"]
+            | {"accelerators": ["amd-mi300x-192gb", "google-tpu-v5p"], "precisions": None},
+        ),
+        packaged_snapshot,
+    )
+    assert answer["choices"] == []
+    assert "format_or_power_unknown" in {one["limit"] for one in answer["excluded"]}
+
+
+def test_a_batch_that_does_not_divide_among_ranks_is_said(packaged_snapshot):
+    answer = training_recommendation_answer(
+        asked(
+            run=SMALL["run"] | {"global_batch_size": 7},
+            search=SMALL["search"] | {"accelerator_counts": [8, 16]},
+        ),
+        packaged_snapshot,
+    )
+    excluded = {one["limit"]: one["candidates"] for one in answer["excluded"]}
+    assert excluded["divides_global_batch"] > 0
+
+
+def test_models_without_a_name_are_trained(packaged_snapshot):
+    models = [{"config": CONFIG}, {"config": CONFIG | {"num_hidden_layers": 32}}]
+    answer = training_recommendation_answer(asked(model=None, models=models), packaged_snapshot)
+    assert {choice["candidate"]["model"] for choice in answer["choices"]} == {"inline 0"}

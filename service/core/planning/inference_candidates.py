@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
-from service.core.planning.passes import Around, Demand, Pass, Space, TooSmall, evaluated
+from service.core.planning.passes import Around, Demand, Pass, Space, evaluated
+from service.core.planning.rows import LeftOut, TooSmall, joined, taken
 
 #: Share of the sequences that fit which a replica is planned to run: room for bursts.
 MOST_FILLED_RATIO = 0.9
@@ -57,12 +58,12 @@ class Candidates:
 
     def chosen(self, rows: NDArray[Any]) -> Candidates:
         """The given rows only."""
-        return Candidates(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return taken(self, rows)
 
 
 def candidates(
     architecture: ModelArchitecture, space: Space, demand: Demand, around: Around
-) -> tuple[Candidates, tuple[TooSmall, ...]]:
+) -> tuple[Candidates, LeftOut]:
     """Every combination that the most accelerators allow, fitting or not.
 
     Parameters
@@ -78,24 +79,20 @@ def candidates(
 
     Returns
     -------
-    Candidates, tuple of TooSmall
+    Candidates, LeftOut
         Rows in the order of layouts and formats; and combinations that hold not even the
-        weights, which have no rows.
+        weights, or cannot run, which have no rows.
     """
     parts: list[Candidates] = []
     small: list[TooSmall] = []
+    unable = 0
     for one in evaluated(architecture, space, demand, around):
         small += one.too_small
+        unable += len(one.unable)
         for found in one.passes:
             part = _rows(found)
             parts.append(part.chosen(part.accelerators <= space.most_accelerators))
-    joined: dict[str, Any] = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        if parts
-        else np.empty(0, dtype=np.intp)
-        for field in fields(Candidates)
-    }
-    return Candidates(**joined), tuple(small)
+    return joined(Candidates, parts), LeftOut(tuple(small), unable)
 
 
 def _rows(found: Pass) -> Candidates:

@@ -8,9 +8,10 @@ Gaudi (by INC) and Neuron; TPU v7x is the first TPU to multiply it (Google Cloud
 2025). NVFP4 is NVIDIA's own (NVIDIA Model Optimizer), MXFP4 is read by NVIDIA's and AMD's matrix
 units (Quark). Formats that are not named run everywhere.
 
-Some accelerators are made to infer only: Groq's LPU has no training software at all (Groq, What is
-a Language Processing Unit, 2024), and AWS offers Inferentia2 for inference and Trainium for
-training (AWS Neuron documentation, Neuron hardware, 2025).
+Some accelerators are made to infer only. AWS lists Inferentia2 for inference and Trainium for
+training and inference (AWS Neuron SDK 2.29 documentation, Install, Instance comparison, 2026);
+Groq builds its LPU for inference (Groq, Inside the LPU, 2025), and no widely used training
+framework targets it.
 """
 
 from __future__ import annotations

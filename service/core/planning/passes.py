@@ -45,6 +45,7 @@ from service.core.planning.beyond import (
     with_tiers,
 )
 from service.core.planning.kernels import has_kernels
+from service.core.planning.rows import TooSmall
 from service.core.planning.stack import (
     stackable,
     stacked_accelerator,
@@ -78,16 +79,6 @@ class Demand:
     concurrency: float | None
     prefix_cached_ratio: float = 0.0
     calls_per_task: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TooSmall:
-    """An accelerator on which not even the weights of a rank fit, with what it lacks [B]."""
-
-    precision: int
-    layout: int
-    offer: int
-    lacking_bytes: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ and micro-batches vary over its rows. Every pass uses the formulas that single e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -31,6 +31,7 @@ from service.core.performance.training_run import Failures, training_run
 from service.core.performance.training_traffic import HostRates
 from service.core.performance.training_work import product_format
 from service.core.planning.kernels import trains
+from service.core.planning.rows import LeftOut, TooSmall, joined, taken
 from service.core.planning.stack import (
     stackable,
     stacked_accelerator,
@@ -108,16 +109,6 @@ class TrainingAround:
 
 
 @dataclass(frozen=True, slots=True)
-class StateTooLarge:
-    """An accelerator on which not even weights and states of a rank fit, with what it lacks [B]."""
-
-    variant: int
-    layout: int
-    offer: int
-    lacking_bytes: float
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingCandidates:
     """One row a candidate.
 
@@ -152,7 +143,7 @@ class TrainingCandidates:
 
     def chosen(self, rows: NDArray[Any]) -> TrainingCandidates:
         """The given rows only."""
-        return TrainingCandidates(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return taken(self, rows)
 
 
 def training_candidates(
@@ -160,7 +151,7 @@ def training_candidates(
     space: TrainingSpace,
     demand: TrainingDemand,
     around: TrainingAround,
-) -> tuple[TrainingCandidates, tuple[StateTooLarge, ...]]:
+) -> tuple[TrainingCandidates, LeftOut]:
     """Every combination of a space that divides the batch, fitting or not.
 
     Parameters
@@ -176,37 +167,36 @@ def training_candidates(
 
     Returns
     -------
-    TrainingCandidates, tuple of StateTooLarge
+    TrainingCandidates, LeftOut
         Rows in the order of layouts and variants; and combinations that hold not even weights
-        and states, which have no rows.
+        and states, cannot run, or do not divide the batch, which have no rows.
     """
     parts: list[TrainingCandidates] = []
-    large: list[StateTooLarge] = []
+    small: list[TooSmall] = []
+    unable = undivided = 0
     stacks = _Stacks(space, around)
     trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
     for layout_at, layout in enumerate(space.layouts):
+        sizes = _micro_batches(space, layout, demand)
         for variant_at, variant in enumerate(space.variants):
-            sizes = _micro_batches(space, layout, demand)
-            if not sizes or not variant.suits(layout):
+            if not variant.suits(layout):
+                continue
+            unable += len(space.offers) - len(trainable[variant_at])
+            if not sizes:
+                undivided += len(trainable[variant_at])
                 continue
             needed = _state_bytes(architecture, variant, layout)
             able: list[int] = []
             for at in trainable[variant_at]:
                 lacking = needed - space.offers[at].accelerator.memory_bytes
                 if lacking > 0.0:
-                    large.append(StateTooLarge(variant_at, layout_at, at, lacking))
+                    small.append(TooSmall(variant_at, layout_at, at, lacking))
                 else:
                     able.append(at)
             for alike in _alike(space, able, layout):
                 pick = (variant_at, layout_at, alike)
                 parts.append(_pass(architecture, space, pick, sizes, demand, around, stacks))
-    joined: dict[str, Any] = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        if parts
-        else np.empty(0, dtype=np.intp)
-        for field in fields(TrainingCandidates)
-    }
-    return TrainingCandidates(**joined), tuple(large)
+    return joined(TrainingCandidates, parts), LeftOut(tuple(small), unable, undivided)
 
 
 def _micro_batches(

@@ -1,7 +1,8 @@
 """What counts as good and as bad: anchors of utilities, from limits and a reference deployment.
 
 Anchors depend on model, load and limits alone, never on the candidates, so that a further
-candidate changes nobody's score.
+candidate changes nobody's score. The one exception is a model that no searched layout of the
+reference holds: the first candidate that holds it stands in.
 """
 
 from __future__ import annotations
@@ -11,35 +12,25 @@ from dataclasses import replace
 
 import numpy as np
 
+from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.planning.inference_candidates import Candidates, candidates
 from service.core.planning.passes import Offer, Space
 from service.core.planning.ranking import Anchor
 from service.core.planning.workloads import Metric
 from service.estimation.calibrations import calibration
-from service.estimation.decisions.field import Field, latency_metric
-from service.estimation.decisions.ground import embodied_g_per_hour
-from service.estimation.decisions.siting import USUAL_WUE
+from service.estimation.decisions.field import latency_metric
+from service.estimation.decisions.reference import reference
+from service.estimation.decisions.siting import Found
 from service.estimation.decisions.space import ResolvedSearch
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
 
-#: What others are measured against: the accelerator that most published deployments run on, as
-#: many sequences as a lightly loaded replica has.
-REFERENCE_ACCELERATOR = "nvidia-h100-sxm-80gb"
+#: As many sequences as a lightly loaded replica of the reference has.
 _REFERENCE_CONCURRENCY = 16
 
-#: World average of 2024. Source: Ember, Global Electricity Review 2025 (473 gCO2/kWh).
-WORLD_G_PER_KWH = 473.0
-#: Average building. Source: Uptime Institute, Global Data Center Survey 2024 (PUE 1.56).
-USUAL_PUE = 1.56
-#: Water evaporated in making electricity. Source: Shehabi et al., 2024 United States Data Center
-#: Energy Usage Report, LBNL-2001637, 2024 (4.52 L/kWh in 2023).
-USUAL_EWIF = 4.52
-
-#: Utility is 1 at this share of the reference, and 0 at the reference itself.
-BEST_RATIO = 0.1
 #: Latencies are as good as any at a third of the limit; without a limit, utility is 0 at twice the
 #: reference's.
 _BEST_LATENCY_RATIO = 1.0 / 3.0
@@ -47,7 +38,7 @@ _WORST_LATENCY_RATIO = 2.0
 
 
 def anchors(
-    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Field
+    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Found[Candidates]
 ) -> Mapping[Metric, Anchor]:
     """Anchors of the metrics that can be compared, for a field that is not empty.
 
@@ -58,23 +49,16 @@ def anchors(
     """
     target = search.kind.headroom_target_ratio
     found: dict[Metric, Anchor] = {"headroom": Anchor(1.0 - target, 1.0)}
-    reference, row = _reference(search, snapshot, field)
-    worst = _worst_latency_s(search, float(latency_metric(reference, search)[row]))
+    ground = search.ground
+    standard = reference(snapshot, ground.prices.own_usd_per_hour, ground.infrastructure)
+    reference_rows, row = _rows(standard.accelerator, search, snapshot, field)
+    worst = _worst_latency_s(search, float(latency_metric(reference_rows, search)[row]))
     found["latency"] = Anchor(worst * _BEST_LATENCY_RATIO, worst)
     per_1k = 1000.0 / search.demand.output_tokens
-    kwh = float(reference.it_wh[row]) / 1000.0 * per_1k
-    hours = float(reference.accelerator_hours[row]) * per_1k
-    carbon = kwh * USUAL_PUE * WORLD_G_PER_KWH + hours * float(
-        embodied_g_per_hour(search.ground).max()
-    )
-    water = kwh * (USUAL_PUE * USUAL_EWIF + USUAL_WUE.value)
-    found["carbon"] = Anchor(carbon * BEST_RATIO, carbon)
-    found["water"] = Anchor(water * BEST_RATIO, water)
-    prices = search.ground.prices.each_usd_per_hour()
-    if np.isfinite(prices).any():
-        # The dearest known hour, at the reference's pace.
-        cost = hours * float(np.nanmax(prices))
-        found["cost"] = Anchor(cost * BEST_RATIO, cost)
+    kwh = float(reference_rows.it_wh[row]) / 1000.0 * per_1k
+    hours = float(reference_rows.accelerator_hours[row]) * per_1k
+    priced = bool(np.isfinite(ground.prices.each_usd_per_hour()).any())
+    found |= standard.anchors(kwh, hours, 1.0, priced)
     return found
 
 
@@ -95,11 +79,13 @@ def _worst_latency_s(search: ResolvedSearch, reference_s: float) -> float:
     return min(given) if given else reference_s * _WORST_LATENCY_RATIO
 
 
-def _reference(
-    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Field
+def _rows(
+    entry: Entry[Accelerator],
+    search: ResolvedSearch,
+    snapshot: CatalogSnapshot,
+    field: Found[Candidates],
 ) -> tuple[Candidates, int]:
     """The first model as shipped, on as few of the reference accelerators as hold it."""
-    entry = snapshot.accelerators.get(REFERENCE_ACCELERATOR) or search.accelerators[0]
     measured = calibration(snapshot, search.around.serving.engine, entry.value.family)
     architecture = search.models[0].value
     shipped = resolve_precision(PrecisionRequest(), architecture)

@@ -1,15 +1,17 @@
-"""Ranks what nothing beats, and says of each choice why: the same for inference and training."""
+"""Answers with what is best of what nothing beats, and why: the same for inference and training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.explanation import Caution
 from service.core.planning.ranking import (
@@ -22,9 +24,11 @@ from service.core.planning.ranking import (
     weight_row,
 )
 from service.core.planning.workloads import METRICS, Metric, WorkloadKind
+from service.estimation.answers import frame, provenance, warnings
 from service.estimation.decisions.ground import Ground
-from service.estimation.decisions.siting import Sited
+from service.estimation.decisions.siting import Found, Sited
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import Request
 
 #: Members of the front that an answer lists, and candidates tried for each priority.
 MOST_LISTED = 50
@@ -269,7 +273,93 @@ class Ranked:
         }
 
 
-def weighted(
+class Search(Protocol):
+    """What was searched, with everything filled in that its request left open."""
+
+    @property
+    def kind(self) -> WorkloadKind:
+        """The row of the decision matrix."""
+
+    @property
+    def models(self) -> tuple[Entry[ModelArchitecture], ...]:
+        """The models to choose among."""
+
+    @property
+    def ground(self) -> Ground:
+        """Accelerators, places and prices."""
+
+    @property
+    def limits(self) -> Request:
+        """The hard limits."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What matters how much."""
+
+
+def decided(
+    search: Search,
+    found: Found[Any],
+    anchored: Mapping[Metric, Anchor],
+    subject: Subject,
+    closest: Callable[[], list[dict[str, Any]]],
+    cautions: list[Caution],
+    snapshot: CatalogSnapshot,
+) -> dict[str, Any]:
+    """The best choice for each priority, the front it stands on, and what excluded the others.
+
+    Parameters
+    ----------
+    search, found, anchored, subject
+        What was searched and found, and how it is compared, described and verified.
+    closest
+        Says what comes closest to limits that nothing meets.
+    cautions
+        What the caller should know; more is added.
+    snapshot
+        The catalog.
+
+    Raises
+    ------
+    Rejected
+        If nothing that is known has any weight.
+    """
+    unbeaten = len(found.sited.row)
+    choices: list[dict[str, Any]] = []
+    front: list[dict[str, Any]] = []
+    near: list[dict[str, Any]] = []
+    if unbeaten:
+        weights = _weighted(search.weights, search.ground, anchored, cautions)
+        ranked = Ranked(subject, found.sited, anchored, weights)
+        choices, front = ranked.choices(cautions), ranked.front()
+    else:
+        near = closest()
+        cautions.append(
+            Caution("nothing_meets_the_limits", "nothing meets all limits; see what is closest")
+        )
+    return frame(snapshot.revision) | {
+        "workload_kind": search.kind.id,
+        "weights": {name: float(weight) for name, weight in search.weights.items()},
+        "anchors": _anchors(anchored, subject.units),
+        "limits": search.limits.model_dump(),
+        "searched": {
+            "models": len(search.models),
+            "accelerators": len(search.ground.accelerators),
+            "regions": len(search.ground.regions),
+            "configurations": found.searched,
+            "candidates": found.sited.combined,
+            "unbeaten": unbeaten,
+        },
+        "excluded": [one.answer() for one in found.exclusions if one.excluded],
+        "choices": choices,
+        "front": front,
+        "least_violating": near,
+        "warnings": warnings(cautions),
+        "provenance": provenance(snapshot, _chosen_entries(search.models, search.ground, choices)),
+    }
+
+
+def _weighted(
     asked: Mapping[str, float],
     ground: Ground,
     anchored: Mapping[Metric, Anchor],
@@ -306,7 +396,7 @@ def weighted(
         raise Rejected([FieldError("/weights", str(error))]) from None
 
 
-def anchors_answer(
+def _anchors(
     anchored: Mapping[Metric, Anchor], units: Mapping[Metric, str]
 ) -> list[dict[str, Any]]:
     """Anchors as they go over the wire."""
@@ -316,7 +406,7 @@ def anchors_answer(
     ]
 
 
-def chosen_entries(
+def _chosen_entries(
     models: Iterable[Entry[Any]], ground: Ground, choices: Iterable[Mapping[str, Any]]
 ) -> list[tuple[str, Entry[Any]]]:
     """Catalog entries of what was chosen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
+from service.core.planning.rows import LeftOut
 
 #: Name of the constraint, as in single estimates.
 _WITHIN_DOMAIN = "tensor_parallel_group_within_scale_up_domain"
+
+#: The limit that is held against memory.
+_HEADROOM = "headroom_ratio_at_least"
+#: What hardware lacks, as sweeps call it, and what a step's batch asks of a layout.
+_UNABLE = "format_or_power_unknown"
+_UNDIVIDED = "divides_global_batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +84,16 @@ class Exclusions:
             self.without_threshold(_WITHIN_DOMAIN, int(np.count_nonzero(~within)))
         return np.flatnonzero(within)
 
-    def add(self, name: str, count: int) -> None:
-        """Note further candidates that a limit excluded without a value to come close to."""
-        known = self._by_limit[name]
-        self._by_limit[name] = Exclusion(
-            known.limit, known.threshold, known.unit, known.excluded + count, None
-        )
+    def left_out(self, left: LeftOut) -> None:
+        """Note what has no candidates: it holds nothing, cannot run, or divides no batch."""
+        if left.too_small:
+            known = self._by_limit[_HEADROOM]
+            count = known.excluded + len(left.too_small)
+            self._by_limit[_HEADROOM] = replace(known, excluded=count)
+        if left.unable:
+            self.without_threshold(_UNABLE, left.unable)
+        if left.undivided:
+            self.without_threshold(_UNDIVIDED, left.undivided)
 
     def without_threshold(self, name: str, count: int) -> None:
         """Note candidates that a condition excluded which has no threshold."""

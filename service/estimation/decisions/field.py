@@ -3,65 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.impact.infrastructure import HOURS_PER_YEAR
 from service.core.planning.inference_candidates import Candidates, candidates
-from service.core.planning.passes import Space, TooSmall
-from service.estimation.decisions.exclusions import Exclusion, Exclusions
-from service.estimation.decisions.ground import scale_up_domains
-from service.estimation.decisions.siting import Bill, Contest, Held, Rated, Sited, sited, within_all
+from service.core.planning.rows import LeftOut
+from service.estimation.decisions.exclusions import Exclusions
+from service.estimation.decisions.siting import Bill, Contest, Found, Held, Rated, sited, within_all
 from service.estimation.decisions.space import ResolvedSearch
 
 _GRAMS_PER_KG = 1000.0
 _PER_1K_TOKENS = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Candidates of each model, and those in places that met all limits and that nothing beats.
-
-    Metrics of ``sited``: share of memory filled beyond the target of headroom [-], latency [s],
-    carbon [g/1k output tokens], water [L/1k], cost [USD/1k].
-    """
-
-    of_model: tuple[Candidates, ...]
-    sited: Sited
-    searched: int
-    exclusions: tuple[Exclusion, ...]
-    too_small: tuple[tuple[TooSmall, ...], ...]
-
-
-def field(search: ResolvedSearch) -> Field:
+def field(search: ResolvedSearch) -> Found[Candidates]:
     """Search everything.
 
     Returns
     -------
-    Field
-        Whose ``sited`` is empty if nothing meets the limits.
+    Found
+        Whose ``sited`` is empty if nothing meets the limits. Its metrics: share of memory filled
+        beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water
+        [L/1k], cost [USD/1k].
     """
     of_model: list[Candidates] = []
-    small: list[tuple[TooSmall, ...]] = []
+    left_out: list[LeftOut] = []
     contests: list[Contest] = []
     excluded = Exclusions()
-    for entry, space in zip(search.models, search.spaces, strict=True):
-        found, lacking = candidates(entry.value, space, search.demand, search.around)
+    for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
+        found, left = candidates(entry.value, space, search.demand, search.around)
         of_model.append(found)
-        small.append(lacking)
-        contests.append(_contest(found, entry.value, space, search, excluded, len(lacking)))
+        left_out.append(left)
+        contests.append(_contest(found, left, at, search, excluded))
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
-    return Field(
+    return Found(
         of_model=tuple(of_model),
+        left_out=tuple(left_out),
         sited=sited(contests, search.ground, (per_1k, per_1k, per_1k), excluded),
         searched=sum(len(found) for found in of_model),
         exclusions=excluded.all(),
-        too_small=tuple(small),
     )
 
 
@@ -77,16 +61,12 @@ def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
 
 
 def _contest(
-    found: Candidates,
-    architecture: ModelArchitecture,
-    space: Space,
-    search: ResolvedSearch,
-    excluded: Exclusions,
-    too_small: int,
+    found: Candidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
 ) -> Contest:
     limits, demand = search.limits, search.demand
-    longest = search.around.serving.max_model_len or architecture.max_position_embeddings
+    longest = search.most_tokens(search.models[at].value)
     tokens = np.full(len(found), demand.input_tokens + demand.output_tokens)
+    tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     yearly = _yearly_requests(found, search)
 
     def hourly_limits(_: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:
@@ -116,11 +96,9 @@ def _contest(
         len(found),
         excluded,
     )
-    tensor = np.array([layout.tensor for layout in space.layouts], dtype=np.intp)
-    domains = scale_up_domains(search.ground)
+    domains = search.ground.scale_up_domains()
     alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
-    if too_small:
-        excluded.add("headroom_ratio_at_least", too_small)
+    excluded.left_out(left)
     rated = Rated(
         offer=found.offer,
         accelerators=found.accelerators,

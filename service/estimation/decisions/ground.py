@@ -22,7 +22,7 @@ _GRAMS_PER_KG = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class PriceList:
     """Prices of accelerators, which go by their positions in ``names``.
 
     ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
@@ -88,14 +88,24 @@ class Prices:
 class Ground:
     """Accelerators, regions, which can stand where, and prices.
 
-    ``placeable`` has accelerators as rows, regions as columns.
+    ``placeable`` has accelerators as rows, regions as columns; ``embodied_g_per_hour`` is the
+    making of each accelerator over its life [g/h].
     """
 
     accelerators: tuple[Entry[Accelerator], ...]
     regions: tuple[Entry[Region], ...]
     infrastructure: Infrastructure
     placeable: NDArray[np.bool_]
-    prices: Prices
+    prices: PriceList
+    embodied_g_per_hour: FloatArray
+
+    def memory_bytes(self) -> FloatArray:
+        """Memory of each accelerator [B]."""
+        return np.array([float(entry.value.memory_bytes) for entry in self.accelerators])
+
+    def scale_up_domains(self) -> NDArray[np.intp]:
+        """Accelerators of each kind that fast links join [-]."""
+        return np.array([entry.value.scale_up_domain_accelerators for entry in self.accelerators])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +168,16 @@ def own_prices(
     }
 
 
-def prices(
+def price_list(
     names: Sequence[str],
     own: Mapping[str, float],
     regions: Sequence[Entry[Region]],
     snapshot: CatalogSnapshot,
     list_prices: bool,
-) -> Prices:
+) -> PriceList:
     """Prices in regions; without list prices, the caller's own alone."""
     if not list_prices:
-        return Prices(tuple(names), own, ({},) * len(regions), {})
+        return PriceList(tuple(names), own, ({},) * len(regions), {})
     distinct: list[Rents] = []
     rents = []
     for region in regions:
@@ -175,7 +185,7 @@ def prices(
         if asked not in distinct:
             distinct.append(asked)
         rents.append(distinct[distinct.index(asked)])
-    return Prices(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
+    return PriceList(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
 
 
 def placeable(
@@ -219,11 +229,11 @@ def placeable(
 
 
 def usd_per_hour_in_regions(
-    prices: Prices, offer: NDArray[np.intp], accelerators: FloatArray, group: NDArray[np.intp]
+    prices: PriceList, offer: NDArray[np.intp], accelerators: FloatArray, group: NDArray[np.intp]
 ) -> FloatArray:
     """What an hour of so many accelerators costs in each region [USD/h].
 
-    Parameters as for :meth:`Prices.usd_per_hour`.
+    Parameters as for :meth:`PriceList.usd_per_hour`.
 
     Returns
     -------
@@ -264,18 +274,19 @@ def _instances(
     return tuple((size, size * each) for size, _ in able)
 
 
-def scale_up_domains(ground: Ground) -> NDArray[np.intp]:
-    """Accelerators of each kind that fast links join."""
-    return np.array([entry.value.scale_up_domain_accelerators for entry in ground.accelerators])
+def embodied_g_per_hour(
+    accelerators: Sequence[Entry[Accelerator]], snapshot: CatalogSnapshot, around: Infrastructure
+) -> FloatArray:
+    """Making of each accelerator with its share of the server, over its life [g/h].
 
-
-def embodied_g_per_hour(ground: Ground) -> FloatArray:
-    """Making of each accelerator with its share of the server, over its life [g/h]."""
-    around = ground.infrastructure
-    known = [around.embodied_kgco2e(entry.value) for entry in ground.accelerators]
-    # Where nobody has published a figure, the largest known one is taken: never the best guess.
-    most = max((figure.value for figure in known if figure is not None), default=0.0)
+    Where nobody has published a figure, the largest in the catalog is taken: never the best guess.
+    """
     life_h = around.hardware_life_years.value * HOURS_PER_YEAR
-    return np.array(
-        [(most if one is None else one.value) * _GRAMS_PER_KG / life_h for one in known]
-    )
+    known = [around.embodied_kgco2e(entry.value) for entry in accelerators]
+    if any(one is None for one in known):
+        every = (around.embodied_kgco2e(entry.value) for entry in snapshot.accelerators.values())
+        most = max((float(one.value) for one in every if one is not None), default=0.0)
+    else:
+        most = 0.0
+    each = [most if one is None else float(one.value) for one in known]
+    return np.array([one * _GRAMS_PER_KG / life_h for one in each])

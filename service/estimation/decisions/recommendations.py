@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.planning.inference_candidates import Candidates
 from service.core.planning.workloads import Metric
-from service.estimation.answers import frame, provenance, warnings
 from service.estimation.decisions.anchors import anchors
-from service.estimation.decisions.choosing import (
-    Ranked,
-    Subject,
-    anchors_answer,
-    chosen_entries,
-    weighted,
-)
-from service.estimation.decisions.field import Field, field
+from service.estimation.decisions.choosing import Subject, decided
+from service.estimation.decisions.field import field
 from service.estimation.decisions.near_misses import least_violating
 from service.estimation.decisions.requests import RecommendationRequest
+from service.estimation.decisions.siting import Found
 from service.estimation.decisions.space import ResolvedSearch, resolve_search
 from service.estimation.decisions.verification import verified
 from service.estimation.requests import SpeculativeRequest
@@ -48,52 +42,28 @@ def recommendation_answer(
     """
     search = resolve_search(request, snapshot)
     found = field(search)
-    unbeaten = len(found.sited.row)
-    anchored = anchors(search, snapshot, found) if unbeaten else {}
-    answer = frame(snapshot.revision)
-    answer |= {
-        "workload_kind": search.kind.id,
-        "weights": {name: float(weight) for name, weight in search.weights.items()},
-        "anchors": anchors_answer(anchored, UNITS),
-        "limits": search.limits.model_dump(),
-        "searched": {
-            "models": len(search.models),
-            "accelerators": len(search.accelerators),
-            "regions": len(search.ground.regions),
-            "configurations": found.searched,
-            "candidates": found.sited.combined,
-            "unbeaten": unbeaten,
-        },
-        "excluded": [one.answer() for one in found.exclusions if one.excluded],
-    }
-    cautions: list[Caution] = []
-    if unbeaten:
-        weights = weighted(search.weights, search.ground, anchored, cautions)
-        subject = Subject(
-            kind=search.kind,
-            units=UNITS,
-            describe=lambda at: _description(at, search, found),
-            verify=lambda candidate, at: verified(
-                candidate, search, request, snapshot, _draft(at, search, found)
-            ),
-        )
-        ranked = Ranked(subject, found.sited, anchored, weights)
-        answer["choices"] = ranked.choices(cautions)
-        answer["front"] = ranked.front()
-        answer["least_violating"] = []
-    else:
-        answer["choices"], answer["front"] = [], []
-        answer["least_violating"] = least_violating(search, found)
-        cautions.append(
-            Caution(
-                "nothing_meets_the_limits", "no candidate meets all limits; see what is closest"
-            )
-        )
-    answer["warnings"] = warnings(cautions)
-    answer["provenance"] = provenance(
-        snapshot, chosen_entries(search.models, search.ground, answer["choices"])
+    subject = Subject(
+        kind=search.kind,
+        units=UNITS,
+        describe=lambda at: _description(at, search, found),
+        verify=lambda candidate, at: verified(
+            candidate,
+            request.asked_models[found.sited.model[at]],
+            _draft(at, search, found),
+            search,
+            request,
+            snapshot,
+        ),
     )
-    return answer
+    return decided(
+        search,
+        found,
+        anchors(search, snapshot, found) if len(found.sited.row) else {},
+        subject,
+        lambda: least_violating(search, found),
+        [],
+        snapshot,
+    )
 
 
 def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
@@ -107,13 +77,13 @@ def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
     }
 
 
-def _draft(at: int, search: ResolvedSearch, found: Field) -> SpeculativeRequest | None:
+def _draft(at: int, search: ResolvedSearch, found: Found[Candidates]) -> SpeculativeRequest | None:
     """How a candidate decodes."""
     sited = found.sited
     return search.drafts[int(found.of_model[sited.model[at]].draft[sited.row[at]])]
 
 
-def _description(at: int, search: ResolvedSearch, found: Field) -> dict[str, Any]:
+def _description(at: int, search: ResolvedSearch, found: Found[Candidates]) -> dict[str, Any]:
     """A candidate as the search sees it."""
     sited = found.sited
     model, row = sited.model[at], sited.row[at]

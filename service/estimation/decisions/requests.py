@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -166,7 +166,33 @@ class WeightsRequest(Request):
         return self
 
 
-class RecommendationRequest(CatalogRequest):
+class ChoiceRequest(CatalogRequest):
+    """What every choice is asked with: models, and prices."""
+
+    model: ModelReference | None = Field(None, description="The model, or see models.")
+    models: ModelNames | None = Field(None, description="Models to choose among.")
+    usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
+        default_factory=dict, max_length=500, description="Own prices, by accelerator."
+    )
+    list_prices: bool = Field(
+        True,
+        description="Where no own price is given, take on-demand list prices of the region's "
+        "cloud, else the lowest of any provider in the catalog.",
+    )
+
+    @model_validator(mode="after")
+    def _one_choice_of_models(self) -> Self:
+        if (self.model is None) == (self.models is None):
+            raise ValueError("give either model, or models to choose among")
+        return self
+
+    @property
+    def asked_models(self) -> tuple[ModelReference, ...]:
+        """The models as they were asked for."""
+        return tuple(self.models or ()) if self.model is None else (self.model,)
+
+
+class RecommendationRequest(ChoiceRequest):
     """What to buy or rent, where, and configured how."""
 
     model_config = ConfigDict(
@@ -187,21 +213,11 @@ class RecommendationRequest(CatalogRequest):
         }
     )
 
-    model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: ModelNames | None = Field(None, description="Models to choose among.")
     workload_kind: WorkloadKindId = "real-time-inference"
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()
     search: SearchRequest = SearchRequest()
     weights: WeightsRequest | None = Field(None, description="If null, those of the workload kind.")
-    usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Own prices, by accelerator."
-    )
-    list_prices: bool = Field(
-        True,
-        description="Where no own price is given, take on-demand list prices of the region's "
-        "cloud, else the lowest of any provider in the catalog.",
-    )
     serving: ServingRequest = ServingRequest()
 
     @model_validator(mode="after")
@@ -210,12 +226,6 @@ class RecommendationRequest(CatalogRequest):
             raise ValueError(
                 "serving.disaggregated is not searched: ask /v1/compare or /v1/estimates/inference"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_choice_of_models(self) -> RecommendationRequest:
-        if (self.model is None) == (self.models is None):
-            raise ValueError("give either model, or models to choose among")
         return self
 
 

@@ -8,8 +8,8 @@ stands there, are set aside before the two are combined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,12 @@ from service.core.elementwise import FloatArray
 from service.core.interval import Interval
 from service.core.planning.dominance import front
 from service.core.planning.places import Places, places
+from service.core.planning.rows import LeftOut, taken
 from service.core.planning.workloads import METRICS
-from service.estimation.decisions.exclusions import Exclusions
+from service.estimation.decisions.exclusions import Exclusion, Exclusions
 from service.estimation.decisions.ground import (
     Ground,
     Lot,
-    embodied_g_per_hour,
     lots,
 )
 
@@ -42,6 +42,10 @@ _WH_PER_KWH = 1000.0
 
 #: Stands for an unknown price where candidates are compared: dearer than any known one.
 _UNKNOWN_COST = 1e12
+
+
+#: Candidates of a kind.
+Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Rated:
 
     def chosen(self, rows: NDArray[Any]) -> Rated:
         """The given rows only."""
-        return Rated(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return taken(self, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,20 @@ class Sited:
     row: NDArray[np.intp]
     place: NDArray[np.intp]
     combined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[Rows]):
+    """Candidates of each model, what was left out of them, and what stands where.
+
+    ``searched`` counts the candidates; ``exclusions`` say what the limits cost.
+    """
+
+    of_model: tuple[Rows, ...]
+    left_out: tuple[LeftOut, ...]
+    sited: Sited
+    searched: int
+    exclusions: tuple[Exclusion, ...]
 
 
 def sited(
@@ -203,7 +221,7 @@ def _part(
     hourly = ground.prices.usd_per_hour(
         lot.rents, rated.offer[here], rated.accelerators[here], rated.tensor[here]
     )
-    embodied = embodied_g_per_hour(ground)
+    embodied = ground.embodied_g_per_hour
     affordable = _within(contest.hourly_limits(here, hourly), len(here), excluded)
     here, hourly = here[affordable], hourly[affordable]
     best = _unbeaten(rated.chosen(here), hourly, embodied)

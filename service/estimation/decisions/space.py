@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from service.catalog.entries import Entry
@@ -19,19 +19,22 @@ from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.decisions.ground import (
     Ground,
+    embodied_g_per_hour,
     own_prices,
     placeable,
-    prices,
+    price_list,
     searched_accelerators,
     searched_regions,
 )
 from service.estimation.decisions.requests import (
+    ChoiceRequest,
     LimitsRequest,
     RecommendationRequest,
     WeightsRequest,
 )
-from service.estimation.requests import ModelReference, PrecisionRequest, SpeculativeRequest
+from service.estimation.requests import PrecisionRequest, SpeculativeRequest
 from service.estimation.resolution import (
+    UNNAMED,
     Problems,
     resolve_model,
     resolve_precision,
@@ -67,6 +70,10 @@ class ResolvedSearch:
     limits: LimitsRequest
     weights: Mapping[str, float]
 
+    def most_tokens(self, architecture: ModelArchitecture) -> int | None:
+        """Longest sequence of a model under the engine's settings; None without a limit."""
+        return self.around.serving.max_model_len or architecture.max_position_embeddings
+
     @property
     def accelerators(self) -> tuple[Entry[Accelerator], ...]:
         """Accelerators by their positions in the spaces."""
@@ -82,7 +89,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         With every reference that is unknown.
     """
     problems = Problems()
-    models = searched_models(request.model, request.models, snapshot, problems)
+    models = searched_models(request, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
@@ -124,7 +131,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
                 regions,
                 snapshot,
             ),
-            prices=prices(names, own, regions, snapshot, request.list_prices),
+            prices=price_list(names, own, regions, snapshot, request.list_prices),
+            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, first.infrastructure),
         ),
         calibrations=calibrations,
         demand=_demand(request),
@@ -137,19 +145,19 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
 
 
 def searched_models(
-    model: ModelReference | None,
-    models: Sequence[ModelReference] | None,
-    snapshot: CatalogSnapshot,
-    problems: Problems,
+    request: ChoiceRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[ModelArchitecture], ...]:
-    """The model, or the models to choose among; unknown ones are noted."""
-    if model is not None:
-        found = [problems.attempt("/model", lambda: resolve_model(model, snapshot))]
-    else:
-        found = [
-            problems.attempt(f"/models/{at}", lambda one=one: resolve_model(one, snapshot))  # type: ignore[misc]
-            for at, one in enumerate(models or ())
-        ]
+    """The model, or the models to choose among; unknown ones are noted.
+
+    Of several, those that have no name are told apart by where they stand in the request.
+    """
+    found: list[Entry[ModelArchitecture] | None] = []
+    for at, one in enumerate(request.asked_models):
+        path = "/model" if request.models is None else f"/models/{at}"
+        entry = problems.attempt(path, lambda one=one: resolve_model(one, snapshot))  # type: ignore[misc]
+        if entry is not None and entry.id == UNNAMED and request.models is not None:
+            entry = replace(entry, id=f"{UNNAMED} {at}")
+        found.append(entry)
     return tuple(entry for entry in found if entry is not None)
 
 

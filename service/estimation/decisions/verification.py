@@ -19,6 +19,7 @@ from service.estimation.inference_requests import InferenceRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     CostRequest,
+    ModelReference,
     ParallelismRequest,
     PrecisionRequest,
     SpeculativeRequest,
@@ -28,17 +29,18 @@ from service.estimation.requests import (
 
 def verified(
     candidate: Mapping[str, Any],
+    model: ModelReference,
+    draft: SpeculativeRequest | None,
     search: ResolvedSearch,
     request: RecommendationRequest,
     snapshot: CatalogSnapshot,
-    draft: SpeculativeRequest | None,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit.
 
     The search sizes replicas for steady load; the estimate lets requests arrive at random.
     """
     try:
-        estimate = inference_estimate(_request(candidate, search, request, draft), snapshot)
+        estimate = inference_estimate(_request(candidate, model, draft, search, request), snapshot)
     except Rejected:
         return None
     return verdict(estimate, _limits(estimate, candidate, search))
@@ -46,16 +48,17 @@ def verified(
 
 def _request(
     candidate: Mapping[str, Any],
+    model: ModelReference,
+    draft: SpeculativeRequest | None,
     search: ResolvedSearch,
     request: RecommendationRequest,
-    draft: SpeculativeRequest | None,
 ) -> InferenceRequest:
     demand = search.demand
     concurrency = demand.concurrency or (
         candidate["concurrency_per_replica"] * candidate["parallelism"]["data"]
     )
     return InferenceRequest(
-        model=request.model if request.model is not None else candidate["model"],
+        model=model,
         precision=PrecisionRequest(**candidate["precision"]),
         accelerator=candidate["accelerator"],
         accelerator_count=candidate["accelerator_count"],
@@ -115,6 +118,7 @@ def _limits(
             limits.l_per_year,
             "L/year",
         ),
+        ("it_power_w", first_known(estimate["energy"], ("it_power_w",)), limits.it_power_w, "W"),
     ]
     return [limit_row(*check) for check in checks if check[2] is not None]
 

@@ -15,7 +15,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Draft, Offer, Space
 from service.estimation.calibrations import calibration
-from service.estimation.decisions.ground import Prices, own_prices, placeable, prices
+from service.estimation.decisions.ground import PriceList, own_prices, placeable, price_list
 from service.estimation.decisions.requests import LimitsRequest
 from service.estimation.decisions.space import check_bits, layouts, precisions
 from service.estimation.requests import ParallelismRequest
@@ -66,7 +66,7 @@ class Study:
     around: Around
     limits: LimitsRequest
     keep_all: bool
-    prices: Prices
+    prices: PriceList
     placeable: NDArray[np.bool_]
     chunks: tuple[Chunk, ...]
 
@@ -127,7 +127,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         around=Around(serving, measured[0].runtime, measured[0].infrastructure, tiers, offload),
         limits=request.limits,
         keep_all=request.keep == "candidates",
-        prices=prices(
+        prices=price_list(
             [entry.id for _, entry in accelerators],
             own,
             [entry for _, entry in regions],

@@ -3,87 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
-from service.core.planning.training_candidates import (
-    StateTooLarge,
-    TrainingCandidates,
-    TrainingSpace,
-    training_candidates,
-)
-from service.estimation.decisions.exclusions import Exclusion, Exclusions
-from service.estimation.decisions.ground import scale_up_domains
-from service.estimation.decisions.siting import Bill, Contest, Held, Rated, Sited, sited, within_all
+from service.core.performance.training_run import SECONDS_PER_DAY
+from service.core.planning.rows import LeftOut
+from service.core.planning.training_candidates import TrainingCandidates, training_candidates
+from service.estimation.decisions.exclusions import Exclusions
+from service.estimation.decisions.siting import Bill, Contest, Found, Held, Rated, sited, within_all
 from service.estimation.decisions.training.space import ResolvedTrainingSearch
 
-SECONDS_PER_DAY = 86_400.0
-_KG_PER_GRAM = 1e-3
+KG_PER_GRAM = 1e-3
 
 #: Name of the exclusion of runs that failures keep from any progress.
 _NEVER_ENDS = "makes_progress"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingField:
-    """Candidates of each model, and those in places that met all limits and that nothing beats.
-
-    Metrics of ``sited``: share of memory filled beyond the target of headroom [-], time of the
-    run [s], and its carbon [kg], water [L] and cost [USD].
-    """
-
-    of_model: tuple[TrainingCandidates, ...]
-    sited: Sited
-    searched: int
-    exclusions: tuple[Exclusion, ...]
-    too_large: tuple[tuple[StateTooLarge, ...], ...]
-
-
-def training_field(search: ResolvedTrainingSearch) -> TrainingField:
+def training_field(search: ResolvedTrainingSearch) -> Found[TrainingCandidates]:
     """Search everything.
 
     Returns
     -------
-    TrainingField
-        Whose ``sited`` is empty if nothing meets the limits.
+    Found
+        Whose ``sited`` is empty if nothing meets the limits. Its metrics: share of memory filled
+        beyond the target of headroom [-], time of the run [s], and its carbon [kg], water [L] and
+        cost [USD].
     """
     of_model: list[TrainingCandidates] = []
-    large: list[tuple[StateTooLarge, ...]] = []
+    left_out: list[LeftOut] = []
     contests: list[Contest] = []
     excluded = Exclusions()
-    for entry, space in zip(search.models, search.spaces, strict=True):
-        found, lacking = training_candidates(entry.value, space, search.demand, search.around)
+    for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
+        found, left = training_candidates(entry.value, space, search.demand, search.around)
         of_model.append(found)
-        large.append(lacking)
-        contests.append(_contest(found, entry.value, space, search, excluded, len(lacking)))
-    return TrainingField(
+        left_out.append(left)
+        contests.append(_contest(found, left, at, search, excluded))
+    return Found(
         of_model=tuple(of_model),
-        sited=sited(contests, search.ground, (_KG_PER_GRAM, 1.0, 1.0), excluded),
+        left_out=tuple(left_out),
+        sited=sited(contests, search.ground, (KG_PER_GRAM, 1.0, 1.0), excluded),
         searched=sum(len(found) for found in of_model),
         exclusions=excluded.all(),
-        too_large=tuple(large),
     )
 
 
 def _contest(
     found: TrainingCandidates,
-    architecture: ModelArchitecture,
-    space: TrainingSpace,
+    left: LeftOut,
+    at: int,
     search: ResolvedTrainingSearch,
     excluded: Exclusions,
-    too_large: int,
 ) -> Contest:
+    tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
+    longest = search.models[at].value.max_position_embeddings
     limits = search.limits
     hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
     tokens = np.full(len(found), search.demand.sequence_tokens)
     alive = within_all(
         (
-            ("context_length", "tokens", tokens, architecture.max_position_embeddings),
+            ("context_length", "tokens", tokens, longest),
             (
                 "headroom_ratio_at_least",
                 "-",
@@ -101,14 +82,12 @@ def _contest(
     if not ending.all():
         excluded.without_threshold(_NEVER_ENDS, int(len(alive) - ending.sum()))
         alive = alive[ending]
-    tensor = np.array([layout.tensor for layout in space.layouts], dtype=np.intp)
-    domains = scale_up_domains(search.ground)
+    domains = search.ground.scale_up_domains()
     alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
-    if too_large:
-        excluded.add("headroom_ratio_at_least", too_large)
+    excluded.left_out(left)
 
     def limits_of(bill: Bill) -> Iterable[Held]:
-        yield ("kgco2e", "kgCO2e", bill.carbon_g * _KG_PER_GRAM, limits.kgco2e)
+        yield ("kgco2e", "kgCO2e", bill.carbon_g * KG_PER_GRAM, limits.kgco2e)
         yield ("litres", "L", bill.water_l, limits.litres)
 
     def hourly_limits(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:

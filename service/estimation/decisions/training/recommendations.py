@@ -9,17 +9,13 @@ import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import Caution
+from service.core.performance.training_run import SECONDS_PER_DAY
+from service.core.planning.training_candidates import TrainingCandidates
 from service.core.planning.workloads import Metric
-from service.estimation.answers import frame, provenance, warnings
-from service.estimation.decisions.choosing import (
-    Ranked,
-    Subject,
-    anchors_answer,
-    chosen_entries,
-    weighted,
-)
+from service.estimation.decisions.choosing import Subject, decided
+from service.estimation.decisions.siting import Found
 from service.estimation.decisions.training.anchors import training_anchors
-from service.estimation.decisions.training.field import TrainingField, training_field
+from service.estimation.decisions.training.field import training_field
 from service.estimation.decisions.training.near_misses import closest_runs
 from service.estimation.decisions.training.requests import TrainingRecommendationRequest
 from service.estimation.decisions.training.space import (
@@ -50,49 +46,24 @@ def training_recommendation_answer(
     """
     search = resolve_training_search(request, snapshot)
     found = training_field(search)
-    unbeaten = len(found.sited.row)
-    anchored = training_anchors(search)
-    answer = frame(snapshot.revision)
-    answer |= {
-        "workload_kind": search.kind.id,
-        "global_batch_size": search.demand.global_batch_sequences,
-        "weights": {name: float(weight) for name, weight in search.weights.items()},
-        "anchors": anchors_answer(anchored, TRAINING_UNITS),
-        "limits": search.limits.model_dump(),
-        "searched": {
-            "models": len(search.models),
-            "accelerators": len(search.ground.accelerators),
-            "regions": len(search.ground.regions),
-            "configurations": found.searched,
-            "candidates": found.sited.combined,
-            "unbeaten": unbeaten,
-        },
-        "excluded": [one.answer() for one in found.exclusions if one.excluded],
-    }
-    cautions = list(_cautions(request, search))
-    if unbeaten:
-        weights = weighted(search.weights, search.ground, anchored, cautions)
-        subject = Subject(
-            kind=search.kind,
-            units=TRAINING_UNITS,
-            describe=lambda at: _description(at, search, found),
-            verify=lambda candidate, _: verified_run(candidate, search, request, snapshot),
-        )
-        ranked = Ranked(subject, found.sited, anchored, weights)
-        answer["choices"] = ranked.choices(cautions)
-        answer["front"] = ranked.front()
-        answer["least_violating"] = []
-    else:
-        answer["choices"], answer["front"] = [], []
-        answer["least_violating"] = closest_runs(search, found)
-        cautions.append(
-            Caution("nothing_meets_the_limits", "no run meets all limits; see what is closest")
-        )
-    answer["warnings"] = warnings(cautions)
-    answer["provenance"] = provenance(
-        snapshot, chosen_entries(search.models, search.ground, answer["choices"])
+    subject = Subject(
+        kind=search.kind,
+        units=TRAINING_UNITS,
+        describe=lambda at: _description(at, search, found),
+        verify=lambda candidate, at: verified_run(
+            candidate, request.asked_models[found.sited.model[at]], search, request, snapshot
+        ),
     )
-    return answer
+    answer = decided(
+        search,
+        found,
+        training_anchors(search, snapshot),
+        subject,
+        lambda: closest_runs(search, found),
+        _cautions(request, search),
+        snapshot,
+    )
+    return answer | {"global_batch_size": search.demand.global_batch_sequences}
 
 
 def _cautions(
@@ -121,7 +92,9 @@ def _cautions(
     return found
 
 
-def _description(at: int, search: ResolvedTrainingSearch, found: TrainingField) -> dict[str, Any]:
+def _description(
+    at: int, search: ResolvedTrainingSearch, found: Found[TrainingCandidates]
+) -> dict[str, Any]:
     """A candidate as the search sees it."""
     sited = found.sited
     model, row = sited.model[at], sited.row[at]
@@ -155,7 +128,7 @@ def _description(at: int, search: ResolvedTrainingSearch, found: TrainingField) 
         },
         "headroom_ratio": float(rows.headroom_ratio[row]),
         "step_s": float(rows.step_s[row]),
-        "days": float(rows.wall_s[row] / 86_400.0),
+        "days": float(rows.wall_s[row] / SECONDS_PER_DAY),
         "mfu_ratio": float(rows.mfu_ratio[row]),
         "accelerator_hours": float(rows.accelerator_hours[row]),
         "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,

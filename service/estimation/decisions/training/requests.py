@@ -8,20 +8,14 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from service.core.memory.training_settings import Optimizer
 from service.estimation.decisions.requests import (
+    ChoiceRequest,
     FormatNames,
     Limit,
-    ModelNames,
     PlacesRequest,
     WeightsRequest,
     listed,
 )
-from service.estimation.requests import (
-    CatalogRequest,
-    ModelReference,
-    Ratio,
-    Reference,
-    Request,
-)
+from service.estimation.requests import Ratio, Request
 from service.estimation.training_requests import FailuresRequest, TrainingSettingsRequest
 
 #: Accelerators of one run at most.
@@ -107,7 +101,7 @@ class TrainingSearchRequest(PlacesRequest):
     )
 
 
-class TrainingRecommendationRequest(CatalogRequest):
+class TrainingRecommendationRequest(ChoiceRequest):
     """What to train on, where, and how."""
 
     model_config = ConfigDict(
@@ -123,21 +117,11 @@ class TrainingRecommendationRequest(CatalogRequest):
         }
     )
 
-    model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: ModelNames | None = Field(None, description="Models to choose among.")
     run: RunRequest
     limits: RunLimits = RunLimits()
     search: TrainingSearchRequest = TrainingSearchRequest()
     weights: WeightsRequest | None = Field(
         None, description="If null, those of the matrix's row llm-training."
-    )
-    usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Own prices, by accelerator."
-    )
-    list_prices: bool = Field(
-        True,
-        description="Where no own price is given, take on-demand list prices of the region's "
-        "cloud, else the lowest of any provider in the catalog.",
     )
 
     @model_validator(mode="after")
@@ -148,12 +132,6 @@ class TrainingRecommendationRequest(CatalogRequest):
                 f"search.accelerator_counts contradict search.max_accelerators: {min(counts)} is "
                 f"more than {most}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_choice_of_models(self) -> TrainingRecommendationRequest:
-        if (self.model is None) == (self.models is None):
-            raise ValueError("give either model, or models to choose among")
         return self
 
 

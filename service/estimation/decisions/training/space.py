@@ -25,9 +25,10 @@ from service.core.planning.training_candidates import (
 from service.core.planning.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.decisions.ground import (
     Ground,
+    embodied_g_per_hour,
     own_prices,
     placeable,
-    prices,
+    price_list,
     searched_accelerators,
     searched_regions,
 )
@@ -97,7 +98,7 @@ def resolve_training_search(
         With every reference that is unknown.
     """
     problems = Problems()
-    models = searched_models(request.model, request.models, snapshot, problems)
+    models = searched_models(request, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
@@ -128,7 +129,8 @@ def resolve_training_search(
                 regions,
                 snapshot,
             ),
-            prices=prices(names, own, regions, snapshot, request.list_prices),
+            prices=price_list(names, own, regions, snapshot, request.list_prices),
+            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, infrastructure),
         ),
         demand=TrainingDemand(
             tokens=run.tokens,

@@ -13,20 +13,26 @@ from service.estimation.decisions.training.requests import (
 )
 from service.estimation.decisions.training.space import ResolvedTrainingSearch
 from service.estimation.rejection import Rejected
-from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
+from service.estimation.requests import (
+    CostRequest,
+    ModelReference,
+    ParallelismRequest,
+    PrecisionRequest,
+)
 from service.estimation.training import training_estimate
 from service.estimation.training_requests import EstimateTrainingRequest, TrainingOffloadRequest
 
 
 def verified_run(
     candidate: Mapping[str, Any],
+    model: ModelReference,
     search: ResolvedTrainingSearch,
     request: TrainingRecommendationRequest,
     snapshot: CatalogSnapshot,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit."""
     try:
-        estimate = training_estimate(_request(candidate, search, request), snapshot)
+        estimate = training_estimate(_request(candidate, model, search, request), snapshot)
     except Rejected:
         return None
     return verdict(estimate, _limits(estimate, candidate, search))
@@ -34,6 +40,7 @@ def verified_run(
 
 def _request(
     candidate: Mapping[str, Any],
+    model: ModelReference,
     search: ResolvedTrainingSearch,
     request: TrainingRecommendationRequest,
 ) -> EstimateTrainingRequest:
@@ -48,7 +55,7 @@ def _request(
         }
     )
     return EstimateTrainingRequest(
-        model=request.model if request.model is not None else candidate["model"],
+        model=model,
         precision=PrecisionRequest(**candidate["precision"]),
         accelerator=candidate["accelerator"],
         accelerator_count=candidate["accelerator_count"],
