@@ -25,8 +25,8 @@ class SweepExclusion(Answer):
     """Why configurations have no row, or do not meet the limits; each counts once."""
 
     reason: str = Field(
-        description="A limit, fits, carries_the_load, max_accelerators, weights_do_not_fit or "
-        "format_or_power_unknown."
+        description="A limit, fits, carries_the_load, max_accelerators, weights_do_not_fit, "
+        "format_or_power_unknown or tensor_parallel_group_within_scale_up_domain."
     )
     configurations: int
 

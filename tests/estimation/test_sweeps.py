@@ -108,7 +108,8 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot):
 
 
 def test_every_configuration_is_a_row_or_counted_under_one_reason(packaged_snapshot):
-    space = BODY["space"] | {"parallelisms": [{"tensor": 1}, {"tensor": 4}]}
+    degrees = [{"tensor": 1}, {"tensor": 4}, {"tensor": 16}]
+    space = BODY["space"] | {"parallelisms": degrees}
     study = resolve_study(asked(keep="survivors", space=space), packaged_snapshot)
     found = [evaluate_chunk(study, chunk) for chunk in study.chunks]
     kept = sum(len(rows) for rows in found)
@@ -116,7 +117,8 @@ def test_every_configuration_is_a_row_or_counted_under_one_reason(packaged_snaps
     assert 0 < kept < study.configurations
     assert kept + excluded == study.configurations
     reasons = {reason for rows in found for reason in rows.excluded}
-    assert {"weights_do_not_fit", "fits", "tpot_s", "l_per_year"} <= reasons
+    domain = "tensor_parallel_group_within_scale_up_domain"
+    assert {"weights_do_not_fit", domain, "fits", "tpot_s", "l_per_year"} <= reasons
 
 
 def test_survivors_are_the_candidates_that_meet_the_limits(packaged_snapshot):

@@ -81,18 +81,19 @@ def candidates(
     -------
     Candidates, LeftOut
         Rows in the order of layouts and formats; and combinations that hold not even the
-        weights, or cannot run, which have no rows.
+        weights, reach beyond fast links, or cannot run, which have no rows.
     """
     parts: list[Candidates] = []
     small: list[TooSmall] = []
-    unable = 0
+    beyond = unable = 0
     for one in evaluated(architecture, space, demand, around):
         small += one.too_small
-        unable += len(one.unable)
+        beyond += one.beyond_domain
+        unable += one.unable
         for found in one.passes:
             part = _rows(found)
             parts.append(part.chosen(part.accelerators <= space.most_accelerators))
-    return joined(Candidates, parts), LeftOut(tuple(small), unable)
+    return joined(Candidates, parts), LeftOut(tuple(small), beyond, unable)
 
 
 def _rows(found: Pass) -> Candidates:

@@ -178,12 +178,14 @@ class Pass:
 class Evaluation:
     """Accelerators that a layout and formats cannot run on, and passes over those that can.
 
-    ``too_small`` do not even hold the weights; ``unable`` lack the formats or a known power.
+    ``too_small`` do not even hold the weights; of ``beyond_domain`` fast links join fewer than a
+    tensor-parallel group has; ``unable`` lack the formats or a known power.
     """
 
     passes: tuple[Pass, ...]
     too_small: tuple[TooSmall, ...]
-    unable: tuple[int, ...]
+    beyond_domain: int
+    unable: int
 
 
 def evaluated(
@@ -233,7 +235,11 @@ def evaluate(
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
     ranks = layout.replica_accelerators
     alike: dict[object, list[int]] = {}
+    beyond = unable = 0
     for offer_at, offer in enumerate(space.offers):
+        if layout.tensor > offer.accelerator.scale_up_domain_accelerators:
+            beyond += 1
+            continue
         key = (
             stackable(offer.accelerator, ranks, offer.calibration),
             _by_speed(offer.accelerator, around.tiers),
@@ -241,7 +247,6 @@ def evaluate(
         alike.setdefault(key, []).append(offer_at)
     weights = _weights_bytes(architecture, precision, layout, around.serving)
     small: list[TooSmall] = []
-    unable: list[int] = []
     found: list[Pass] = []
     for group in alike.values():
         halves = space.offers[group[0]].calibration.engine.half_accumulation
@@ -265,10 +270,10 @@ def evaluate(
             ):
                 able.append(offer_at)
             else:
-                unable.append(offer_at)
+                unable += 1
         if able:
             found.append(_pass(architecture, space, at, able, wanted, demand, around))
-    return Evaluation(tuple(found), tuple(small), tuple(unable))
+    return Evaluation(tuple(found), tuple(small), beyond, unable)
 
 
 def _weights_bytes(

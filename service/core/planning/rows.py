@@ -30,11 +30,13 @@ class TooSmall:
 class LeftOut:
     """Combinations that have no rows.
 
-    ``unable`` counts those whose hardware lacks the formats, kernels for them, or a known power;
-    ``undivided`` those that the batch of a training step does not divide among.
+    ``beyond_domain`` counts those whose tensor-parallel groups reach beyond fast links, ``unable``
+    those whose hardware lacks the formats, kernels for them, or a known power, ``undivided`` those
+    that the batch of a training step does not divide among.
     """
 
     too_small: tuple[TooSmall, ...]
+    beyond_domain: int
     unable: int
     undivided: int = 0
 

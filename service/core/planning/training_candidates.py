@@ -169,25 +169,33 @@ def training_candidates(
     -------
     TrainingCandidates, LeftOut
         Rows in the order of layouts and variants; and combinations that hold not even weights
-        and states, cannot run, or do not divide the batch, which have no rows.
+        and states, reach beyond fast links, cannot run, or do not divide the batch, which have no
+        rows.
     """
     parts: list[TrainingCandidates] = []
     small: list[TooSmall] = []
-    unable = undivided = 0
+    beyond = unable = undivided = 0
     stacks = _Stacks(space, around)
     trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
     for layout_at, layout in enumerate(space.layouts):
         sizes = _micro_batches(space, layout, demand)
+        within = frozenset(
+            at
+            for at, offer in enumerate(space.offers)
+            if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
+        )
         for variant_at, variant in enumerate(space.variants):
             if not variant.suits(layout):
                 continue
             unable += len(space.offers) - len(trainable[variant_at])
+            joined_fast = [at for at in trainable[variant_at] if at in within]
+            beyond += len(trainable[variant_at]) - len(joined_fast)
             if not sizes:
-                undivided += len(trainable[variant_at])
+                undivided += len(joined_fast)
                 continue
             needed = _state_bytes(architecture, variant, layout)
             able: list[int] = []
-            for at in trainable[variant_at]:
+            for at in joined_fast:
                 lacking = needed - space.offers[at].accelerator.memory_bytes
                 if lacking > 0.0:
                     small.append(TooSmall(variant_at, layout_at, at, lacking))
@@ -196,7 +204,7 @@ def training_candidates(
             for alike in _alike(space, able, layout):
                 pick = (variant_at, layout_at, alike)
                 parts.append(_pass(architecture, space, pick, sizes, demand, around, stacks))
-    return joined(TrainingCandidates, parts), LeftOut(tuple(small), unable, undivided)
+    return joined(TrainingCandidates, parts), LeftOut(tuple(small), beyond, unable, undivided)
 
 
 def _micro_batches(

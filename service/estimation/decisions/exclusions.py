@@ -77,23 +77,19 @@ class Exclusions:
         self._by_limit[name] = Exclusion(name, sign * limit, unit, count, shown)
         return within
 
-    def beyond_domain(self, tensor: NDArray[np.intp], domain: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Rows whose tensor-parallel group lies within a scale-up domain; notes the others."""
-        within = tensor <= domain
-        if not within.all():
-            self.without_threshold(_WITHIN_DOMAIN, int(np.count_nonzero(~within)))
-        return np.flatnonzero(within)
-
     def left_out(self, left: LeftOut) -> None:
-        """Note what has no candidates: it holds nothing, cannot run, or divides no batch."""
+        """Note what has no candidates."""
         if left.too_small:
             known = self._by_limit[_HEADROOM]
             count = known.excluded + len(left.too_small)
             self._by_limit[_HEADROOM] = replace(known, excluded=count)
-        if left.unable:
-            self.without_threshold(_UNABLE, left.unable)
-        if left.undivided:
-            self.without_threshold(_UNDIVIDED, left.undivided)
+        for name, count in (
+            (_WITHIN_DOMAIN, left.beyond_domain),
+            (_UNABLE, left.unable),
+            (_UNDIVIDED, left.undivided),
+        ):
+            if count:
+                self.without_threshold(name, count)
 
     def without_threshold(self, name: str, count: int) -> None:
         """Note candidates that a condition excluded which has no threshold."""

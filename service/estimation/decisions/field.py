@@ -96,8 +96,6 @@ def _contest(
         len(found),
         excluded,
     )
-    domains = search.ground.scale_up_domains()
-    alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
     excluded.left_out(left)
     rated = Rated(
         offer=found.offer,

@@ -103,10 +103,6 @@ class Ground:
         """Memory of each accelerator [B]."""
         return np.array([float(entry.value.memory_bytes) for entry in self.accelerators])
 
-    def scale_up_domains(self) -> NDArray[np.intp]:
-        """Accelerators of each kind that fast links join [-]."""
-        return np.array([entry.value.scale_up_domain_accelerators for entry in self.accelerators])
-
 
 @dataclass(frozen=True, slots=True)
 class Lot:

@@ -126,7 +126,8 @@ def _block(
     found = evaluate(architecture, space, at, study.demand, study.around)
     for reason, count in (
         ("weights_do_not_fit", len(found.too_small)),
-        ("format_or_power_unknown", len(found.unable)),
+        ("tensor_parallel_group_within_scale_up_domain", found.beyond_domain),
+        ("format_or_power_unknown", found.unable),
     ):
         if count:
             excluded[reason] += count * each

@@ -82,8 +82,6 @@ def _contest(
     if not ending.all():
         excluded.without_threshold(_NEVER_ENDS, int(len(alive) - ending.sum()))
         alive = alive[ending]
-    domains = search.ground.scale_up_domains()
-    alive = alive[excluded.beyond_domain(tensor[found.layout[alive]], domains[found.offer[alive]])]
     excluded.left_out(left)
 
     def limits_of(bill: Bill) -> Iterable[Held]:
