@@ -43,8 +43,9 @@ from service.validation.vocabulary import Vocabulary, unit_size
 COMMENT = (
     "Efficiencies of engine and hardware family, written by `./headroom calibrate --write` from",
     "published speed measurements: never per model, never per row. `prefill_log_sigma` and",
-    "`decode_log_sigma` are the spread of the residuals, from which intervals of latencies come;",
-    "`pipelined_log_sigma` is what pipeline stages add to the spread of prompts.",
+    "`decode_log_sigma` are the spread of errors for models that the fit has not seen, from which",
+    "intervals of latencies come; `pipelined_log_sigma` is what pipeline stages add to that of",
+    "prompts.",
 )
 _ANY = "default"
 _FEWEST_ROWS = 8
@@ -55,6 +56,13 @@ _LEAST_UNMEASURED_PREFILL_LOG_SIGMA = 0.20
 _UNMEASURED_LOG_SIGMA = 0.35
 _UNMEASURED_PIPELINED_LOG_SIGMA = 0.25
 _PREFILL = "prefill"
+
+#: From so many models on, others can be foretold from a fit to the rest of them, in so many parts.
+_FEWEST_MODELS = 5
+_PARTS = 5
+#: What fits to fewer models are taken to be further off for others than for their own: the median
+#: over the groups with enough models of nine tenths of the errors left out, over those of the fit.
+_UNSEEN_RATIO = 1.3
 
 _HARDWARE = (
     Constant("matrix_16bit_ratio", 0.62, 0.10, 0.80, 0.15),
@@ -181,14 +189,21 @@ def inference_entries(
         if engine not in ENGINES or len(chosen) < _FEWEST_ROWS:
             continue
         fitted = fit_inference(engine, chosen, vocabulary)
+        unseen = unseen_residuals(engine, chosen, vocabulary)
         used = [found.row for found in chosen]
         source, year = main_source(used, vocabulary, snapshot)
         entries.append(
             CalibrationEntry(
                 f"performance/{engine}/{family}",
                 {"engine": engine, "family": family},
-                fit_note(fitted, used),
-                _written(engine, fitted.values, _spreads(fitted, chosen)),
+                f"{fit_note(fitted, used)} {_unseen_note(unseen)}",
+                _written(
+                    engine,
+                    fitted.values,
+                    _spreads(
+                        fitted.residuals * _UNSEEN_RATIO if unseen is None else unseen, chosen
+                    ),
+                ),
                 source,
                 year,
             )
@@ -221,25 +236,75 @@ def inference_entries(
 
 def fit_inference(engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary) -> Fit:
     """Constants for which the estimates come closest to what was measured."""
+    return fit(
+        lambda values: _log_estimates(engine, chosen, values, vocabulary),
+        [found.measured for found in chosen],
+        constants_of(engine),
+    )
+
+
+def unseen_residuals(
+    engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary
+) -> FloatArray | None:
+    """Log errors of rows by constants that were fitted to other models.
+
+    Returns
+    -------
+    array or None
+        In the order of the rows; None where there are too few models to leave any out.
+    """
+    names = np.array([found.row.text("model") for found in chosen])
+    models = sorted(set(names.tolist()))
+    if len(models) < _FEWEST_MODELS:
+        return None
+    residuals = np.empty(len(chosen))
+    for part in range(_PARTS):
+        left_out = np.isin(names, models[part::_PARTS])
+        known = [found for found, out in zip(chosen, left_out, strict=True) if not out]
+        unseen = [found for found, out in zip(chosen, left_out, strict=True) if out]
+        values = {
+            name: np.array([value])
+            for name, value in fit_inference(engine, known, vocabulary).values.items()
+        }
+        logs = _log_estimates(engine, unseen, values, vocabulary)[:, 0]
+        residuals[left_out] = logs - np.log([found.measured for found in unseen])
+    return residuals
+
+
+def _unseen_note(residuals: FloatArray | None) -> str:
+    if residuals is None:
+        return (
+            f"Of fewer than {_FEWEST_MODELS} models none is left out to see how others are "
+            f"foretold: their errors are taken to be {_UNSEEN_RATIO} times as large."
+        )
+    return (
+        f"Of models left out of the fit, nine in ten lie within a factor "
+        f"{np.exp(np.quantile(np.abs(residuals), 0.9)):.2f}."
+    )
+
+
+def _log_estimates(
+    engine: str,
+    chosen: Sequence[MeasuredDeployment],
+    values: Mapping[str, FloatArray],
+    vocabulary: Vocabulary,
+) -> FloatArray:
+    """Logarithms of the estimates; a row for each measurement, a column for each set of values."""
     power = chosen[0].computed.resolved.calibration.performance.power
-
-    def predict(values: Mapping[str, FloatArray]) -> FloatArray:
-        calibration = _calibration(engine, values, power)
-        logs = np.empty((len(chosen), len(values["step_s"])))
-        for index, found in enumerate(chosen):
-            resolved = found.computed.resolved
-            latency = inference_latency(
-                resolved.deployment,
-                resolved.workload,
-                resolved.serving,
-                calibration,
-                found.fitting,
-            )
-            figure = measured_figure(_figures_of(latency), found.workload, found.row, vocabulary)
-            logs[index] = np.log(figure["value"])
-        return logs
-
-    return fit(predict, [found.measured for found in chosen], constants_of(engine))
+    calibration = _calibration(engine, values, power)
+    logs = np.empty((len(chosen), len(values["step_s"])))
+    for index, found in enumerate(chosen):
+        resolved = found.computed.resolved
+        latency = inference_latency(
+            resolved.deployment,
+            resolved.workload,
+            resolved.serving,
+            calibration,
+            found.fitting,
+        )
+        figure = measured_figure(_figures_of(latency), found.workload, found.row, vocabulary)
+        logs[index] = np.log(figure["value"])
+    return logs
 
 
 def _figures_of(latency: InferenceLatency) -> dict[str, Any]:
@@ -304,24 +369,24 @@ def _written(engine: str, values: Mapping[str, float], spreads: _Spreads) -> dic
     return {name: rounded(float(value)) for name, value in complete.items()}
 
 
-def _spreads(fitted: Fit, chosen: Sequence[MeasuredDeployment]) -> _Spreads:
-    """Spreads of a group's residuals: nine in ten lie within 1.645 of each."""
+def _spreads(residuals: FloatArray, chosen: Sequence[MeasuredDeployment]) -> _Spreads:
+    """Spreads of a group's log errors: nine in ten lie within 1.645 of each."""
     prefill = np.array([found.row.text("metric").startswith(_PREFILL) for found in chosen])
     staged = np.array(
         [found.computed.resolved.deployment.parallelism.pipeline > 1 for found in chosen]
     )
     decode = _LEAST_LOG_SIGMA
     if not prefill.all():
-        decode = max(_spread(fitted.residuals[~prefill]), _LEAST_LOG_SIGMA)
+        decode = max(_spread(residuals[~prefill]), _LEAST_LOG_SIGMA)
     alone, together = prefill & ~staged, prefill & staged
     if not prefill.any():
         plain = max(decode * _UNMEASURED_PREFILL_RATIO, _LEAST_UNMEASURED_PREFILL_LOG_SIGMA)
     else:
         measured = alone if alone.any() else prefill
-        plain = max(_spread(fitted.residuals[measured]), _LEAST_LOG_SIGMA)
+        plain = max(_spread(residuals[measured]), _LEAST_LOG_SIGMA)
     added = _UNMEASURED_PIPELINED_LOG_SIGMA
     if alone.any() and together.any():
-        added = max(_spread(fitted.residuals[together]) ** 2 - plain**2, 0.0) ** 0.5
+        added = max(_spread(residuals[together]) ** 2 - plain**2, 0.0) ** 0.5
     return _Spreads(plain, decode, added)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from service.calibration.documents import differences
@@ -13,7 +14,9 @@ from service.calibration.inference import (
     fit_inference,
     inference_entries,
     measured_deployments,
+    unseen_residuals,
 )
+from service.core.interval import Z_90
 from service.core.performance.calibration import engine_overhead, hardware_efficiency
 from service.core.performance.inference import inference_latency
 from service.settings import INSTALLATION
@@ -72,6 +75,29 @@ def test_packaged_constants_are_what_packaged_rows_give(bench: Bench, rows):
     told = differences(entries, text, 0.02)
     assert {line.split(": ")[1] for line in told} == {"no rows give it"}
     assert "performance/transformers/nvidia-ampere" in {entry.id for entry in entries}
+
+
+def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, rows):
+    chosen = [row for row in rows if row.source == "mlenergy-v2-code"]
+    measured = [
+        found
+        for found in measured_deployments(chosen, bench.vocabulary, bench.snapshot)
+        if found.computed.resolved.deployment.accelerator.family == "nvidia-hopper"
+    ]
+    engine = "vllm-before-0.6"
+    unseen = unseen_residuals(engine, measured, bench.vocabulary)
+    assert unseen is not None
+    assert len(unseen) == len(measured)
+    fitted = fit_inference(engine, measured, bench.vocabulary)
+    assert np.median(np.abs(unseen)) > np.median(np.abs(fitted.residuals))
+    few = [found for found in measured if found.row.text("model") == measured[0].row.text("model")]
+    assert unseen_residuals(engine, few, bench.vocabulary) is None
+
+    entries = {one.id: one for one in inference_entries(chosen, bench.vocabulary, bench.snapshot)}
+    entry = entries[f"performance/{engine}/nvidia-hopper"]
+    widest = np.quantile(np.abs(unseen), 0.9) / Z_90
+    assert entry.figures["decode_log_sigma"] == pytest.approx(widest, rel=0.01)
+    assert "models left out of the fit" in entry.note
 
 
 def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
