@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag, entry_tag
-from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
+from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS, path_parameter, query_parameters
 from service.api.entries import ENTRIES, NAMES, PAGES
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
@@ -28,22 +28,67 @@ _MOST_ITEMS = 200
 _USUAL_ITEMS = 50
 
 #: What each collection can be filtered by: fields that must be equal, figures with a lower bound.
-_FILTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+#: Each comes with what it is.
+_FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "accelerators": (
-        ("vendor", "family", "form_factor", "memory_technology"),
-        ("memory_bytes", "memory_bandwidth_bytes_per_s"),
+        {
+            "vendor": "Maker, e.g. NVIDIA",
+            "family": "Hardware family, which shares measured efficiencies, e.g. nvidia-hopper",
+            "form_factor": "How it is built, e.g. sxm, oam, pcie, soc",
+            "memory_technology": "Kind of its memory, e.g. HBM3",
+        },
+        {
+            "memory_bytes": "memory",
+            "memory_bandwidth_bytes_per_s": "peak memory bandwidth",
+        },
     ),
-    "models": (("organisation",), ()),
-    "regions": (("kind", "country", "parent"), ()),
+    "models": ({"organisation": "Who published it, e.g. Meta"}, {}),
+    "regions": (
+        {
+            "kind": "cloud, country, us-state or grid",
+            "country": "ISO 3166-1 alpha-2 code, e.g. SE",
+            "parent": "Id of the region that fills in missing figures, e.g. country/US",
+        },
+        {},
+    ),
     "memory-tiers": (
-        ("kind", "technology"),
-        ("bandwidth_bytes_per_s", "capacity_bytes"),
+        {
+            "kind": "Where it stands: on-chip, device, host, expansion, pool, storage, "
+            "processing-in-memory or compute-in-memory",
+            "technology": "Kind of memory, e.g. DDR5",
+        },
+        {"bandwidth_bytes_per_s": "bandwidth of a unit", "capacity_bytes": "capacity of a unit"},
     ),
-    "interconnects": (("family",), ("bandwidth_bytes_per_s",)),
-    "instances": (("provider", "accelerator"), ("host_memory_bytes", "network_bytes_per_s")),
-    "rules": (("subject", "effect", "status"), ()),
-    "sources": (("publisher", "kind"), ()),
+    "interconnects": (
+        {"family": "Kind of link, e.g. nvlink"},
+        {"bandwidth_bytes_per_s": "bandwidth of an endpoint in one direction"},
+    ),
+    "instances": (
+        {
+            "provider": "Cloud that rents it out, e.g. aws",
+            "accelerator": "Id of the accelerator in it, e.g. nvidia-h100-sxm-80gb",
+        },
+        {"host_memory_bytes": "host memory", "network_bytes_per_s": "network bandwidth"},
+    ),
+    "rules": (
+        {
+            "subject": "What it is about: site, company or model",
+            "effect": "What it does: limit, report, permit or advice",
+            "status": "in_force, draft, stayed or repealed",
+        },
+        {},
+    ),
+    "sources": (
+        {"publisher": "Who published it, e.g. NVIDIA", "kind": "primary or secondary"},
+        {},
+    ),
 }
+#: What reading says beside what an entry is.
+_LISTED = (
+    "One page as JSON, or as CSV if Accept asks for it, with your organisation's own entries if a "
+    "key is sent; Link leads to the next page."
+)
+_READ = "The ETag is what a change of the entry has to be based on."
 _PAGING: Mapping[str, dict[str, Any]] = {
     "q": {
         "type": "string",
@@ -56,8 +101,19 @@ _PAGING: Mapping[str, dict[str, Any]] = {
         "default": "id",
         "description": "Field or figure to sort by; a leading minus for descending order.",
     },
-    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},
-    "cursor": {"type": "string", "maxLength": 1000, "description": "next_cursor of a page."},
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST_ITEMS,
+        "default": _USUAL_ITEMS,
+        "description": "Most entries of a page.",
+    },
+    "cursor": {
+        "type": "string",
+        "maxLength": 1000,
+        "description": "next_cursor of the page before; refused (422) with another sort or after "
+        "the catalog has changed.",
+    },
 }
 
 
@@ -65,8 +121,22 @@ def _add(collection: str) -> None:
     equal, at_least = _FILTERS[collection]
     known: dict[str, dict[str, Any]] = {
         **_PAGING,
-        **{name: {"type": "string", "maxLength": 200} for name in equal},
-        **{f"min_{name}": {"type": "number", "minimum": 0} for name in at_least},
+        **{
+            name: {
+                "type": "string",
+                "maxLength": 200,
+                "description": f"{what}; only entries that match, whatever the case of letters.",
+            }
+            for name, what in equal.items()
+        },
+        **{
+            f"min_{name}": {
+                "type": "number",
+                "minimum": 0,
+                "description": f"Least {what}; entries without that figure are left out.",
+            }
+            for name, what in at_least.items()
+        },
     }
 
     async def list_(http: HttpRequest) -> Response:
@@ -110,10 +180,6 @@ def _add(collection: str) -> None:
         tag = entry_tag(entry.document, body)
         return confirmed_or(http, tag, lambda: Response(body, media_type="application/json"))
 
-    parameters = [
-        {"name": name, "in": "query", "required": False, "schema": schema}
-        for name, schema in known.items()
-    ]
     page_schema: dict[int | str, dict[str, Any]] = {
         200: {
             "model": PAGES[collection],
@@ -126,22 +192,18 @@ def _add(collection: str) -> None:
         methods=["GET"],
         operation_id=f"list{NAMES[collection]}s",
         summary=f"List the catalog's {collection}",
+        description=f"{ENTRIES[collection].__doc__} {_LISTED}",
         responses=page_schema | LIST_PROBLEMS,
-        openapi_extra={"parameters": parameters},
+        openapi_extra={"parameters": query_parameters(known)},
     )
-    id_parameter = {
-        "name": "id",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-        "description": "Id or alias; ids may hold slashes.",
-    }
+    id_parameter = path_parameter("id", "Id or alias; ids may hold slashes.")
     router.add_api_route(
         f"/{collection}/{{id:path}}",
         item,
         methods=["GET"],
         operation_id=f"get{NAMES[collection]}",
         summary=f"One of the catalog's {collection}, with the sources of its figures",
+        description=f"{ENTRIES[collection].__doc__} {_READ}",
         responses={200: {"model": ENTRIES[collection]}, **ITEM_PROBLEMS},
         openapi_extra={"parameters": [id_parameter]},
     )

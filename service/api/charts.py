@@ -18,6 +18,7 @@ from service.api.chart_responses import ChartAnswer, VegaLiteChart
 from service.api.contract import (
     LIST_PROBLEMS,
     LISTING_POST_PROBLEMS,
+    as_link,
     body_of,
     query_of,
 )
@@ -48,6 +49,10 @@ _IMAGES: LRUCache[str, bytes] = LRUCache(maxsize=32_000_000, getsizeof=len)
 #: An image that is opened by itself runs nothing and loads nothing.
 _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
+_FORMS_TOLD = (
+    "Accept or style.format chooses JSON (figures, words and a Vega-Lite specification), the "
+    "specification alone, SVG or PNG."
+)
 _FORMS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": ChartAnswer,
@@ -136,12 +141,14 @@ def _add(kind: ChartKind) -> None:
         tag = entity_tag(snapshot, http.url.path, form, request.model_dump_json())
         return await confirmed_or_awaited(http, tag, lambda: _respond(http, drawing), "Accept")
 
+    description = f"{kind.description} {_FORMS_TOLD}"
     router.add_api_route(
         f"/charts/{kind.id}",
         post,
         methods=["POST"],
         operation_id=f"create{kind.name}",
         summary=kind.summary,
+        description=description,
         responses=_FORMS | LISTING_POST_PROBLEMS,
         openapi_extra=body_of(kind.request),
     )
@@ -151,6 +158,7 @@ def _add(kind: ChartKind) -> None:
         methods=["GET"],
         operation_id=f"get{kind.name}",
         summary=f"{kind.summary}, as a link",
+        description=as_link(description),
         responses=_FORMS | LIST_PROBLEMS,
         openapi_extra=query_of(kind.request),
     )

@@ -12,16 +12,24 @@ from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
 from service.api.claim_responses import ClaimEntry, ClaimPage
-from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS
+from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
 from service.api.problems import Problem
 from service.api.queries import plain_query
 from service.api.state import current_snapshot
+from service.core.claims.claim import DOCUMENTS
 from service.estimation.claims import FILTERS, UnknownClaim, claim_answer, claims_answer
 
 router = APIRouter(prefix="/v1", tags=["claims"])
 
+_MEANINGS = {
+    "verdict": "Only claims with this verdict; ClaimEntry says what each means.",
+    "document": "Only claims of this document: "
+    + "; ".join(f"{id_} {title}" for id_, title in DOCUMENTS.items())
+    + ".",
+}
 _KNOWN: dict[str, dict[str, Any]] = {
-    name: {"type": "string", "enum": list(values)} for name, values in FILTERS.items()
+    name: {"type": "string", "enum": list(values), "description": _MEANINGS[name]}
+    for name, values in FILTERS.items()
 }
 
 
@@ -30,15 +38,10 @@ _KNOWN: dict[str, dict[str, Any]] = {
     operation_id="listClaims",
     summary="Circulating figures, recomputed, with a verdict",
     responses={200: {"model": ClaimPage}, **GET_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in _KNOWN.items()
-        ]
-    },
+    openapi_extra={"parameters": query_parameters(_KNOWN)},
 )
 async def list_claims(http: HttpRequest) -> Response:
-    """All claims, or those with a verdict or of a document."""
+    """All claims, or those with a verdict or of a document, recomputed from the catalog."""
     wanted = plain_query(http.query_params, _KNOWN)
     snapshot = await current_snapshot(http)
     tag = entity_tag(snapshot, http.url.path, urlencode(wanted))
@@ -50,19 +53,10 @@ async def list_claims(http: HttpRequest) -> Response:
     operation_id="getClaim",
     summary="One claim",
     responses={200: {"model": ClaimEntry}, **ITEM_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {
-                "name": "id",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-            }
-        ]
-    },
+    openapi_extra={"parameters": [path_parameter("id", "Id of the claim, as the list has it.")]},
 )
 async def get_claim(http: HttpRequest) -> Response:
-    """One claim by id."""
+    """One claim by id, with the figure that it comes to when computed."""
     plain_query(http.query_params, {})
     snapshot = await current_snapshot(http)
     try:

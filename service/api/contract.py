@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -55,6 +56,12 @@ KEYED_PROBLEMS = _problems(401, 403, 404, 422, 429, 503)
 KEYED_POST_PROBLEMS = KEYED_PROBLEMS | _problems(409, 413, 415)
 WRITE_PROBLEMS = KEYED_PROBLEMS | _problems(409, 412, 413, 415, 428)
 
+#: What the GET of a pair says beyond what its POST says.
+_AS_LINK = (
+    "The fields of nested objects are flat query parameters; inline objects and lists of objects "
+    "can only be sent by POST."
+)
+
 _KEY_SCHEME = "apiKey"
 #: The declaration of an operation that needs a key; all others take one or none.
 NEEDS_KEY: dict[str, Any] = {"security": [{_KEY_SCHEME: []}]}
@@ -69,6 +76,9 @@ KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
 _request_models: dict[type[Request], None] = {}
 
 
+_NAME: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
+
+
 def body_of(model: type[Request]) -> dict[str, Any]:
     """The declaration of a JSON body of the given model."""
     _request_models[model] = None
@@ -76,6 +86,40 @@ def body_of(model: type[Request]) -> dict[str, Any]:
     named = {f"example-{number}": {"value": value} for number, value in enumerate(examples, 1)}
     content = {"schema": {"$ref": _REF.format(model=model.__name__)}, "examples": named}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def as_link(description: str) -> str:
+    """The description of a GET that asks what a POST of this description asks."""
+    return f"{description} {_AS_LINK}"
+
+
+def query_parameters(
+    known: Mapping[str, Mapping[str, Any]], required: str | None = None
+) -> list[dict[str, Any]]:
+    """The declaration of query parameters, each by its JSON schema with a description."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name == required,
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+            "description": schema["description"],
+        }
+        for name, schema in known.items()
+    ]
+
+
+def path_parameter(
+    name: str, description: str, schema: Mapping[str, Any] = _NAME
+) -> dict[str, Any]:
+    """The declaration of a part of the path: a name, unless the schema says otherwise."""
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "schema": dict(schema),
+        "description": description,
+    }
 
 
 def query_of(model: type[Request]) -> dict[str, Any]:

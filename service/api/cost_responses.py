@@ -14,7 +14,9 @@ class ServingCost(Answer):
     usd_per_request: Interval
     usd_per_million_output_tokens: Interval
     usd_per_year: Interval
-    usd_period: Interval
+    usd_period: Interval = Field(
+        description="Of period.days, or of period.requests where they are given."
+    )
 
 
 class TrainingRunCost(Answer):

@@ -23,16 +23,20 @@ from service.api.training_estimate_responses import EstimateTrainingAnswer
 class Traced(Answer):
     """What makes an answer repeatable."""
 
-    catalog_revision: int
+    catalog_revision: int = Field(
+        description="Sent as catalog_revision, it asks the same catalog again."
+    )
     engine_version: str
 
 
 class BatchItem(Answer):
     """One request's answer, or what is wrong with it."""
 
-    index: int
-    answer: InferenceAnswer | EstimateTrainingAnswer | None
-    errors: list[FieldProblem]
+    index: int = Field(description="Place in the request, from 0.")
+    answer: InferenceAnswer | EstimateTrainingAnswer | None = Field(
+        description="Null if the request was refused."
+    )
+    errors: list[FieldProblem] = Field(description="Why it was refused; empty if it was not.")
 
 
 class BatchAnswer(Traced):
@@ -52,10 +56,14 @@ class ComparedFigures(Answer):
     output_tokens_per_s: Interval
     requests_per_s: Interval
     it_energy_per_request_wh: Interval | None
-    operational_gco2e_per_1k_tokens: Interval | None
-    gco2e_per_1k_tokens: Interval | None
+    operational_gco2e_per_1k_tokens: Interval | None = Field(
+        description="Location-based operation alone."
+    )
+    gco2e_per_1k_tokens: Interval | None = Field(
+        description="Location-based operation and making of hardware."
+    )
     l_per_1k_tokens: Interval | None
-    kwh_per_year: Interval | None
+    kwh_per_year: Interval | None = Field(description="Energy of the facility.")
     rented_usd_per_hour: Interval | None
     rented_usd_per_million_output_tokens: Interval | None
 
@@ -96,7 +104,9 @@ class MetricWeights(Answer):
 class CandidateMetrics(Answer):
     """What candidates are compared by; cost is null where no price is known."""
 
-    headroom: float = Field(description="Share of memory filled, no less than the target.")
+    headroom: float = Field(
+        description="Share of memory filled; what is free beyond the target does not lower it."
+    )
     latency: float = Field(description="Seconds a request takes, or a task of an agent.")
     carbon: float = Field(description="gCO2e per 1,000 output tokens.")
     water: float = Field(description="Litres per 1,000 output tokens.")
@@ -120,17 +130,17 @@ class Candidate(Answer):
     region: str
     precision: Precision
     parallelism: Parallelism
-    concurrency_per_replica: int
+    concurrency_per_replica: int = Field(description="Sequences that a replica runs at once.")
     speculative: CandidateDraft | None
     uses_memory_tiers: bool = Field(
         description="Whether part of it lies in serving.memory_tiers, outside the accelerator."
     )
-    headroom_ratio: float
+    headroom_ratio: float = Field(description="Share of an accelerator's memory that stays free.")
     ttft_s: float
     tpot_s: float
     usd_per_hour: float | None = Field(description="Price of all accelerators; null: not known.")
     metrics: CandidateMetrics
-    score_ratio: float
+    score_ratio: float = Field(description="Weighted sum of utilities; more is better.")
 
 
 class Contribution(Answer):
@@ -139,32 +149,36 @@ class Contribution(Answer):
     metric: str
     value: float | None
     unit: str
-    utility_ratio: float
-    weight_ratio: float
-    contribution_ratio: float
+    utility_ratio: float = Field(description="1 at the best anchor, 0 at the worst.")
+    weight_ratio: float = Field(description="Weight of the metric, all summing to one.")
+    contribution_ratio: float = Field(description="Utility times weight.")
 
 
 class GivenUp(Answer):
     """How much worse than the best that meets the limits."""
 
     metric: str
-    best: float
+    best: float = Field(description="Best value among what meets the limits.")
     unit: str
-    worse_ratio: float | None
+    worse_ratio: float | None = Field(
+        description="By how much the choice is worse, as a share of the best."
+    )
 
 
 class ChoiceRobustness(Answer):
     """Share of draws of inputs and weights in which the choice stays first."""
 
     share_ratio: float
-    clear_winner: bool
+    clear_winner: bool = Field(description="Whether it stays first in at least 60 % of draws.")
 
 
 class WouldWinIf(Answer):
     """The smallest change of one metric that would turn the choice."""
 
     metric: str
-    change_ratio: float
+    change_ratio: float = Field(
+        description="Of the runner-up's figure; negative: it would have to shrink."
+    )
 
 
 class NearestLoser(Answer):
@@ -177,8 +191,8 @@ class NearestLoser(Answer):
 class Agreement(Answer):
     """Whether the figures bear the matrix's row out."""
 
-    focus: str
-    agrees: bool | None
+    focus: str = Field(description="What the matrix says decides such a workload.")
+    agrees: bool | None = Field(description="Null where the row names no one factor.")
     because: str
 
 
@@ -195,7 +209,7 @@ class LimitRow(Answer):
     verdict: Literal["pass", "fail", "unknown"]
     value: float | None
     limit: float
-    margin: float | None
+    margin: float | None = Field(description="What is left to the limit; negative if it fails.")
     unit: str
 
 
@@ -244,9 +258,11 @@ class Searched(Answer):
     models: int
     accelerators: int
     regions: int
-    configurations: int
+    configurations: int = Field(description="Combinations that were computed, before places.")
     candidates: int = Field(description="Configurations that met their limits, in all regions.")
-    unbeaten: int
+    unbeaten: int = Field(
+        description="Candidates that none beats: no metric worse, and one better by over 10 %."
+    )
 
 
 class Excluded(Answer):
@@ -261,8 +277,8 @@ class Excluded(Answer):
         "and makes_progress, where failures never let a run end."
     )
     unit: str
-    candidates: int
-    nearest_value: float | None
+    candidates: int = Field(description="How many it excluded.")
+    nearest_value: float | None = Field(description="Of the one that came closest.")
 
 
 class MustChange(Answer):
@@ -296,8 +312,10 @@ class RecommendationAnswer(Traced):
     searched: Searched
     excluded: list[Excluded]
     choices: list[Choice]
-    front: list[Candidate]
-    least_violating: list[NearMiss]
+    front: list[Candidate] = Field(description="Candidates that nothing else beats, at most 50.")
+    least_violating: list[NearMiss] = Field(
+        description="What misses the limits by least, if nothing meets them."
+    )
     warnings: list[Remark]
     provenance: list[UsedEntry]
 
@@ -308,12 +326,14 @@ class WorkloadKind(Answer):
     id: str
     name: str
     focus: str
-    hard_first: str
+    hard_first: str = Field(description="What has to hold before anything is weighed.")
     weights: MetricWeights
-    headroom_target_ratio: float
-    ttft_s: float | None
-    tpot_s: float | None
-    techniques: list[str]
+    headroom_target_ratio: float = Field(
+        description="Share of memory left free that is as good as any more."
+    )
+    ttft_s: float | None = Field(description="Limit where a request gives none; null: none.")
+    tpot_s: float | None = Field(description="Limit where a request gives none; null: none.")
+    techniques: list[str] = Field(description="What to try, in this order.")
     evidence: str
 
 

@@ -49,7 +49,11 @@ router = APIRouter(prefix="/v1", tags=["decisions"])
     openapi_extra=body_of(BatchRequest),
 )
 async def create_batch(http: HttpRequest) -> Response:
-    """Answer a list of requests."""
+    """Answer a list of requests in their order.
+
+    Each is a body of /v1/estimates/inference or, with training, of /v1/estimates/training. One
+    that is refused has errors in the place of its answer.
+    """
     request, snapshot = await _asked(http, BatchRequest)
     _bounded(http, len(request.requests), "/requests")
     items = await with_hub_items(request.requests, shared(http).hub)
@@ -74,7 +78,10 @@ async def create_batch(http: HttpRequest) -> Response:
     openapi_extra=body_of(CompareRequest),
 )
 async def create_comparison(http: HttpRequest) -> Response:
-    """Compare all combinations of the lists."""
+    """Estimate every combination of the lists, as JSON or by Accept as CSV.
+
+    A combination that is refused has errors in the place of its results.
+    """
     table = wants_csv(http.headers.get("accept", ""))
     request, snapshot = await _asked(http, CompareRequest)
     _bounded(http, request.row_count, "")
@@ -91,7 +98,10 @@ async def create_comparison(http: HttpRequest) -> Response:
     responses={200: {"model": responses.WorkloadPage}, **GET_PROBLEMS},
 )
 async def list_workloads(http: HttpRequest) -> Response:
-    """The rows of the matrix."""
+    """The rows of the matrix, which recommendations take by workload_kind.
+
+    Weights are defaults of this service that every request can replace.
+    """
     if http.query_params:
         raise invalid(
             [FieldError(f"/{name[:100]}", "unknown parameter") for name in http.query_params]

@@ -105,7 +105,7 @@ class Deployment(Answer):
 
     model: str
     total_parameters: int
-    active_parameters: int
+    active_parameters: int = Field(description="Parameters that one token uses.")
     accelerator: str
     accelerator_count: int
     precision: Precision

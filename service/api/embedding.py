@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, query_of
+from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, query_of, query_parameters
 from service.api.deployment_responses import Answer
 from service.api.hub_models import with_hub_models
 from service.api.problems import Problem, invalid
@@ -35,8 +35,18 @@ _OEMBED: dict[str, dict[str, Any]] = {
         "description": "Link to the page or its view for frames, whole or from the path on.",
     },
     "format": {"type": "string", "enum": ["json"], "description": "Only JSON is given out."},
-    "maxwidth": {"type": "integer", "minimum": 100, "maximum": 10_000, "description": "[px]"},
-    "maxheight": {"type": "integer", "minimum": 100, "maximum": 10_000, "description": "[px]"},
+    "maxwidth": {
+        "type": "integer",
+        "minimum": 100,
+        "maximum": 10_000,
+        "description": "Most width of the frame [px].",
+    },
+    "maxheight": {
+        "type": "integer",
+        "minimum": 100,
+        "maximum": 10_000,
+        "description": "Most height of the frame [px].",
+    },
 }
 #: An image that is opened by itself runs nothing and loads nothing.
 _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -57,7 +67,7 @@ _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
     openapi_extra=query_of(InferenceRequest),
 )
 async def badge(http: HttpRequest) -> Response:
-    """The badge of what query parameters describe."""
+    """The badge of what the query parameters of /v1/estimates/inference describe, as SVG."""
     asked: Any = query_request(http.query_params, InferenceRequest)
     request = await with_hub_models(asked, shared(http).hub)
     snapshot = await snapshot_for(http, request)
@@ -93,21 +103,13 @@ class OEmbedAnswer(Answer):
     operation_id="getOEmbed",
     summary="How other sites show a link to the page (oEmbed 1.0)",
     responses={200: {"model": OEmbedAnswer}, **ITEM_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": name == "url",
-                "schema": {key: value for key, value in schema.items() if key != "description"},
-                "description": schema["description"],
-            }
-            for name, schema in _OEMBED.items()
-        ]
-    },
+    openapi_extra={"parameters": query_parameters(_OEMBED, required="url")},
 )
 async def oembed(http: HttpRequest) -> Response:
-    """The frame that a link to this service's page stands for."""
+    """The frame that a link to this service's page stands for, no larger than asked for.
+
+    Links to other sites are refused (404).
+    """
     given = plain_query(http.query_params, _OEMBED)
     if not given.get("url"):
         raise invalid([FieldError("/url", "give the link to be shown")])

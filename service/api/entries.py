@@ -49,11 +49,13 @@ class ModelFacts(Answer):
     """What the model's config amounts to."""
 
     total_parameters: int
-    active_parameters: int
+    active_parameters: int = Field(description="Parameters that one token uses.")
     layers: int
     hidden_size: int
     vocab_size: int
-    max_position_embeddings: int | None
+    max_position_embeddings: int | None = Field(
+        description="Longest sequence; null where the config states none."
+    )
 
 
 class ModelEntry(TypedDict):

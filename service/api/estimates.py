@@ -14,7 +14,7 @@ from starlette.responses import Response
 from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.bodies import read_request
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, body_of, query_of
+from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, as_link, body_of, query_of
 from service.api.hub_models import with_hub_models
 from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
 from service.api.problems import invalid
@@ -64,6 +64,7 @@ class Operation:
     path: str
     name: str
     summary: str
+    description: str
     request: type[Request]
     answer: type[responses.Answer]
     use_case: Callable[[Any, CatalogSnapshot], dict[str, Any]]
@@ -74,6 +75,9 @@ OPERATIONS = (
         "/memory/inference",
         "InferenceMemory",
         "Memory per accelerator of an inference deployment, and what fits",
+        "Weights, KV cache, activations and runtime of the fullest accelerator, the room left, "
+        "and how many sequences and tokens there is room for. What does not fit is answered "
+        "too, with single changes that would help and plans of several.",
         MemoryInferenceRequest,
         responses.MemoryInferenceAnswer,
         inference_memory_answer,
@@ -82,6 +86,9 @@ OPERATIONS = (
         "/memory/training",
         "TrainingMemory",
         "Memory per accelerator of a training run, and what fits",
+        "Weights, gradients, optimizer states, activations, logits and runtime of the fullest "
+        "accelerator, and of each pipeline stage. What does not fit is answered too, with "
+        "single changes that would help and plans of several.",
         MemoryTrainingRequest,
         training_responses.MemoryTrainingAnswer,
         training_memory_answer,
@@ -90,6 +97,10 @@ OPERATIONS = (
         "/memory/near-memory",
         "NearMemory",
         "A model in memory on the chip, or memory that computes",
+        "Of memory on the chip: how many chips hold a model or a number of bytes, and the "
+        "least time of a step; of memory that computes: how much faster decoding gets, or the "
+        "time and energy of a search. Other memory is refused (422): serving.memory_tiers of "
+        "an estimate takes it.",
         NearMemoryRequest,
         storage_responses.NearMemoryAnswer,
         near_memory_answer,
@@ -98,6 +109,9 @@ OPERATIONS = (
         "/memory/stores",
         "VectorStore",
         "Vectors for retrieval and long-term memory: size, growth, search, what they inject",
+        "Bytes of vectors, index and payload at the start and after some days, growth in a "
+        "year, and on a tier the time of a search over all vectors. Beside them the tokens "
+        "that a retrieval adds to a prompt and, with a model, their KV cache.",
         StoreRequest,
         storage_responses.StoreAnswer,
         store_answer,
@@ -106,6 +120,9 @@ OPERATIONS = (
         "/latency/inference",
         "InferenceLatency",
         "Latency, throughput and bottlenecks of an inference deployment",
+        "TTFT, TPOT, end-to-end time, throughput, and what bounds prefill and decoding. With "
+        "requests_per_s the answer also has utilisation and percentiles; fits says whether "
+        "memory allows any of it.",
         LatencyInferenceRequest,
         responses.LatencyInferenceAnswer,
         inference_latency_answer,
@@ -114,6 +131,9 @@ OPERATIONS = (
         "/latency/training",
         "TrainingLatency",
         "Time of a training step, throughput, utilisation, and the length of the whole run",
+        "Time of an optimizer step with its parts, tokens per second, MFU and HFU. With "
+        "training.tokens the answer also has the whole run, its failures and restarts "
+        "included.",
         LatencyTrainingRequest,
         training_speed_responses.LatencyTrainingAnswer,
         training_latency_answer,
@@ -122,6 +142,10 @@ OPERATIONS = (
         "/impacts",
         "Impacts",
         "Energy, carbon and water of a deployment, of energy, or of accelerator time",
+        "Give a model and an accelerator, or energy_kwh, or accelerator_hours and an "
+        "accelerator. The answer has energy, emissions by location and by market, water, "
+        "electronic waste and, given a site, noise and heat; what needs an unknown factor is "
+        "null, never zero.",
         ImpactsRequest,
         ImpactsAnswer,
         impacts_answer,
@@ -130,6 +154,9 @@ OPERATIONS = (
         "/compliance",
         "Compliance",
         "How a site, a company or a model stands to the rules of a place on a day",
+        "Every rule of the catalog that may hold in the place, with a verdict: pass, fail, "
+        "due, unknown (the missing facts are named) or not applicable. Nothing is assumed to "
+        "be kept, and none of it is legal advice.",
         ComplianceRequest,
         responses.ComplianceAnswer,
         compliance_answer,
@@ -138,6 +165,8 @@ OPERATIONS = (
         "/estimates/inference",
         "InferenceEstimate",
         "Everything about one inference deployment in one answer",
+        "Memory, latency, energy, footprint, cost and constraints of a deployment in a region. "
+        "With compliance, the answer also says how its site stands to the rules of the place.",
         InferenceRequest,
         responses.InferenceAnswer,
         inference_estimate,
@@ -146,6 +175,9 @@ OPERATIONS = (
         "/estimates/training",
         "TrainingEstimate",
         "Everything about one training run in one answer",
+        "Memory, speed, energy, footprint, cost and constraints of a training run in a region. "
+        "With training.tokens the answer also has figures of the whole run, with compliance "
+        "how its site stands to the rules of the place.",
         EstimateTrainingRequest,
         EstimateTrainingAnswer,
         training_estimate,
@@ -154,6 +186,9 @@ OPERATIONS = (
         "/projections",
         "Projection",
         "A training run's emissions against those of the inference that follows it",
+        "Cumulative emissions of inference over the days, and the day on which they reach "
+        "those of training; null if they never do. Requests grow by a rate compounded "
+        "continuously.",
         ProjectionRequest,
         responses.ProjectionAnswer,
         projection_answer,
@@ -162,6 +197,9 @@ OPERATIONS = (
         "/projections/memory-choice",
         "MemoryChoice",
         "Grid intensity below which slower memory that is cheaper to make is better",
+        "Sets what slower memory saves in its making against the electricity of the time that "
+        "it adds to every token. With a region, the answer also says which memory is better "
+        "there.",
         MemoryChoiceRequest,
         MemoryChoiceAnswer,
         memory_choice_answer,
@@ -196,6 +234,7 @@ def _add(operation: Operation) -> None:
         methods=["POST"],
         operation_id=f"create{operation.name}",
         summary=operation.summary,
+        description=operation.description,
         responses=documented | POST_PROBLEMS,
         openapi_extra=body_of(operation.request),
     )
@@ -205,6 +244,7 @@ def _add(operation: Operation) -> None:
         methods=["GET"],
         operation_id=f"get{operation.name}",
         summary=f"{operation.summary}, as a link",
+        description=as_link(operation.description),
         responses=documented | GET_PROBLEMS,
         openapi_extra=query_of(operation.request),
     )

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.contract import ITEM_PROBLEMS
+from service.api.contract import ITEM_PROBLEMS, path_parameter, query_parameters
 from service.api.deployment_responses import Answer, Interval
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
@@ -42,7 +42,7 @@ _HOURS: Mapping[str, Mapping[str, Any]] = {
         "exclusiveMinimum": 0,
         "maximum": _MOST_HOURS,
         "default": _USUAL_HOURS,
-        "description": "Length of a job that can wait, for best_hours.",
+        "description": "Length of a job that can wait [h]; best_hours says when it emits least.",
     }
 }
 
@@ -88,19 +88,17 @@ class GridAnswer(Answer):
     responses={200: {"model": GridAnswer}, **ITEM_PROBLEMS},
     openapi_extra={
         "parameters": [
-            {"name": "hours", "in": "query", "required": False, "schema": dict(_HOURS["hours"])},
-            {
-                "name": "id",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-                "description": "Id or alias of a region; ids may hold slashes.",
-            },
+            *query_parameters(_HOURS),
+            path_parameter("id", "Id or alias of a region; ids may hold slashes."),
         ]
     },
 )
 async def grid(http: HttpRequest) -> Response:
-    """Answer at once: live figures where they are held, the catalog's in their place where not."""
+    """Answer at once: live figures where they are held, the catalog's in their place where not.
+
+    With a forecast, best_hours is when a job of so many hours emits least; estimates use none of
+    these figures.
+    """
     duration_s = _hours(plain_query(http.query_params, _HOURS)) * _SECONDS_PER_HOUR
     found = shared(http)
     snapshot = await current_snapshot(http)

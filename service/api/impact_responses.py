@@ -49,7 +49,9 @@ class DetailedImpact(Impact):
 
     embodied_parts: EmbodiedParts | None
     e_waste_streams: WasteStreams | None
-    land_m2_years: Interval | None
+    land_m2_years: Interval | None = Field(
+        description="Share of the site's land; null without area_m2."
+    )
 
 
 class DetailedDeploymentImpacts(Answer):
@@ -59,7 +61,9 @@ class DetailedDeploymentImpacts(Answer):
     per_1k_tokens: DetailedImpact
     per_task: DetailedImpact
     per_year: DetailedImpact
-    period: DetailedImpact
+    period: DetailedImpact = Field(
+        description="Of period.days, or of period.requests where they are given."
+    )
 
 
 class PlainImpacts(Answer):
@@ -112,10 +116,10 @@ class NoiseAtReceptor(Answer):
 
     sound_power_db: float
     distance_m: float
-    sound_pressure_db: Interval
+    sound_pressure_db: Interval = Field(description="Level at the receptor.")
     limit_db: float | None
     margin_db: Interval | None = Field(description="Positive below the limit.")
-    required_distance_m: Interval | None
+    required_distance_m: Interval | None = Field(description="Distance at which the limit is kept.")
     confidence: Confidence
 
 
@@ -123,9 +127,9 @@ class RackHeat(Answer):
     """Heat of a rack and how it is carried away."""
 
     rack_kw: Interval
-    air_cooled_kw: Interval
+    air_cooled_kw: Interval = Field(description="Part that air carries.")
     airflow_m3_per_s: Interval
-    cooling_class: str
+    cooling_class: str = Field(description="Cooling that such a density usually gets.")
     confidence: Confidence
 
 
@@ -134,8 +138,8 @@ class VibrationIndex(Answer):
 
     index: float
     band: Literal["low", "medium", "high"]
-    drivers: dict[str, float]
-    expected_failures: None
+    drivers: dict[str, float] = Field(description="What makes up the index.")
+    expected_failures: None = Field(description="Always null: no public rate was found.")
     confidence: Confidence
 
 
@@ -194,5 +198,6 @@ class MemoryChoiceAnswer(Repeatable):
     region: str | None
     grid_gco2e_per_kwh: Interval | None
     better: Literal["slower", "faster", "undecided"] | None = Field(
-        description="Null without a region."
+        description="undecided where the intervals overlap; null where no grid is known, unless "
+        "the faster memory is better on every grid."
     )

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.bodies import content_kind, read_body
-from service.api.contract import KEYED_POST_PROBLEMS, NEEDS_KEY, body_of
+from service.api.contract import KEYED_POST_PROBLEMS, NEEDS_KEY, body_of, query_parameters
 from service.api.deployment_responses import Answer
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
@@ -86,16 +86,26 @@ class CatalogFileContent(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_FILE]})
 
-    accelerators: list[dict[str, JsonValue]] = Field([])
-    models: list[dict[str, JsonValue]] = Field([])
-    regions: list[dict[str, JsonValue]] = Field([])
-    memory_tiers: list[dict[str, JsonValue]] = Field([], alias="memory-tiers")
-    interconnects: list[dict[str, JsonValue]] = Field([])
-    instances: list[dict[str, JsonValue]] = Field([])
-    rules: list[dict[str, JsonValue]] = Field([])
-    sources: list[dict[str, JsonValue]] = Field([])
-    calibrations: list[dict[str, JsonValue]] = Field([])
-    remove: dict[str, list[str]] = Field({})
+    accelerators: list[dict[str, JsonValue]] = Field([], description="Chips, cards and modules.")
+    models: list[dict[str, JsonValue]] = Field([], description="Models with their config.json.")
+    regions: list[dict[str, JsonValue]] = Field([], description="Places with factors by year.")
+    memory_tiers: list[dict[str, JsonValue]] = Field(
+        [], alias="memory-tiers", description="Kinds of memory beside the accelerator's own."
+    )
+    interconnects: list[dict[str, JsonValue]] = Field([], description="Links between machines.")
+    instances: list[dict[str, JsonValue]] = Field(
+        [], description="Machines that clouds rent out, with prices."
+    )
+    rules: list[dict[str, JsonValue]] = Field([], description="What a place asks of sites.")
+    sources: list[dict[str, JsonValue]] = Field(
+        [], description="Documents that the figures of other entries refer to."
+    )
+    calibrations: list[dict[str, JsonValue]] = Field(
+        [], description="Fitted efficiencies and documented defaults."
+    )
+    remove: dict[str, list[str]] = Field(
+        {}, description="Ids of entries to be removed, by collection."
+    )
 
 
 def _body() -> dict[str, Any]:
@@ -119,20 +129,15 @@ def _body() -> dict[str, Any]:
     openapi_extra=NEEDS_KEY
     | _body()
     | {
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": name == "reason",
-                "schema": {key: value for key, value in schema.items() if key != "description"},
-                "description": schema["description"],
-            }
-            for name, schema in _QUERY.items()
-        ],
+        "parameters": query_parameters(_QUERY, required="reason"),
     },
 )
 async def create_import(http: HttpRequest) -> Response:
-    """Read the file, hold the catalog with it against all checks, and keep it if it is sound."""
+    """Read the file, hold the catalog with it against all checks, and keep it if it is sound.
+
+    One new revision, or every error with its line. The key needs the scope catalog:write, or
+    own:write with own.
+    """
     given = plain_query(http.query_params, _QUERY)
     own, dry_run = given.get("own") == "true", given.get("dry_run") == "true"
     caller = writer(http, own=own)

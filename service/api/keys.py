@@ -17,7 +17,13 @@ from starlette.responses import Response
 from service.access.keys import KeyRecord, NewKey, make_key
 from service.access.repository import add_key, read_keys, revoke_key, time_of
 from service.api.bodies import read_request
-from service.api.contract import KEYED_POST_PROBLEMS, KEYED_PROBLEMS, NEEDS_KEY, body_of
+from service.api.contract import (
+    KEYED_POST_PROBLEMS,
+    KEYED_PROBLEMS,
+    NEEDS_KEY,
+    body_of,
+    path_parameter,
+)
 from service.api.deployment_responses import Answer
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
@@ -95,13 +101,11 @@ class ApiKeyPage(Answer):
 
 
 def _id_parameter() -> dict[str, Any]:
-    return {
-        "name": "id",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Id of a key: its second part, which is no secret.",
-    }
+    return path_parameter(
+        "id",
+        "Id of a key: its second part, which is no secret.",
+        {"type": "string", "minLength": 1, "maxLength": 100},
+    )
 
 
 @router.post(
@@ -113,7 +117,10 @@ def _id_parameter() -> dict[str, Any]:
     openapi_extra=NEEDS_KEY | body_of(KeyRequest),
 )
 async def create_key(http: HttpRequest) -> Response:
-    """Make a key that allows no more than the caller's."""
+    """Make a key that allows no more than the caller's, which needs the scope keys:write.
+
+    Its text is in this answer and never told again.
+    """
     caller = caller_with(http, _SCOPE)
     request = await read_request(http, KeyRequest, shared(http).settings.body_limit_bytes)
     beyond = sorted(set(request.scopes) - caller.scopes)
@@ -152,7 +159,7 @@ async def create_key(http: HttpRequest) -> Response:
     openapi_extra=NEEDS_KEY,
 )
 async def list_keys(http: HttpRequest) -> Response:
-    """All keys there were, those that have ended too."""
+    """All keys there were, those that have ended too; none comes with its text."""
     plain_query(http.query_params, {})
     caller = caller_with(http, _SCOPE)
 
@@ -173,7 +180,10 @@ async def list_keys(http: HttpRequest) -> Response:
     openapi_extra=NEEDS_KEY | body_of(RotationRequest) | {"parameters": [_id_parameter()]},
 )
 async def rotate_key(http: HttpRequest) -> Response:
-    """Make a key in a key's place."""
+    """Make a key of the same name and scopes in a key's place.
+
+    The old one ends after overlap_hours; the text of the new one is in this answer alone.
+    """
     caller = caller_with(http, _SCOPE)
     request = await read_request(http, RotationRequest, shared(http).settings.body_limit_bytes)
 
@@ -211,7 +221,7 @@ async def rotate_key(http: HttpRequest) -> Response:
     openapi_extra=NEEDS_KEY | {"parameters": [_id_parameter()]},
 )
 async def revoke(http: HttpRequest) -> Response:
-    """End a key of the organisation; the caller's own, too."""
+    """End a key of the organisation, even the caller's own; there is no way back."""
     plain_query(http.query_params, {})
     caller = caller_with(http, _SCOPE)
 

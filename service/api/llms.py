@@ -49,7 +49,7 @@ A first question:
     response_class=PlainTextResponse,
 )
 async def llms_text(http: HttpRequest) -> Response:
-    """Introduce the service, and list every operation of its contract."""
+    """Introduce the service in plain text, and list every operation of its contract."""
     root = str(http.scope.get("root_path", ""))
     text = _HEAD.replace("{root}", root) + "\n".join(_operations(http.app.openapi(), root)) + "\n"
     return PlainTextResponse(text, headers={"Cache-Control": "public, max-age=3600"})

@@ -60,9 +60,9 @@ class MeasurementGroup(Answer):
     family: str
     metric: str
     count: int
-    mean_error_ratio: float
+    mean_error_ratio: float = Field(description="(estimate - measured) / measured.")
     median_error_ratio: float
-    coverage_ratio: float
+    coverage_ratio: float = Field(description="Share of figures that lay in the interval.")
 
 
 class MeasurementSummary(Answer):

@@ -17,6 +17,8 @@ from service.api.contract import (
     KEPT_POST_PROBLEMS,
     LIST_PROBLEMS,
     body_of,
+    path_parameter,
+    query_parameters,
 )
 from service.api.idempotency import idempotency_key, key_parameter
 from service.api.problems import Problem, invalid
@@ -40,12 +42,38 @@ _RETRY_AFTER_S = "5"
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 _FILTERS: dict[str, dict[str, Any]] = {
-    "model": {"type": "string", "maxLength": 200, "description": "Catalog id of the model."},
-    "accelerator": {"type": "string", "maxLength": 200, "description": "Catalog id."},
-    "kind": {"type": "string", "enum": ["inference", "training"]},
-    "metric": {"type": "string", "maxLength": 100, "description": "Reports that hold it."},
-    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},
-    "cursor": {"type": "string", "maxLength": 30, "description": "next_cursor of a page."},
+    "model": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "Only reports of this model: its catalog id.",
+    },
+    "accelerator": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "Only reports of this accelerator: its catalog id.",
+    },
+    "kind": {
+        "type": "string",
+        "enum": ["inference", "training"],
+        "description": "Only reports of inference, or of training.",
+    },
+    "metric": {
+        "type": "string",
+        "maxLength": 100,
+        "description": "Only reports that hold this figure, e.g. tpot_s.",
+    },
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST_ITEMS,
+        "default": _USUAL_ITEMS,
+        "description": "Most reports of a page.",
+    },
+    "cursor": {
+        "type": "string",
+        "maxLength": 30,
+        "description": "next_cursor of the page before.",
+    },
 }
 
 
@@ -53,15 +81,6 @@ class Table(Response):
     """A CSV table."""
 
     media_type = "text/csv"
-
-
-def _parameters(known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in known.items()
-        ]
-    }
 
 
 @router.post(
@@ -81,7 +100,10 @@ def _parameters(known: dict[str, dict[str, Any]]) -> dict[str, Any]:
     | {"parameters": [key_parameter("The same key lets the same report in once.")]},
 )
 async def create_measurement(http: HttpRequest) -> Response:
-    """Compare a report with the estimate and keep both."""
+    """Compare a report with the estimate of the same deployment, and keep both.
+
+    All who may ask this service see reports, and no estimate changes by one.
+    """
     key = idempotency_key(http)
     limit_bytes = shared(http).settings.body_limit_bytes
     request: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
@@ -138,10 +160,10 @@ async def create_measurement(http: HttpRequest) -> Response:
         },
         **LIST_PROBLEMS,
     },
-    openapi_extra=_parameters(_FILTERS),
+    openapi_extra={"parameters": query_parameters(_FILTERS)},
 )
 async def list_measurements(http: HttpRequest) -> Response:
-    """One page of reports."""
+    """One page of reports as JSON, or by Accept as CSV with a line for each figure."""
     given = plain_query(http.query_params, _FILTERS)
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     table = wants_csv(http.headers.get("accept", ""))
@@ -170,7 +192,7 @@ async def list_measurements(http: HttpRequest) -> Response:
     responses={200: {"model": responses.MeasurementSummary}, **LIST_PROBLEMS},
 )
 async def get_summary(http: HttpRequest) -> Response:
-    """Errors over all reports."""
+    """Count, mean and median error of each metric, and how often the interval held it."""
     plain_query(http.query_params, {})
     items = await _read(http, repository.summary)
     return Response(
@@ -189,17 +211,19 @@ async def get_summary(http: HttpRequest) -> Response:
     },
     openapi_extra={
         "parameters": [
-            {
-                "name": "table",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "enum": list(TABLES)},
-            }
+            path_parameter(
+                "table",
+                "Table of reports of inference: figures of memory, or of speed.",
+                {"type": "string", "enum": list(TABLES)},
+            )
         ]
     },
 )
 async def get_table(http: HttpRequest) -> Response:
-    """Reports as rows of one measured number each."""
+    """Reports of inference as rows of one measured number each.
+
+    The newest 5,000 reports, without those of models that are not in the catalog.
+    """
     plain_query(http.query_params, {})
     table: str = http.path_params["table"]
     if table not in TABLES:
@@ -216,17 +240,12 @@ async def get_table(http: HttpRequest) -> Response:
     responses={200: {"model": responses.Measurement}, **ITEM_PROBLEMS},
     openapi_extra={
         "parameters": [
-            {
-                "name": "id",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "integer", "minimum": 1},
-            }
+            path_parameter("id", "Number of the report.", {"type": "integer", "minimum": 1})
         ]
     },
 )
 async def get_measurement(http: HttpRequest) -> Response:
-    """One report with its figures."""
+    """One report with its figures beside the estimate of the time it was made."""
     plain_query(http.query_params, {})
     text: str = http.path_params["id"]
     id_ = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -59,7 +59,7 @@ _DOCS_PAGE = """<!doctype html>
     responses={200: {"model": Liveness}},
 )
 async def livez() -> Response:
-    """Answer without touching anything else."""
+    """Answer without touching anything else: whoever gets no answer may restart the process."""
     return Response(_ALIVE, media_type="application/json")
 
 
@@ -70,7 +70,10 @@ async def livez() -> Response:
     responses={200: {"model": Readiness}},
 )
 async def readyz(http: HttpRequest) -> Response:
-    """Ready from Postgres, or degraded: serving from what is in memory, with the reason."""
+    """Ready from Postgres, or degraded: serving from what is in memory, with the reason.
+
+    The status is 200 either way: a degraded service still answers estimates.
+    """
     status = shared(http).store.status()
     expected = shared(http).settings.database_url is not None or (
         shared(http).settings.embedded_database

@@ -58,7 +58,11 @@ _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
     openapi_extra=body_of(RecommendationRequest),
 )
 async def create_recommendation(http: HttpRequest) -> Response:
-    """Search all combinations under hard limits and rank what is left."""
+    """Search all combinations under hard limits and rank what is left.
+
+    The best of each priority comes with its full estimate, its reasons and what nearly won. Accept
+    chooses JSON, or HTML or PDF as a report for people.
+    """
     form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
     request, snapshot = await _asked(http, RecommendationRequest)
 
@@ -80,7 +84,11 @@ async def create_recommendation(http: HttpRequest) -> Response:
     openapi_extra=body_of(TrainingRecommendationRequest),
 )
 async def create_training_recommendation(http: HttpRequest) -> Response:
-    """Search all runs under hard limits and rank what is left."""
+    """Search all runs under hard limits and rank what is left.
+
+    The best of each priority comes with its full estimate, its reasons and what nearly won. Accept
+    chooses JSON, or HTML or PDF as a report for people.
+    """
     form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
     request, snapshot = await _asked(http, TrainingRecommendationRequest)
 

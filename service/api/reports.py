@@ -14,6 +14,7 @@ from service.api.caching import confirmed_or, entity_tag
 from service.api.contract import (
     REPORT_GET_PROBLEMS,
     REPORT_POST_PROBLEMS,
+    as_link,
     body_of,
     query_of,
 )
@@ -32,7 +33,19 @@ from service.estimation.reporting.tables import KINDS
 
 router = APIRouter(prefix="/v1", tags=["reports"])
 
-Kind = Annotated[str, Path(json_schema_extra={"enum": list(KINDS)})]
+Kind = Annotated[
+    str,
+    Path(
+        description="Standard or law to report by: "
+        + "; ".join(f"{id_}: {kind.standard}" for id_, kind in KINDS.items())
+        + ".",
+        json_schema_extra={"enum": list(KINDS)},
+    ),
+]
+_DESCRIPTION = (
+    "The footprint of /v1/impacts, in the lines of the standard or law, as JSON or by Accept as "
+    "CSV. Lines that need what only meters and books know (disclosure) are null without it."
+)
 _SHAPES: dict[int | str, dict[str, Any]] = {
     200: {"model": ReportAnswer, "content": {"text/csv": {"schema": {"type": "string"}}}}
 }
@@ -42,6 +55,7 @@ _SHAPES: dict[int | str, dict[str, Any]] = {
     "/reports/{kind}",
     operation_id="createReport",
     summary="A footprint as a standard or a law asks for it",
+    description=_DESCRIPTION,
     responses=_SHAPES | REPORT_POST_PROBLEMS,
     openapi_extra=body_of(ReportRequest),
 )
@@ -57,6 +71,7 @@ async def create_report(http: HttpRequest, kind: Kind) -> Response:
     "/reports/{kind}",
     operation_id="getReport",
     summary="A footprint as a standard or a law asks for it, as a link",
+    description=as_link(_DESCRIPTION),
     responses=_SHAPES | REPORT_GET_PROBLEMS,
     openapi_extra=query_of(ReportRequest),
 )

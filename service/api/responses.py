@@ -123,9 +123,12 @@ class TierUse(Answer):
 class Placement(Answer):
     """Which bytes live where, for each accelerator."""
 
-    fits: bool
-    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
-    unplaced_bytes: Interval
+    fits: bool = Field(description="Whether everything has a place, by the central estimate.")
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"] = Field(
+        description="The same by the interval: yes or no where all of it does or does not fit, "
+        "likely or unlikely where it lies on both sides."
+    )
+    unplaced_bytes: Interval = Field(description="What no tier has room for.")
     host_bytes: Interval = Field(description="In host memory, expansion and pools, all together.")
     nvme_bytes: Interval = Field(description="On storage, all together.")
     effective_bandwidth_bytes_per_s: Interval | None = Field(
@@ -141,8 +144,10 @@ class Memory(Answer):
     """Memory per accelerator, on the fullest one."""
 
     weights_bytes: Interval
-    kv_cache_bytes: Interval
-    activations_bytes: Interval
+    kv_cache_bytes: Interval = Field(description="Caches of the requests in flight, whole pages.")
+    activations_bytes: Interval = Field(
+        description="Peak of what a step of the engine computes with."
+    )
     runtime_bytes: Interval = Field(
         description="Context, collectives' buffers, captured graphs, allocator slack."
     )
@@ -150,19 +155,29 @@ class Memory(Answer):
         description="Part of runtime_bytes that is context and collectives' buffers."
     )
     total_bytes: Interval
-    capacity_bytes: float
+    capacity_bytes: float = Field(description="Memory of the accelerator.")
     usable_bytes: float = Field(description="Capacity × memory_utilization_ratio.")
-    fits: bool
-    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
-    headroom_bytes: Interval
-    shortfall_bytes: Interval
+    fits: bool = Field(description="Whether the central estimate fits.")
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"] = Field(
+        description="The same by the interval: yes or no where all of it does or does not fit, "
+        "likely or unlikely where it lies on both sides."
+    )
+    headroom_bytes: Interval = Field(
+        description="What everything together leaves of the memory it may fill; negative if it "
+        "does not fit."
+    )
+    shortfall_bytes: Interval = Field(description="By how much it does not fit; 0 if it fits.")
     weights_by_class_bytes: dict[str, float]
-    kv_cache_bytes_per_token: float
+    kv_cache_bytes_per_token: float = Field(
+        description="Of the next token at the length of the load."
+    )
     kv_cache_budget_bytes: Interval = Field(
         description="Room for caches beside weights and everything else; negative if they do "
         "not fit."
     )
-    kv_cache_capacity_tokens: Interval
+    kv_cache_capacity_tokens: Interval = Field(
+        description="Tokens of all sequences of a replica that there is room for."
+    )
     max_concurrency: Interval | None = Field(description="Null where nothing bounds it.")
     max_context_tokens: Interval | None = Field(description="Null where nothing bounds it.")
     draft_model_bytes: float = Field(description="A draft model with its caches, within runtime.")
@@ -180,14 +195,20 @@ class Memory(Answer):
 class Phase(Answer):
     """A forward step on the roofline."""
 
-    bottleneck: Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"]
-    step_s: float
-    compute_bound_s: float
-    memory_bound_s: float
-    interconnect_s: float
-    overhead_s: float
-    arithmetic_intensity_flop_per_byte: float
-    ridge_point_flop_per_byte: float
+    bottleneck: Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"] = (
+        Field(description="What bounds the step.")
+    )
+    step_s: float = Field(description="Time of the step, overlap and overhead included.")
+    compute_bound_s: float = Field(description="Time of the FLOPs alone.")
+    memory_bound_s: float = Field(description="Time of the bytes alone.")
+    interconnect_s: float = Field(description="Time of messages between accelerators.")
+    overhead_s: float = Field(description="Time that the engine adds.")
+    arithmetic_intensity_flop_per_byte: float = Field(
+        description="FLOPs of the step over the bytes that it moves."
+    )
+    ridge_point_flop_per_byte: float = Field(
+        description="Intensity above which the accelerator is bound by compute."
+    )
 
 
 class Percentiles(Answer):
@@ -201,8 +222,8 @@ class Percentiles(Answer):
 class Load(Answer):
     """What a request rate does to the deployment. Percentiles are null past saturation."""
 
-    utilisation_ratio: float
-    saturated: bool
+    utilisation_ratio: float = Field(description="Arrival rate over the rate at saturation.")
+    saturated: bool = Field(description="Whether more arrives than can be served.")
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
 
@@ -210,17 +231,26 @@ class Load(Answer):
 class Latency(Answer):
     """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
 
-    ttft_s: Interval
-    tpot_s: Interval
-    e2e_s: Interval
-    task_s: Interval
+    ttft_s: Interval = Field(
+        description="Mean time from arrival to the first output token, waiting included."
+    )
+    tpot_s: Interval = Field(description="Mean time per output token after the first.")
+    e2e_s: Interval = Field(description="Mean time from arrival to the last token.")
+    task_s: Interval = Field(
+        description="Mean time of an agent's task: calls_per_task requests and the tools between "
+        "them."
+    )
     output_tokens_per_s_per_user: Interval
     output_tokens_per_s_per_accelerator: Interval
-    output_tokens_per_s: Interval
-    requests_per_s: Interval
-    saturation_requests_per_s: Interval
-    running_sequences_per_replica: float
-    waiting_requests: float
+    output_tokens_per_s: Interval = Field(description="Of the whole deployment.")
+    requests_per_s: Interval = Field(description="Requests that the deployment answers.")
+    saturation_requests_per_s: Interval = Field(
+        description="Rate beyond which requests queue without end."
+    )
+    running_sequences_per_replica: float = Field(
+        description="Mean number that a replica computes at once."
+    )
+    waiting_requests: float = Field(description="Mean number that waits for room.")
     prefill: Phase
     decode: Phase
     load: Load | None = Field(description="Null without a request rate.")
@@ -229,15 +259,19 @@ class Latency(Answer):
 class DeploymentEnergy(Answer):
     """Power and energy of the deployment, before the building's share."""
 
-    accelerator_busy_power_w: Interval
-    accelerator_idle_power_w: Interval
-    accelerator_mean_power_w: Interval
-    host_power_per_accelerator_w: Interval
-    it_power_w: Interval
-    busy_ratio: float
-    memory_utilisation_ratio: float
-    compute_utilisation_ratio: float
-    it_energy_per_request_wh: Interval
+    accelerator_busy_power_w: Interval = Field(
+        description="Of one accelerator while requests are in flight."
+    )
+    accelerator_idle_power_w: Interval = Field(description="Of one accelerator without requests.")
+    accelerator_mean_power_w: Interval = Field(description="Of one accelerator, over all time.")
+    host_power_per_accelerator_w: Interval = Field(description="Its share of the server.")
+    it_power_w: Interval = Field(description="Mean of the whole deployment, without PUE.")
+    busy_ratio: float = Field(description="Share of time in which any request is in flight.")
+    memory_utilisation_ratio: float = Field(description="Share of peak bandwidth while busy.")
+    compute_utilisation_ratio: float = Field(description="Share of peak FLOP/s while busy.")
+    it_energy_per_request_wh: Interval = Field(
+        description="Accelerators and hosts, idle time included."
+    )
     accelerator_energy_per_request_wh: Interval
     host_energy_per_request_wh: Interval
     accelerator_energy_per_output_token_j: Interval
@@ -246,9 +280,16 @@ class DeploymentEnergy(Answer):
 class Carbon(Answer):
     """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
 
-    operational_location_gco2e: Interval | None
-    operational_market_gco2e: Interval | None
-    embodied_gco2e: Interval | None
+    operational_location_gco2e: Interval | None = Field(
+        description="Facility energy at the average of the grid."
+    )
+    operational_market_gco2e: Interval | None = Field(
+        description="Facility energy at the intensity of what is bought: contracts, and the "
+        "residual mix for the rest."
+    )
+    embodied_gco2e: Interval | None = Field(
+        description="Share of the making of accelerators, servers and added memory."
+    )
     total_gco2e: Interval | None = Field(description="Location-based operation and embodied.")
     marginal_signal_gco2e: Interval | None = Field(
         description="What using this electricity makes the grid emit; for decisions, in no total."
@@ -258,25 +299,31 @@ class Carbon(Answer):
 class Water(Answer):
     """Water consumed. Null where a factor is unknown."""
 
-    on_site_l: Interval | None
-    off_site_l: Interval | None
+    on_site_l: Interval | None = Field(description="Evaporated by cooling.")
+    off_site_l: Interval | None = Field(description="Evaporated where the electricity is made.")
     total_l: Interval | None
-    stress_weighted_l: Interval | None
+    stress_weighted_l: Interval | None = Field(
+        description="Total times the basin's withdrawal-to-supply ratio."
+    )
 
 
 class Impact(Answer):
     """Footprint of one basis."""
 
-    it_energy_kwh: Interval | None
-    facility_energy_kwh: Interval | None
-    accelerator_hours: Interval | None
+    it_energy_kwh: Interval | None = Field(description="Before the building's share (PUE).")
+    facility_energy_kwh: Interval | None = Field(description="IT energy times PUE.")
+    accelerator_hours: Interval | None = Field(description="Accelerator time that this takes.")
     carbon: Carbon
     water: Water
-    e_waste_kg: Interval | None
-    primary_energy_mj: Interval | None
-    primary_energy_electricity_mj: Interval | None
-    abiotic_depletion_kgsbeq: Interval | None
-    abiotic_depletion_hardware_kgsbeq: Interval | None
+    e_waste_kg: Interval | None = Field(description="Mass of hardware worn, less what is reused.")
+    primary_energy_mj: Interval | None = Field(description="Electricity and making together.")
+    primary_energy_electricity_mj: Interval | None = Field(description="Part that is electricity.")
+    abiotic_depletion_kgsbeq: Interval | None = Field(
+        description="Of hardware and grid; null unless a factor of the grid is given."
+    )
+    abiotic_depletion_hardware_kgsbeq: Interval | None = Field(
+        description="Part that is the making of hardware."
+    )
 
 
 class DeploymentImpacts(Answer):
@@ -286,7 +333,9 @@ class DeploymentImpacts(Answer):
     per_1k_tokens: Impact
     per_task: Impact
     per_year: Impact
-    period: Impact
+    period: Impact = Field(
+        description="Of period.days, or of period.requests where they are given."
+    )
 
 
 class Constraint(Answer):
@@ -296,17 +345,21 @@ class Constraint(Answer):
     verdict: Literal["pass", "fail"]
     value: float
     limit: float | None
-    margin: float | None
+    margin: float | None = Field(description="What is left to the limit; negative if it fails.")
     unit: str
 
 
 class Repeatable(Answer):
     """What makes an answer repeatable, and what to know about it."""
 
-    catalog_revision: int
-    engine_version: str
-    warnings: list[Remark]
-    provenance: list[UsedEntry]
+    catalog_revision: int = Field(
+        description="Sent as catalog_revision, it asks the same catalog again."
+    )
+    engine_version: str = Field(description="Release that computed the answer.")
+    warnings: list[Remark] = Field(description="What a careful colleague would mention.")
+    provenance: list[UsedEntry] = Field(
+        description="Catalog entries that were used, with figures and sources."
+    )
     explanation: list[ExplanationStep] = Field(
         default_factory=list, description="Present when asked for with explain."
     )
@@ -368,16 +421,18 @@ class ProjectionAnswer(Repeatable):
     """When inference overtakes training, and the way there."""
 
     crossover_days: OpenEndedInterval | None = Field(description="Null if it never does.")
-    training_kgco2e: Interval
-    first_day_kgco2e: Interval
+    training_kgco2e: Interval = Field(description="As it was given.")
+    first_day_kgco2e: Interval = Field(description="Emissions of the requests of the first day.")
     series: list[ProjectionPoint]
 
 
 class FieldProblem(Answer):
     """One error of a request."""
 
-    pointer: str
-    detail: str
+    pointer: str = Field(
+        description="JSON pointer into the body, or / and the name of a query parameter."
+    )
+    detail: str = Field(description="What is wrong, and what would be accepted.")
     line: int | None = Field(
         default=None, description="Of a file that was sent, from 1; left out for other bodies."
     )
@@ -408,8 +463,10 @@ class Readiness(Answer):
 
     status: Literal["ready", "degraded"]
     catalog_revision: int
-    catalog_source: str
+    catalog_source: str = Field(description="Where the catalog comes from.")
     database_reachable: bool
-    confirmed_s_ago: float | None
-    problem: str | None
+    confirmed_s_ago: float | None = Field(
+        description="Since the database last confirmed the catalog."
+    )
+    problem: str | None = Field(description="Why it is degraded; null when ready.")
     engine_version: str

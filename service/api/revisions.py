@@ -14,7 +14,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS
+from service.api.contract import ITEM_PROBLEMS, LIST_PROBLEMS, path_parameter, query_parameters
 from service.api.deployment_responses import Answer
 from service.api.problems import Problem
 from service.api.queries import plain_query, whole_number
@@ -33,8 +33,18 @@ _USUAL_ITEMS = 50
 _MOST_CHANGES = 1_000
 _MOST_FIELDS = 100
 _PAGING: dict[str, dict[str, Any]] = {
-    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},
-    "cursor": {"type": "string", "maxLength": 30, "description": "next_cursor of a page."},
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST_ITEMS,
+        "default": _USUAL_ITEMS,
+        "description": "Most revisions of a page.",
+    },
+    "cursor": {
+        "type": "string",
+        "maxLength": 30,
+        "description": "next_cursor of the page before.",
+    },
 }
 
 
@@ -97,15 +107,13 @@ class CatalogDifference(Answer):
     operation_id="listCatalogRevisions",
     summary="Changes of the catalog, the newest first",
     responses={200: {"model": CatalogRevisionPage}, **LIST_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in _PAGING.items()
-        ]
-    },
+    openapi_extra={"parameters": query_parameters(_PAGING)},
 )
 async def list_(http: HttpRequest) -> Response:
-    """One page of revisions."""
+    """One page of revisions of the shared catalog.
+
+    With an API key, also those of its organisation's own entries.
+    """
     given = plain_query(http.query_params, _PAGING)
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     before = whole_number(given, "cursor", 1, 2**62)
@@ -126,8 +134,7 @@ async def list_(http: HttpRequest) -> Response:
 
 
 def _number(name: str, which: str) -> dict[str, Any]:
-    schema = {"type": "integer", "minimum": 1}
-    return {"name": name, "in": "path", "required": True, "schema": schema, "description": which}
+    return path_parameter(name, which, {"type": "integer", "minimum": 1})
 
 
 @router.get(
@@ -143,7 +150,7 @@ def _number(name: str, which: str) -> dict[str, Any]:
     },
 )
 async def difference(http: HttpRequest) -> Response:
-    """Entries that differ, with their fields."""
+    """Counts of entries that differ, and the first thousand with their changed fields."""
     plain_query(http.query_params, {})
     numbers = [_revision(http.path_params[name]) for name in ("older", "newer")]
     older, newer = [await _snapshot(http, number) for number in numbers]
@@ -157,10 +164,10 @@ async def difference(http: HttpRequest) -> Response:
     operation_id="getCatalogRevision",
     summary="One change of the catalog: who made it, when and why",
     responses={200: {"model": CatalogRevision}, **ITEM_PROBLEMS},
-    openapi_extra={"parameters": [_number("revision", "Its number.")]},
+    openapi_extra={"parameters": [_number("revision", "Number of the revision.")]},
 )
 async def item(http: HttpRequest) -> Response:
-    """One revision."""
+    """One revision, with how many entries the catalog holds after it and their hash."""
     plain_query(http.query_params, {})
     number = _revision(http.path_params["revision"])
     store = shared(http).store

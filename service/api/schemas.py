@@ -10,7 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import ITEM_PROBLEMS
+from service.api.contract import ITEM_PROBLEMS, path_parameter
 from service.api.problems import Problem
 from service.api.queries import plain_query
 from service.api.state import current_snapshot
@@ -32,17 +32,16 @@ router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
     },
     openapi_extra={
         "parameters": [
-            {
-                "name": "collection",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-            }
+            path_parameter(
+                "collection",
+                "Collection of the catalog, e.g. accelerators; calibrations have a schema, too.",
+                {"type": "string", "minLength": 1, "maxLength": 100},
+            )
         ]
     },
 )
 async def get_schema(http: HttpRequest) -> Response:
-    """One schema (JSON Schema, draft 2020-12)."""
+    """The schema (JSON Schema, draft 2020-12) that writes and imports are held to."""
     plain_query(http.query_params, {})
     known = schemas_of(http)
     collection: str = http.path_params["collection"]

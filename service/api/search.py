@@ -13,7 +13,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS
+from service.api.contract import GET_PROBLEMS, query_parameters
 from service.api.deployment_responses import Answer
 from service.api.problems import invalid
 from service.api.queries import plain_query, whole_number
@@ -70,21 +70,10 @@ class SearchAnswer(Answer):
     operation_id="searchCatalog",
     summary="Find entries of the catalog by what you would type",
     responses={200: {"model": SearchAnswer}, **GET_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": name == "q",
-                "schema": {key: value for key, value in schema.items() if key != "description"},
-                "description": schema["description"],
-            }
-            for name, schema in _KNOWN.items()
-        ]
-    },
+    openapi_extra={"parameters": query_parameters(_KNOWN, required="q")},
 )
 async def search_catalog(http: HttpRequest) -> Response:
-    """Search ids, names and aliases."""
+    """Search ids, names and aliases of all collections, or of one, the nearest first."""
     given = plain_query(http.query_params, _KNOWN)
     text = given.get("q", "").strip()
     if not 0 < len(text) <= _KNOWN["q"]["maxLength"]:

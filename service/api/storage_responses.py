@@ -41,9 +41,13 @@ class NearMemoryAnswer(Repeatable):
     model: str | None
     stored_bytes: float
     bytes_per_parameter: float | None
-    on_chip: OnChip | None
-    processing_in_memory: ProcessingInMemory | None
-    compute_in_memory: ComputeInMemory | None
+    on_chip: OnChip | None = Field(description="Null for memory that is not on a chip.")
+    processing_in_memory: ProcessingInMemory | None = Field(
+        description="Null for memory that does not compute."
+    )
+    compute_in_memory: ComputeInMemory | None = Field(
+        description="Null for memory that does not compare while it reads."
+    )
 
 
 class StoreSize(Answer):

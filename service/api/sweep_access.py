@@ -11,6 +11,7 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request as HttpRequest
 
+from service.api.contract import path_parameter
 from service.api.problems import Problem
 from service.api.state import caller, shared
 from service.catalog.store import DatabaseUnavailable
@@ -21,12 +22,12 @@ Read = TypeVar("Read")
 NOT_KEPT = {"Cache-Control": "no-store"}
 _RETRY_AFTER_S = "5"
 
-ID_PARAMETER = {
-    "name": "id",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "format": "uuid"},
-}
+ID_PARAMETER = path_parameter(
+    "id",
+    "Id of the sweep, as it was answered when it was asked for. Whoever knows it may look, unless "
+    "it was asked for with a key: then only its organisation.",
+    {"type": "string", "format": "uuid"},
+)
 
 
 async def found(http: HttpRequest, id_: str) -> dict[str, Any]:

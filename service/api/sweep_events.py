@@ -66,7 +66,10 @@ class Events(StreamingResponse):
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def watch_sweep(http: HttpRequest) -> Response:
-    """Tell of a sweep's progress until it is finished."""
+    """Tell of a sweep's progress until it is finished, whenever it has changed.
+
+    A stream ends after an hour at the latest: connect again to go on watching.
+    """
     plain_query(http.query_params, {})
     kept = await found(http, http.path_params["id"])
     watchers = shared(http).watchers

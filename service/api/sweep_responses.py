@@ -62,15 +62,19 @@ class SweepFigures(Answer):
     output_tokens_per_s: Interval = Field(description="All replicas working as hard as they can.")
     requests_per_s: Interval = Field(description="All replicas working as hard as they can.")
     it_energy_per_request_wh: Interval
-    it_power_w: Interval
-    operational_gco2e_per_1k_tokens: Interval | None
-    gco2e_per_1k_tokens: Interval | None
+    it_power_w: Interval = Field(description="Of all accelerators with their hosts, without PUE.")
+    operational_gco2e_per_1k_tokens: Interval | None = Field(
+        description="Location-based operation alone."
+    )
+    gco2e_per_1k_tokens: Interval | None = Field(
+        description="Location-based operation and making of hardware."
+    )
     l_per_1k_tokens: Interval | None
-    kwh_per_year: Interval
+    kwh_per_year: Interval = Field(description="Energy of the facility.")
     kgco2e_per_year: Interval | None
     l_per_year: Interval | None
     rented_usd_per_hour: Interval | None = Field(
-        description="At your own price, else at the lowest list price of any provider."
+        description="At your own price, else at list prices, as list_prices says."
     )
     rented_usd_per_million_output_tokens: Interval | None
 
@@ -89,8 +93,8 @@ class SweepRow(Answer):
     expert: int
     data: int = Field(description="Replicas.")
     concurrency_per_replica: int
-    fits: bool
-    meets_limits: bool
+    fits: bool = Field(description="Whether memory holds it.")
+    meets_limits: bool = Field(description="Whether it meets every limit and carries the load.")
     figures: SweepFigures
 
 

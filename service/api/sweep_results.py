@@ -16,7 +16,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
 from service.api import sweep_responses as responses
-from service.api.contract import KEPT_RESULT_PROBLEMS
+from service.api.contract import KEPT_RESULT_PROBLEMS, query_parameters
 from service.api.negotiation import preferred
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query, whole_number
@@ -35,8 +35,18 @@ _USUAL_ITEMS = 100
 _KEPT = {"Cache-Control": "private, max-age=3600", "Vary": "Authorization, Accept"}
 
 _PAGES: dict[str, dict[str, Any]] = {
-    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_ITEMS, "default": _USUAL_ITEMS},
-    "cursor": {"type": "string", "maxLength": 20, "description": "next_cursor of a page."},
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST_ITEMS,
+        "default": _USUAL_ITEMS,
+        "description": "Most rows of a page of JSON; tables come whole and refuse it (422).",
+    },
+    "cursor": {
+        "type": "string",
+        "maxLength": 20,
+        "description": "next_cursor of the page before; tables refuse it (422).",
+    },
 }
 
 
@@ -54,18 +64,13 @@ _PAGES: dict[str, dict[str, Any]] = {
         },
         **KEPT_RESULT_PROBLEMS,
     },
-    openapi_extra={
-        "parameters": [
-            ID_PARAMETER,
-            *(
-                {"name": name, "in": "query", "required": False, "schema": schema}
-                for name, schema in _PAGES.items()
-            ),
-        ]
-    },
+    openapi_extra={"parameters": [ID_PARAMETER, *query_parameters(_PAGES)]},
 )
 async def get_results(http: HttpRequest) -> Response:
-    """Rows as JSON pages, or all of them as a table."""
+    """Rows as pages of JSON, or by Accept all of them as CSV or Parquet.
+
+    Refused (409) until the sweep has succeeded.
+    """
     given = plain_query(http.query_params, _PAGES)
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     first = whole_number(given, "cursor", 0, 2**62) or 0

@@ -62,7 +62,11 @@ _RETRY_AFTER_S = "30"
     | {"parameters": [key_parameter("The same key starts the same sweep once.")]},
 )
 async def create_sweep(http: HttpRequest) -> Response:
-    """Keep a sweep and put its chunks into the queue."""
+    """Keep a sweep and put its chunks into the queue.
+
+    Answers at once (202): results_path has the rows when status is succeeded, events_path tells
+    how far it has come.
+    """
     known = caller(http)
     organisation = None if known is None else known.organisation
     key = idempotency_key(http)
@@ -124,7 +128,7 @@ async def create_sweep(http: HttpRequest) -> Response:
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def get_sweep(http: HttpRequest) -> Response:
-    """One sweep."""
+    """The sweep with its status, its progress, and what limits have excluded so far."""
     plain_query(http.query_params, {})
     return _answer(await answered(http, await found(http, http.path_params["id"])))
 
@@ -137,7 +141,10 @@ async def get_sweep(http: HttpRequest) -> Response:
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def cancel_sweep(http: HttpRequest) -> Response:
-    """Stop a sweep; one that was stopped before stays so."""
+    """Stop a sweep; one that was stopped before stays so.
+
+    One that has ended otherwise is refused (409).
+    """
     plain_query(http.query_params, {})
     kept = await found(http, http.path_params["id"])
 
@@ -161,7 +168,7 @@ async def cancel_sweep(http: HttpRequest) -> Response:
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def delete_sweep(http: HttpRequest) -> Response:
-    """Drop a sweep."""
+    """Stop a sweep if it is not finished, and drop what it found; it is gone (410) then."""
     plain_query(http.query_params, {})
     kept = await found(http, http.path_params["id"])
 

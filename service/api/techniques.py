@@ -11,7 +11,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS
+from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
 from service.api.problems import Problem
 from service.api.queries import plain_query
 from service.api.state import shared
@@ -25,8 +25,16 @@ from service.estimation.techniques import (
 
 router = APIRouter(prefix="/v1", tags=["techniques"])
 
+_MEANINGS = {
+    "applies_to": "Only techniques for training, or for inference.",
+    "category": "Only techniques of this kind.",
+    "reach": "Only techniques that go so far: the same result on the same accelerators, nearly the "
+    "same result, more accelerators, or another recipe, load or model.",
+    "saves": "Only techniques that make this part of memory smaller.",
+}
 _KNOWN: dict[str, dict[str, Any]] = {
-    name: {"type": "string", "enum": list(values)} for name, values in FILTERS.items()
+    name: {"type": "string", "enum": list(values), "description": _MEANINGS[name]}
+    for name, values in FILTERS.items()
 }
 
 
@@ -35,15 +43,13 @@ _KNOWN: dict[str, dict[str, Any]] = {
     operation_id="listTechniques",
     summary="Techniques that save memory, with formula, saving, cost and when to use them",
     responses={200: {"model": TechniquePage}, **GET_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": schema}
-            for name, schema in _KNOWN.items()
-        ]
-    },
+    openapi_extra={"parameters": query_parameters(_KNOWN)},
 )
 async def list_techniques(http: HttpRequest) -> Response:
-    """All techniques, or those of a kind."""
+    """All techniques, or those that match every parameter given.
+
+    They come in the order in which they are usually tried.
+    """
     wanted = plain_query(http.query_params, _KNOWN)
     return _answered(http, urlencode(wanted), techniques_answer(wanted))
 
@@ -53,20 +59,10 @@ async def list_techniques(http: HttpRequest) -> Response:
     operation_id="getTechnique",
     summary="One technique",
     responses={200: {"model": TechniqueEntry}, **ITEM_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            {
-                "name": "id",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-                "description": "Id or alias.",
-            }
-        ]
-    },
+    openapi_extra={"parameters": [path_parameter("id", "Id or alias.")]},
 )
 async def get_technique(http: HttpRequest) -> Response:
-    """One technique by id or alias."""
+    """One technique by id or alias: what it saves, what it costs, and when to use it."""
     plain_query(http.query_params, {})
     try:
         answer = named_technique_answer(http.path_params["id"])

@@ -28,7 +28,9 @@ from service.api.training_responses import TrainingPrecision
 class RunMetrics(Answer):
     """What runs are compared by; cost is null where no price is known."""
 
-    headroom: float = Field(description="Share of memory filled, no less than the target.")
+    headroom: float = Field(
+        description="Share of memory filled; what is free beyond the target does not lower it."
+    )
     latency: float = Field(description="Seconds that the run takes, failures included.")
     carbon: float = Field(description="kgCO2e of the run.")
     water: float = Field(description="Litres of the run.")
@@ -57,14 +59,14 @@ class RunCandidate(Answer):
     precision: TrainingPrecision
     parallelism: Parallelism
     training: RunSettings
-    headroom_ratio: float
+    headroom_ratio: float = Field(description="Share of an accelerator's memory that stays free.")
     step_s: float
-    days: float
+    days: float = Field(description="Length of the run, failures included.")
     mfu_ratio: float
     accelerator_hours: float
     usd_per_hour: float | None = Field(description="Price of all accelerators; null: not known.")
     metrics: RunMetrics
-    score_ratio: float
+    score_ratio: float = Field(description="Weighted sum of utilities; more is better.")
 
 
 class RunRunnerUp(Answer):
@@ -131,7 +133,9 @@ class TrainingRecommendationAnswer(Traced):
     searched: Searched
     excluded: list[Excluded]
     choices: list[RunChoice]
-    front: list[RunCandidate]
-    least_violating: list[RunNearMiss]
+    front: list[RunCandidate] = Field(description="Runs that nothing else beats, at most 50.")
+    least_violating: list[RunNearMiss] = Field(
+        description="What misses the limits by least, if nothing meets them."
+    )
     warnings: list[Remark]
     provenance: list[UsedEntry]

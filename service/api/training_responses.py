@@ -69,7 +69,7 @@ class TrainingDeployment(Answer):
 
     model: str
     total_parameters: int
-    active_parameters: int
+    active_parameters: int = Field(description="Parameters that one token uses.")
     accelerator: str
     accelerator_count: int
     precision: TrainingPrecision
@@ -100,7 +100,7 @@ class TrainingStage(TrainingParts):
 
     stage: int = Field(description="Counted from 0.")
     layers: int
-    micro_batches_in_flight: float
+    micro_batches_in_flight: float = Field(description="Whose activations the stage holds at once.")
     fits: bool
 
 
@@ -116,11 +116,16 @@ class TrainingMemory(TrainingParts):
     update_bytes: Interval = Field(
         description="Part of runtime_bytes that only the optimizer's step takes."
     )
-    capacity_bytes: float
-    fits: bool
-    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
-    headroom_bytes: Interval
-    shortfall_bytes: Interval
+    capacity_bytes: float = Field(description="Memory of the accelerator.")
+    fits: bool = Field(description="Whether the central estimate fits.")
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"] = Field(
+        description="The same by the interval: yes or no where all of it does or does not fit, "
+        "likely or unlikely where it lies on both sides."
+    )
+    headroom_bytes: Interval = Field(
+        description="What everything together leaves of the memory; negative if it does not fit."
+    )
+    shortfall_bytes: Interval = Field(description="By how much it does not fit; 0 if it fits.")
     host_bytes: Interval = Field(
         description="Host memory that each accelerator's share of the run takes."
     )
@@ -129,7 +134,7 @@ class TrainingMemory(TrainingParts):
         description="Largest micro_batch_size that fits on every stage, the rest being the same."
     )
     trained_parameters: int = Field(description="Parameters that the optimizer updates.")
-    fullest_stage: int
+    fullest_stage: int = Field(description="Its number, counted from 0.")
     stages: list[TrainingStage] = Field(
         description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."
     )

@@ -24,9 +24,13 @@ class StepParts(Answer):
     exposed_data_messages_s: float = Field(
         description="Gradients and gathered weights that do not hide behind computation."
     )
-    pipeline_bubble_s: float
-    optimizer_s: float
-    offload_stall_s: float
+    pipeline_bubble_s: float = Field(
+        description="Stages waiting for the first and the last micro-batches."
+    )
+    optimizer_s: float = Field(description="The optimizer's update.")
+    offload_stall_s: float = Field(
+        description="Transfers to the host that computation does not hide."
+    )
     overhead_s: float = Field(
         description="The accelerator waiting for instructions, routing of tokens to experts."
     )
@@ -38,7 +42,7 @@ class Operations(Answer):
     model_flops_per_token: float = Field(description="Operators without recomputation.")
     hardware_flops_per_token: float = Field(description="Operators with recomputation.")
     six_nd_flops_per_token: float = Field(description="Six per active parameter.")
-    model_over_six_nd_ratio: float
+    model_over_six_nd_ratio: float = Field(description="Operators over the rule of thumb.")
 
 
 class TrainingRun(Answer):
@@ -50,8 +54,10 @@ class TrainingRun(Answer):
     useful_days: Interval = Field(description="Without failures and checkpoints.")
     accelerator_hours: Interval | None
     goodput_ratio: Interval = Field(description="Useful time over all time.")
-    mean_time_between_failures_s: float
-    checkpoint_interval_s: float
+    mean_time_between_failures_s: float = Field(description="Of the whole run's accelerators.")
+    checkpoint_interval_s: float = Field(
+        description="Useful time between checkpoints; the best one unless it was given."
+    )
     expected_failures: Interval | None
 
 
@@ -59,7 +65,9 @@ class TrainingSpeed(Answer):
     """Time of a training step, throughput and utilisation."""
 
     step_s: Interval
-    tokens_per_step: float
+    tokens_per_step: float = Field(
+        description="Tokens of all data-parallel ranks in an optimizer step."
+    )
     tokens_per_s: Interval
     tokens_per_s_per_accelerator: Interval
     mfu_ratio: Interval = Field(description="Operators without recomputation over dense peak.")
@@ -69,10 +77,10 @@ class TrainingSpeed(Answer):
     ]
     parts: StepParts
     recompute_s: float = Field(description="Part of the computation that is done twice.")
-    exposed_communication_s: float
-    hidden_communication_s: float
-    pipeline_bubble_ratio: float
-    offload_stall_ratio: float
+    exposed_communication_s: float = Field(description="Messages that computation does not hide.")
+    hidden_communication_s: float = Field(description="Messages that computation hides.")
+    pipeline_bubble_ratio: float = Field(description="Share of the step.")
+    offload_stall_ratio: float = Field(description="Share of the step.")
     offload_step_factor_ratio: float = Field(
         description="Step with the host in the way over the step without, 1 or more."
     )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from service.access.keys import Caller
 from service.api.bodies import read_json
 from service.api.caching import entry_tag
-from service.api.contract import NEEDS_KEY, WRITE_PROBLEMS
+from service.api.contract import NEEDS_KEY, WRITE_PROBLEMS, path_parameter, query_parameters
 from service.api.entries import ENTRIES, NAMES
 from service.api.problems import Problem, invalid
 from service.api.queries import plain_query
@@ -36,6 +36,9 @@ router = APIRouter(prefix="/v1", tags=["catalog"])
 _QUERY = {"reason": REASON}
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
+_BASED_ON = "Send If-Match with the ETag of the entry as you read it"
+_ALLOWED = "The key needs the scope catalog:write, or own:write for ids that begin with own/."
+
 #: Parts of an entry as it is read that are not of the entry itself.
 _ADDED = ("sources", "derived")
 
@@ -43,14 +46,8 @@ _ADDED = ("sources", "derived")
 def _parameters(*, creates: bool) -> list[dict[str, Any]]:
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     found = [
-        {
-            "name": "id",
-            "in": "path",
-            "required": True,
-            "schema": text,
-            "description": "Id of the entry; own/… for one of your organisation's own.",
-        },
-        {"name": "reason", "in": "query", "required": True, "schema": REASON},
+        path_parameter("id", "Id of the entry; own/… for one of your organisation's own."),
+        *query_parameters(_QUERY, required="reason"),
         {
             "name": "If-Match",
             "in": "header",
@@ -122,6 +119,8 @@ def _add(collection: str) -> None:
         methods=["PUT"],
         operation_id=f"put{name}",
         summary=f"Add or change one of the catalog's {collection}",
+        description=f"Keep the entry as a new revision, if the whole catalog is sound with it. "
+        f"{_BASED_ON}, or If-None-Match: * for a new entry. {_ALLOWED}",
         responses={
             200: {"model": ENTRIES[collection]},
             201: {"model": ENTRIES[collection]},
@@ -139,6 +138,8 @@ def _add(collection: str) -> None:
         methods=["DELETE"],
         operation_id=f"delete{name}",
         summary=f"Remove one of the catalog's {collection}; earlier revisions keep it",
+        description=f"Remove the entry in a new revision, unless others need it (409). "
+        f"{_BASED_ON}. {_ALLOWED}",
         status_code=204,
         responses=WRITE_PROBLEMS,
         openapi_extra=NEEDS_KEY | {"parameters": _parameters(creates=False)},

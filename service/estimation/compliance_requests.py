@@ -29,14 +29,18 @@ class RuleFacts(Request):
     connected_load_kw: Amount | None = Field(
         None, description="Non-redundant connected load of the site."
     )
-    connection_kva: Amount | None = Field(None, description="Maximum import capacity.")
-    area_ha: Amount | None = None
-    commissioned_on: datetime.date | None = Field(None, description="First day of operation.")
+    connection_kva: Amount | None = Field(
+        None, description="Maximum import capacity of the site's connection."
+    )
+    area_ha: Amount | None = Field(None, description="Land of the site [ha].")
+    commissioned_on: datetime.date | None = Field(
+        None, description="First day of operation of the site."
+    )
     new_site: bool | None = Field(None, description="Whether it is still to be permitted.")
     new_capacity: bool | None = Field(None, description="Whether new or more power is asked for.")
     defence: bool = Field(False, description="Whether it serves defence or civil protection alone.")
     pue_ratio: Annotated[float, Field(ge=1.0, le=10.0)] | None = Field(
-        None, description="Annual mean; null: what the catalog knows of the place, as a range."
+        None, description="Annual mean PUE; null: what the catalog knows of the place, as a range."
     )
     energy_reuse_ratio: Ratio | None = Field(None, description="ERF, energy reused over all.")
     renewable_ratio: Ratio | None = Field(None, description="Renewable share of electricity.")
@@ -62,24 +66,36 @@ class RuleFacts(Request):
     tonal_day_dbc: Level | None = Field(None, description="Steady tonal sound by day [dBC].")
     tonal_night_dbc: Level | None = Field(None, description="Steady tonal sound by night [dBC].")
     noise_above_baseline_db: Level | None = Field(
-        None, description="Above the level before construction."
+        None, description="Level at the receptor above that before construction [dB]."
     )
     noise_study: bool | None = Field(None, description="Whether studies are made before and after.")
-    building_setback_m: Amount | None = Field(None, description="Building to lots of homes.")
-    equipment_setback_m: Amount | None = Field(None, description="Equipment to lots of homes.")
-    metro_distance_m: Amount | None = None
-    employees: Amount | None = None
-    turnover_eur: Amount | None = None
-    revenue_usd: Amount | None = None
+    building_setback_m: Amount | None = Field(
+        None, description="From the building to lots of homes."
+    )
+    equipment_setback_m: Amount | None = Field(None, description="From equipment to lots of homes.")
+    metro_distance_m: Amount | None = Field(
+        None, description="From the site to the nearest entrance of a Metro station [m]."
+    )
+    employees: Amount | None = Field(None, description="People whom the company employs.")
+    turnover_eur: Amount | None = Field(
+        None, description="Net turnover of the company in a year [EUR]."
+    )
+    revenue_usd: Amount | None = Field(None, description="Revenue of the company in a year [USD].")
     california_business: bool | None = Field(
         None, description="Whether the company does business in California."
     )
-    sec_registrant: bool | None = None
+    sec_registrant: bool | None = Field(
+        None,
+        description="Whether the company files reports with the US Securities and Exchange "
+        "Commission.",
+    )
     eu_model_provider: bool | None = Field(
         None, description="Whether a general-purpose model is placed on the EU market."
     )
     training_flop: Annotated[float, Field(ge=0.0, le=1e40)] | None = Field(
-        None, description="Computation that went into training the model."
+        None,
+        description="Computation that went into training the model; an estimate of training "
+        "computes it if null.",
     )
 
 

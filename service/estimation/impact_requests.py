@@ -91,7 +91,7 @@ class HardwareRequest(Request):
 class SoundSourceRequest(Request):
     """Like machines that make noise."""
 
-    count: float = Field(1.0, gt=0.0, le=1e9)
+    count: float = Field(1.0, gt=0.0, le=1e9, description="Number of them.")
     sound_power_db: Decibels = Field(
         description="Declared A-weighted sound power of one, re 1 pW (10 dB are 1 bel)."
     )
@@ -127,13 +127,28 @@ class SiteRequest(Request):
         "half-space",
         description="half-space: a point on hard ground; line: a long row, sound power per metre.",
     )
-    air_absorption_db: Loss = 0.0
+    air_absorption_db: Loss = Field(
+        0.0, description="Loss in the air over the whole distance to the receptor [dB]."
+    )
     barrier_db: Loss = Field(0.0, description="Loss by walls and earth; 5 to 15 dB are usual.")
-    directivity_db: float = Field(0.0, ge=-30.0, le=30.0)
+    directivity_db: float = Field(
+        0.0,
+        ge=-30.0,
+        le=30.0,
+        description="Level towards the receptor over that of a source which radiates evenly [dB].",
+    )
     noise_limit_db: Decibels | None = Field(None, description="Level allowed at the receptor.")
-    rack_kw: float | None = Field(None, gt=0.0, le=1e4, description="Power of a rack.")
+    rack_kw: float | None = Field(
+        None,
+        gt=0.0,
+        le=1e4,
+        description="Power of a rack, from which its heat and air flow follow.",
+    )
     accelerators_per_rack: int | None = Field(
-        None, ge=1, le=10_000, description="Instead of rack_kw: from the accelerators' power."
+        None,
+        ge=1,
+        le=10_000,
+        description="Instead of rack_kw: accelerators from whose power that of a rack follows.",
     )
     liquid_cooled_ratio: Ratio = Field(0.0, description="Share of the heat that liquid carries.")
     air_temperature_rise_k: float = Field(
@@ -187,11 +202,29 @@ class ImpactsRequest(CatalogRequest):
     accelerator_hours: float | None = Field(
         None, ge=0, le=1e15, description="Accelerator time, all accelerators together."
     )
-    model: ModelReference | None = None
+    model: ModelReference | None = Field(
+        None,
+        description="Model of a deployment whose energy is estimated: catalog id or alias, "
+        "hf:organisation/name, or {'config': …}. Instead of energy_kwh and accelerator_hours.",
+    )
     precision: PrecisionRequest = PrecisionRequest()
-    accelerator: AcceleratorReference | None = None
-    accelerator_count: int | None = Field(None, ge=1, le=100_000)
-    parallelism: ParallelismRequest | None = None
+    accelerator: AcceleratorReference | None = Field(
+        None,
+        description="Catalog id or alias, or an inline accelerator; needed with a model or with "
+        "accelerator_hours. The making of hardware and its power follow from it.",
+    )
+    accelerator_count: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="Accelerators of all replicas of a deployment; if null, what parallelism uses, "
+        "else 1. Nothing depends on it without a model.",
+    )
+    parallelism: ParallelismRequest | None = Field(
+        None,
+        description="Division of a deployment. If null, tensor parallelism over as many of the "
+        "accelerators as the attention heads divide into; the rest become replicas.",
+    )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
@@ -200,7 +233,7 @@ class ImpactsRequest(CatalogRequest):
     site: SiteRequest | None = Field(
         None, description="What is known of the site; its figures are null without."
     )
-    explain: bool = False
+    explain: bool = Field(False, description="Add the explanation, step by step.")
 
     @model_validator(mode="after")
     def _one_basis(self) -> ImpactsRequest:

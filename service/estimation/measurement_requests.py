@@ -28,13 +28,19 @@ class MeasuredInference(Request):
     peak_allocated_bytes: _Measured = Field(
         None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
     )
-    weights_bytes: _Measured = None
-    kv_cache_capacity_tokens: _Measured = None
-    ttft_s: _Measured = None
-    tpot_s: _Measured = None
-    e2e_s: _Measured = None
+    weights_bytes: _Measured = Field(None, description="Weights that one accelerator holds.")
+    kv_cache_capacity_tokens: _Measured = Field(
+        None, description="Tokens that the KV cache of a replica has room for."
+    )
+    ttft_s: _Measured = Field(None, description="Mean time to the first token, waiting included.")
+    tpot_s: _Measured = Field(
+        None, description="Mean time per output token: (E2E − TTFT) / (output tokens − 1)."
+    )
+    e2e_s: _Measured = Field(None, description="Mean time from arrival to the last token.")
     output_tokens_per_s: _Measured = Field(None, description="Of the whole deployment.")
-    requests_per_s: _Measured = None
+    requests_per_s: _Measured = Field(
+        None, description="Requests answered a second by the whole deployment."
+    )
 
 
 class MeasuredTraining(Request):
@@ -52,15 +58,17 @@ class MeasuredTraining(Request):
 class InferenceMeasurement(Request):
     """An inference deployment and what was measured on it."""
 
-    deployment: MemoryInferenceRequest
-    measured: MeasuredInference
+    deployment: MemoryInferenceRequest = Field(
+        description="What ran where, with the load that the figures were measured under."
+    )
+    measured: MeasuredInference = Field(description="What was measured; one figure at least.")
 
 
 class TrainingMeasurement(Request):
     """A training run and what was measured on it."""
 
-    deployment: MemoryTrainingRequest
-    measured: MeasuredTraining
+    deployment: MemoryTrainingRequest = Field(description="What was trained where, and how.")
+    measured: MeasuredTraining = Field(description="What was measured; one figure at least.")
 
 
 class MeasurementRequest(CatalogRequest):
@@ -88,11 +96,19 @@ class MeasurementRequest(CatalogRequest):
         }
     )
 
-    inference: InferenceMeasurement | None = None
-    training: TrainingMeasurement | None = None
-    measured_on: date | None = None
+    inference: InferenceMeasurement | None = Field(
+        None, description="A report of inference; this or training."
+    )
+    training: TrainingMeasurement | None = Field(
+        None, description="A report of training; this or inference."
+    )
+    measured_on: date | None = Field(None, description="Day of the measurement.")
     tool: str | None = Field(None, max_length=200, description="What measured it, with versions.")
-    notes: str | None = Field(None, max_length=2000)
+    notes: str | None = Field(
+        None,
+        max_length=2000,
+        description="Whatever else matters; shown to all who may read the reports.",
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> MeasurementRequest:

@@ -60,7 +60,7 @@ class MemoryChoiceRequest(CatalogRequest):
     region: RegionReference | None = Field(
         None, description="Where it runs: for the building's share and the verdict."
     )
-    explain: bool = False
+    explain: bool = Field(False, description="Add the explanation, step by step.")
 
 
 def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:

@@ -35,5 +35,5 @@ class ProjectionRequest(CatalogRequest):
         description="Growth rate, compounded continuously; negative for decline.",
     )
     days: int = Field(365, ge=1, le=36_500, description="Length of the series.")
-    points: int = Field(61, ge=2, le=1_000, description="Points of the series.")
-    explain: bool = False
+    points: int = Field(61, ge=2, le=1_000, description="Number of points of the series.")
+    explain: bool = Field(False, description="Add the explanation, step by step.")

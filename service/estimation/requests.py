@@ -1,27 +1,35 @@
 """The vocabulary of requests: what callers may ask, through whichever door they come.
 
-Unknown fields, numbers that are not finite and sizes beyond reason are refused here, once, for
-HTTP, command line and workers alike.
+What they are made of, and what is refused, is in :mod:`service.estimation.references`.
 """
 
 from __future__ import annotations
 
-from datetime import date
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, Tag
 
-from service.core.number_formats import NUMBER_FORMATS
+from service.estimation.references import BY_ID as BY_ID
+from service.estimation.references import EITHER
+from service.estimation.references import HUB_PREFIX as HUB_PREFIX
+from service.estimation.references import IN_LINE as IN_LINE
+from service.estimation.references import ON_HUB as ON_HUB
+from service.estimation.references import AcceleratorReference as AcceleratorReference
+from service.estimation.references import CatalogRequest as CatalogRequest
+from service.estimation.references import Degree as Degree
+from service.estimation.references import FetchedModel as FetchedModel
+from service.estimation.references import Figure as Figure
+from service.estimation.references import FormatName as FormatName
+from service.estimation.references import HubModel as HubModel
+from service.estimation.references import InlineAccelerator as InlineAccelerator
+from service.estimation.references import InlineRegion as InlineRegion
+from service.estimation.references import ModelConfig as ModelConfig
+from service.estimation.references import ModelReference as ModelReference
+from service.estimation.references import Ratio as Ratio
+from service.estimation.references import Reference as Reference
+from service.estimation.references import RegionReference as RegionReference
+from service.estimation.references import Request as Request
+from service.estimation.references import StatedFigure as StatedFigure
 
 #: The deployment that examples, documentation and benchmarks use throughout.
 EXAMPLE_DEPLOYMENT: dict[str, Any] = {
@@ -33,193 +41,8 @@ EXAMPLE_DEPLOYMENT: dict[str, Any] = {
 EXAMPLE_WORKLOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, "concurrency": 32}
 
 
-class Request(BaseModel):
-    """Base of everything a caller sends: closed, immutable, finite numbers only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class CatalogRequest(Request):
-    """Base of questions that the catalog takes part in answering."""
-
-    catalog_revision: int | None = Field(
-        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
-    )
-    as_of: date | None = Field(
-        None,
-        description="Answer from the catalog as it stood at the end of this day (UTC); instead of "
-        "catalog_revision.",
-    )
-
-
-def _known_format(name: str) -> str:
-    if name not in NUMBER_FORMATS:
-        near = get_close_matches(name[:40], NUMBER_FORMATS, n=3, cutoff=0.5)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ValueError(f"unknown number format{hint} (known: {', '.join(NUMBER_FORMATS)})")
-    return name
-
-
-Reference = Annotated[str, Field(min_length=1, max_length=200)]
-FormatName = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_known_format)]
-Degree = Annotated[int, Field(ge=1, le=100_000)]
-Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class ModelConfig(Request):
-    """A Hugging Face ``config.json`` as it is."""
-
-    config: dict[str, JsonValue] = Field(
-        description="The content of config.json, pasted whole.", min_length=1, max_length=500
-    )
-    safetensors_index: dict[str, JsonValue] | None = Field(
-        None,
-        description="The content of model.safetensors.index.json (its weight_map may be left out), "
-        'or {"parameters": {"BF16": …}} as the Hub summarises safetensors files: the size of '
-        "the files is compared with the configuration, and counted where that names less.",
-        min_length=1,
-        max_length=100,
-        examples=[{"metadata": {"total_size": 16060522496}}],
-    )
-
-
-class HubModel(Request):
-    """A model on the Hugging Face Hub, whose ``config.json`` is fetched."""
-
-    hub: Reference = Field(
-        description="Its name there; the text hf:organisation/name means the same, and "
-        "hf:organisation/name@revision that with a revision.",
-        examples=["meta-llama/Llama-3.1-70B"],
-    )
-    revision: Reference = Field(
-        "main",
-        description="Branch, tag or commit; the answer names the commit that it came to.",
-    )
-
-
-class FetchedModel(HubModel):
-    """A model of the Hub with what was fetched; ``revision`` is the commit.
-
-    Made by whoever fetches, never by a caller. Written out, it is the reference alone.
-    """
-
-    config: dict[str, JsonValue] = Field(min_length=1, max_length=500)
-    safetensors_index: dict[str, JsonValue] | None = None
-    url: str
-    year: int
-    may_be_old: bool
-
-
-#: What references to the Hub begin with, where they are texts.
-HUB_PREFIX = "hf:"
-
-#: Tags of the ways to refer to something; they stand in error locations and mean no field.
-BY_ID, IN_LINE, ON_HUB = "by-id", "in-line", "on-hub"
-
-
-def _reference_or_object(given: object) -> str:
-    return BY_ID if isinstance(given, str) else IN_LINE
-
-
-def _number_or_object(given: object) -> str:
-    return IN_LINE if isinstance(given, dict | BaseModel) else BY_ID
-
-
-def _reference_to_model(given: object) -> str:
-    if isinstance(given, str):
-        return BY_ID
-    on_hub = "hub" in given if isinstance(given, dict) else isinstance(given, HubModel)
-    return ON_HUB if on_hub else IN_LINE
-
-
-#: Chooses by the JSON type, so that only the errors of the form that was meant are reported.
-_EITHER = Discriminator(_reference_or_object)
-
-
-class StatedFigure(Request):
-    """A figure with its 90 % interval."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-Figure = Annotated[
-    Annotated[float, Tag(BY_ID)] | Annotated[StatedFigure, Tag(IN_LINE)],
-    Discriminator(_number_or_object),
-]
-
-
-class InlineAccelerator(Request):
-    """An accelerator that is not in the catalog, with the fields of a catalog entry."""
-
-    id: Reference | None = None
-    name: Reference | None = None
-    vendor: Reference | None = None
-    family: Reference | None = Field(
-        None, description="Hardware family whose measured efficiencies apply, e.g. nvidia-hopper."
-    )
-    form_factor: Reference | None = None
-    release_year: int | None = Field(None, ge=1990, le=2100)
-    memory_technology: Reference | None = None
-    unified_memory: bool = False
-    scale_up_link: Reference | None = None
-    scale_up_domain_accelerators: int | None = Field(None, ge=1, le=100_000)
-    figures: dict[str, Figure] = Field(
-        description="memory_bytes, memory_bandwidth_bytes_per_s, peak_bf16_flops_per_s, "
-        "thermal_design_power_w, … in the units of their names.",
-        max_length=40,
-    )
-
-
-class CoolingTower(Request):
-    """Evaporative cooling, from which on-site water follows where no WUE is known."""
-
-    wet_bulb_celsius: float = Field(
-        ge=-40.0, le=40.0, description="Mean wet-bulb temperature of the site."
-    )
-    cycles_of_concentration: float = Field(
-        6.0, gt=1.0, le=20.0, description="Uses of the water before it is blown down."
-    )
-    evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
-
-
-class InlineRegion(Request):
-    """A place that is not in the catalog, with the fields of a catalog entry."""
-
-    id: Reference | None = None
-    name: Reference | None = None
-    country: str | None = Field(None, min_length=2, max_length=2)
-    parent: Reference | None = Field(
-        None, description="Catalog region whose figures fill in what is missing here."
-    )
-    figures: dict[str, Figure] = Field(
-        default_factory=dict,
-        description="grid_gco2e_per_kwh, market_gco2e_per_kwh, pue_ratio, wue_l_per_kwh, "
-        "ewif_l_per_kwh, water_stress_ratio.",
-        max_length=20,
-    )
-    cooling: CoolingTower | None = Field(
-        None, description="Used for water on site if figures have no wue_l_per_kwh."
-    )
-
-
-ModelReference = Annotated[
-    Annotated[Reference, Tag(BY_ID)]
-    | Annotated[ModelConfig, Tag(IN_LINE)]
-    | Annotated[HubModel, Tag(ON_HUB)],
-    Discriminator(_reference_to_model),
-]
-AcceleratorReference = Annotated[
-    Annotated[Reference, Tag(BY_ID)] | Annotated[InlineAccelerator, Tag(IN_LINE)], _EITHER
-]
-RegionReference = Annotated[
-    Annotated[Reference, Tag(BY_ID)] | Annotated[InlineRegion, Tag(IN_LINE)], _EITHER
-]
-
-
 class PrecisionRequest(Request):
-    """Number formats."""
+    """Number formats of weights, KV cache and activations."""
 
     weights: FormatName | None = Field(
         None,
@@ -236,15 +59,35 @@ class PrecisionRequest(Request):
 class ParallelismRequest(Request):
     """Degrees of parallelism; tensor × pipeline × data × context accelerators are used."""
 
-    tensor: Degree = 1
-    pipeline: Degree = 1
-    expert: Degree = 1
-    data: Degree = 1
-    context: Degree = 1
+    tensor: Degree = Field(
+        1,
+        description="Tensor parallelism: accelerators that divide every matrix of a layer among "
+        "them. Must divide the number of attention heads.",
+    )
+    pipeline: Degree = Field(
+        1,
+        description="Pipeline parallelism: stages of consecutive layers, one group of accelerators "
+        "each; no more than there are layers.",
+    )
+    expert: Degree = Field(
+        1,
+        description="Expert parallelism: ranks that whole experts are divided among, taken from "
+        "tensor × data, which it must divide. 1 for models without experts; adds no accelerators.",
+    )
+    data: Degree = Field(
+        1,
+        description="Copies of the model: replicas that serve requests by themselves, or "
+        "data-parallel ranks of training, which ZeRO divides states among.",
+    )
+    context: Degree = Field(
+        1,
+        description="Context parallelism: ranks that divide the tokens of each sequence, and with "
+        "them its KV cache or its activations. Must divide the sequence length of training.",
+    )
 
 
 class WorkloadRequest(Request):
-    """Requests of one shape."""
+    """The load: requests of one shape, in flight or arriving at a rate."""
 
     input_tokens: int = Field(2048, ge=1, le=10_000_000, description="Prompt length.")
     output_tokens: int = Field(256, ge=1, le=1_000_000, description="Generated tokens.")
@@ -307,15 +150,17 @@ def _tiers(given: object) -> object:
 
 
 TierReference = Annotated[
-    Annotated[Reference, Tag(BY_ID)] | Annotated[MemoryTierRequest, Tag(IN_LINE)], _EITHER
+    Annotated[Reference, Tag(BY_ID)] | Annotated[MemoryTierRequest, Tag(IN_LINE)], EITHER
 ]
 
 
 class OffloadRequest(Request):
     """What is moved out of the accelerator whether there is room or not."""
 
-    weights_ratio: Ratio = Field(0.0, description="Share of the weights.")
-    kv_cache_ratio: Ratio = Field(0.0, description="Share of the running requests' caches.")
+    weights_ratio: Ratio = Field(0.0, description="Share of the weights that is moved out.")
+    kv_cache_ratio: Ratio = Field(
+        0.0, description="Share of the running requests' caches that is moved out."
+    )
     parked_sequences: int = Field(
         0,
         ge=0,
@@ -346,7 +191,10 @@ class DisaggregatedRequest(Request):
     """Prompts on some replicas, decoding on the others."""
 
     prefill_replicas: int | None = Field(
-        None, ge=1, le=100_000, description="Of the replicas; as many as balance if null."
+        None,
+        ge=1,
+        le=100_000,
+        description="Replicas that compute prompts; as many as balance the two if null.",
     )
     link_bytes_per_s: float | None = Field(
         None,
@@ -387,8 +235,14 @@ class ServingRequest(Request):
         le=1e15,
         description="Memory of each accelerator that other processes or workspaces hold.",
     )
-    speculative: SpeculativeRequest | None = None
-    disaggregated: DisaggregatedRequest | None = None
+    speculative: SpeculativeRequest | None = Field(
+        None, description="Speculative decoding; if null, one token is decoded at a time."
+    )
+    disaggregated: DisaggregatedRequest | None = Field(
+        None,
+        description="Separate replicas for prompts and for decoding, of at least two; if null, "
+        "every replica does both.",
+    )
     memory_tiers: Annotated[
         tuple[TierReference, ...],
         Field(max_length=8),
@@ -440,9 +294,18 @@ class CostRequest(Request):
         "list price of the accelerator, where there is one.",
     )
     amortisation_years: float | None = Field(
-        None, gt=0.0, le=100.0, description="Null: the usual life of servers."
+        None,
+        gt=0.0,
+        le=100.0,
+        description="Time in which owned hardware is written off; null: the usual life of servers.",
     )
-    electricity_usd_per_kwh: float | None = Field(None, ge=0.0, le=100.0)
+    electricity_usd_per_kwh: float | None = Field(
+        None,
+        ge=0.0,
+        le=100.0,
+        description="Price of the facility's electricity [USD/kWh]. The catalog has none: if null, "
+        "the cost of owned hardware is null.",
+    )
     usd_per_tco2e: float | None = Field(
         None, ge=0.0, le=1e6, description="Price of a tonne of emissions, operation and making."
     )
@@ -462,10 +325,16 @@ class DeploymentRequest(CatalogRequest):
         examples=["nvidia-h100-sxm-80gb"],
     )
     accelerator_count: int | None = Field(
-        None, ge=1, le=100_000, description="Accelerators of all replicas together."
+        None,
+        ge=1,
+        le=100_000,
+        description="Accelerators of all replicas together; if null, those that parallelism uses, "
+        "else 1.",
     )
     parallelism: ParallelismRequest | None = Field(
-        None, description="If null, one replica with tensor parallelism over all accelerators."
+        None,
+        description="If null, tensor parallelism over as many of the accelerators as the attention "
+        "heads divide into; the rest become replicas.",
     )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()

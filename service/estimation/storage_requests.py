@@ -30,10 +30,13 @@ class NearMemoryRequest(CatalogRequest):
         description="Catalog id or alias of on-chip, processing-in-memory or compute-in-memory.",
         examples=["sram-groq-lpu-v1"],
     )
-    model: ModelReference | None = Field(None, description="What is held; or stored_bytes.")
+    model: ModelReference | None = Field(
+        None,
+        description="Model whose weights and caches are held; this or stored_bytes.",
+    )
     precision: PrecisionRequest = PrecisionRequest()
     stored_bytes: float | None = Field(
-        None, ge=1.0, le=1e18, description="What is held, if it is no model."
+        None, ge=1.0, le=1e18, description="Bytes that are held, in place of a model's."
     )
     sequences: int = Field(1, ge=1, le=1_000_000, description="Sequences with caches on chip.")
     tokens: int = Field(0, ge=0, le=100_000_000, description="Tokens of each sequence.")
@@ -71,8 +74,10 @@ class StoreRequest(CatalogRequest):
     )
 
     vectors: float = Field(ge=0.0, le=1e15, description="Vectors at the start.")
-    dimensions: int = Field(ge=1, le=1_000_000)
-    bytes_per_element: float = Field(4.0, ge=0.125, le=8.0, description="4 for 32-bit floats.")
+    dimensions: int = Field(ge=1, le=1_000_000, description="Elements of a vector.")
+    bytes_per_element: float = Field(
+        4.0, ge=0.125, le=8.0, description="Bytes of an element of a vector; 4 for 32-bit floats."
+    )
     links_per_vector: int = Field(
         0, ge=0, le=10_000, description="M of an HNSW graph; 0 for a search without an index."
     )
@@ -91,8 +96,13 @@ class StoreRequest(CatalogRequest):
         None, description="The model whose context what is retrieved goes to."
     )
     precision: PrecisionRequest = PrecisionRequest()
-    retrieved_chunks: int = Field(0, ge=0, le=1_000_000)
-    chunk_tokens: int = Field(0, ge=0, le=10_000_000)
+    retrieved_chunks: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="Chunks that one retrieval adds to the prompt, which injected_tokens counts.",
+    )
+    chunk_tokens: int = Field(0, ge=0, le=10_000_000, description="Tokens of a chunk.")
     tier: Reference | None = Field(
         None, description="Where the store lies; gives the time of a search over all of it."
     )

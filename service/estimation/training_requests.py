@@ -84,11 +84,19 @@ class TrainingOffloadRequest(Request):
     """What is kept outside the accelerator."""
 
     optimizer: Literal["none", "cpu", "nvme"] = Field(
-        "none", description="Optimizer states, and with zero_stage 2 and 3 their gradients."
+        "none",
+        description="Where optimizer states are kept, and with zero_stage 2 and 3 gradients; none: "
+        "on the accelerator.",
     )
-    parameters: Literal["none", "cpu", "nvme"] = Field("none", description="Weights.")
+    parameters: Literal["none", "cpu", "nvme"] = Field(
+        "none",
+        description="Where weights are kept; none: on the accelerator. DeepSpeed moves them with "
+        "zero_stage 3 only.",
+    )
     activations: Literal["none", "cpu"] = Field(
-        "none", description="What the forward pass keeps for the backward pass."
+        "none",
+        description="Where what the forward pass keeps for the backward pass lies; none: on the "
+        "accelerator.",
     )
     host_memory_bytes: float | None = Field(
         None,
@@ -140,14 +148,20 @@ class TrainingSettingsRequest(Request):
         (),
         description="Names of tensors that are trained whole beside the adapters, such as lm_head.",
     )
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = Field(
+        "adamw",
+        description="Decides the bytes of state beside each trained weight. 8bit keeps states in 8 "
+        "bits, paged moves those that do not fit to host memory.",
+    )
     optimizer_state_dtype: Dtype = Field(
         "fp32", description="Format of the states of optimizers that are not 8-bit."
     )
     master_weights: bool = Field(
         True, description="Keep a 32-bit copy of trained weights of fewer bits."
     )
-    gradient_dtype: Dtype = "bf16"
+    gradient_dtype: Dtype = Field(
+        "bf16", description="Format that gradients are kept and exchanged in."
+    )
     micro_batch_size: int = Field(
         1, ge=1, le=65_536, description="Sequences a data-parallel rank computes at once."
     )
@@ -168,12 +182,12 @@ class TrainingSettingsRequest(Request):
         1, ge=1, le=10_000, description="Layers of a recomputed block, with full checkpointing."
     )
     attention: Literal["flash", "eager"] = Field(
-        "flash", description="eager stores the attention scores."
+        "flash", description="Kernel of attention: eager stores the attention scores, flash none."
     )
     fused_kernels: bool = Field(
-        True, description="Norms and gated activations are fused, by a compiler or by hand."
+        True, description="Whether norms and gated activations are fused, by a compiler or by hand."
     )
-    dropout: bool = Field(False, description="Dropout masks are kept.")
+    dropout: bool = Field(False, description="Whether dropout is used, so that its masks are kept.")
     cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = Field(
         "plain",
         description="plain holds logits in 32 bit, half-precision computes all of the loss in 16, "
@@ -182,12 +196,21 @@ class TrainingSettingsRequest(Request):
     sequence_parallel: bool = Field(
         True, description="Divide among tensor-parallel ranks what tensor parallelism repeats."
     )
-    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = "1f1b"
+    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
+        "1f1b",
+        description="Order of micro-batches in the pipeline: gpipe keeps the activations of all of "
+        "them, 1f1b of no more than there are stages, interleaved of somewhat more with a shorter "
+        "bubble (see virtual_stages).",
+    )
     virtual_stages: int = Field(
         1, ge=1, le=1_000, description="Stages of each rank in the interleaved schedule."
     )
     zero_stage: int = Field(
-        0, ge=0, le=3, description="What data-parallel ranks divide; 3 is FSDP's full sharding."
+        0,
+        ge=0,
+        le=3,
+        description="What data-parallel ranks divide: 1 optimizer states, 2 gradients too, 3 "
+        "weights too (FSDP's full sharding).",
     )
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: Literal[

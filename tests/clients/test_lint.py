@@ -37,14 +37,51 @@ def faults(document: dict[str, Any], folder: Path) -> list[str]:
     ]
 
 
+def direct(schema: dict[str, Any]) -> list[str]:
+    """The name of the schema that stands in the place of this one, if one does."""
+    return [schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else []
+
+
+def named(part: Any) -> set[str]:
+    """Names of all schemas that a part of the document refers to."""
+    if isinstance(part, list):
+        return {name for one in part for name in named(one)}
+    if not isinstance(part, dict):
+        return set()
+    return {name for one in part.values() for name in named(one)} | set(direct(part))
+
+
 def test_the_document_is_clean(document: dict[str, Any], tmp_path: Path) -> None:
     assert not faults(document, tmp_path)
+
+
+def test_every_field_of_a_request_is_described(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    bodies = [
+        operation.get("requestBody", {})
+        for operations in document["paths"].values()
+        for operation in operations.values()
+    ]
+    waiting, seen = {name for body in bodies for name in named(body)}, set()
+    while waiting:
+        seen |= waiting
+        waiting = {other for name in waiting for other in named(schemas[name])} - seen
+    bare = [
+        f"{name}.{field}"
+        for name in sorted(seen)
+        for field, told in schemas[name].get("properties", {}).items()
+        if not any("description" in one for one in (told, *(schemas[n] for n in direct(told))))
+    ]
+    assert seen
+    assert not bare
 
 
 def test_faults_would_be_found(document: dict[str, Any], tmp_path: Path) -> None:
     broken = json.loads(json.dumps(document))
     operation = broken["paths"]["/v1/estimates/inference"]["post"]
     del operation["summary"]
+    del operation["description"]
+    del broken["paths"]["/v1/projections"]["get"]["parameters"][0]["description"]
     operation["operationId"] = "createTrainingEstimate"
     operation["responses"] = {"200": operation["responses"]["200"]}
     content = operation["requestBody"]["content"]["application/json"]
@@ -52,6 +89,8 @@ def test_faults_would_be_found(document: dict[str, Any], tmp_path: Path) -> None
     found = {fault.partition(":")[0] for fault in faults(broken, tmp_path)}
     assert found == {
         "operation-summary",
+        "operation-description",
+        "parameter-description",
         "operation-operationId-unique",
         "no-invalid-media-type-examples",
         "rule/refusals-are-stated",

@@ -50,12 +50,15 @@ class StyleRequest(Request):
     """How a chart is drawn."""
 
     format: Literal["json", "vega-lite", "svg", "png"] | None = Field(
-        None, description="Chosen here where a client cannot send Accept; null: by Accept."
+        None,
+        description="Form of the answer, for clients that cannot send Accept; null: by Accept.",
     )
-    theme: Literal["light", "dark"] = "light"
-    width_px: int = Field(640, ge=240, le=1600)
+    theme: Literal["light", "dark"] = Field(
+        "light", description="Background that the colours are made for."
+    )
+    width_px: int = Field(640, ge=240, le=1600, description="Width of the chart.")
     height_px: int | None = Field(
-        None, ge=120, le=1200, description="Null: as much as the chart needs."
+        None, ge=120, le=1200, description="Height of the chart; null: as much as it needs."
     )
     pixel_ratio: float = Field(
         2.0, ge=1.0, le=3.0, description="Pixels of a PNG for each pixel of the chart."
@@ -82,7 +85,7 @@ class MemoryChartRequest(MemoryInferenceRequest):
     )
 
     phases: Literal["inference", "training", "both"] = Field(
-        "inference", description="Both: one bar beside the other."
+        "inference", description="What is shown; both: one bar beside the other."
     )
     training: TrainingSettingsRequest = Field(
         TrainingSettingsRequest(), description="Used where training is shown."
@@ -136,7 +139,8 @@ class ThroughputChartRequest(LatencyInferenceRequest):
         examples=["1,2,4,8,16,32"],
     )
     phases: Literal["inference", "both"] = Field(
-        "inference", description="Both: the throughput of training is a line with its MFU."
+        "inference",
+        description="What is shown; both adds the throughput of training as a line with its MFU.",
     )
     training: TrainingSettingsRequest = Field(
         TrainingSettingsRequest(), description="Used where training is shown."
@@ -165,8 +169,16 @@ class RegionsChartRequest(InferenceRequest):
         description="Catalog ids or aliases (separated by commas, or a list); if empty, all cloud "
         "regions of the provider of region, or of all where it is no cloud region.",
     )
-    impact: Literal["carbon", "water", "energy"] = "carbon"
-    basis: Literal["per_request", "per_1k_tokens", "per_year"] = "per_1k_tokens"
+    impact: Literal["carbon", "water", "energy"] = Field(
+        "carbon",
+        description="carbon: location-based operation and making of hardware; water: on site and "
+        "at power stations; energy: that of the facility.",
+    )
+    basis: Literal["per_request", "per_1k_tokens", "per_year"] = Field(
+        "per_1k_tokens",
+        description="What the impact is divided by: requests, 1,000 output tokens, or a year of "
+        "the whole deployment.",
+    )
     shown: int = Field(
         20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best, and region."
     )
@@ -188,8 +200,14 @@ class OverTimeChartRequest(ProjectionRequest):
 class ParetoChartRequest(RecommendationRequest):
     """The choices that nothing else beats, on two of the metrics."""
 
-    x: Literal["headroom", "latency", "carbon", "water", "cost"] = "latency"
-    y: Literal["headroom", "latency", "carbon", "water", "cost"] = "carbon"
+    x: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
+        "latency",
+        description="Metric on the horizontal axis, less of it being better; headroom is the share "
+        "of memory filled.",
+    )
+    y: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
+        "carbon", description="Metric on the vertical axis; another one than x."
+    )
     style: StyleRequest = StyleRequest()
 
 
@@ -206,7 +224,12 @@ class SensitivityChartRequest(InferenceRequest):
         "it_energy_per_request_wh",
         "gco2e_per_1k_tokens",
         "l_per_1k_tokens",
-    ] = "gco2e_per_1k_tokens"
+    ] = Field(
+        "gco2e_per_1k_tokens",
+        description="Figure whose movement is shown: memory of an accelerator, TTFT, TPOT, "
+        "throughput of the deployment, IT energy of a request, or carbon or water of 1,000 output "
+        "tokens.",
+    )
     change_ratio: float = Field(
         0.2,
         gt=0.0,

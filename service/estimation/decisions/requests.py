@@ -78,12 +78,18 @@ class DecisionWorkload(Request):
     input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
     output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
     requests_per_s: float | None = Field(
-        None, ge=1e-6, le=1e6, description="Arrival rate over all replicas."
+        None,
+        ge=1e-6,
+        le=1e6,
+        description="Arrival rate over all replicas. If this and concurrency are null, each "
+        "replica works as hard as it can.",
     )
     concurrency: int | None = Field(
         None, ge=1, le=1_000_000, description="Requests always in flight, instead of a rate."
     )
-    prefix_cached_ratio: Ratio = 0.0
+    prefix_cached_ratio: Ratio = Field(
+        0.0, description="Share of the prompt found in the prefix cache."
+    )
     calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
 
     @model_validator(mode="after")
@@ -96,16 +102,38 @@ class DecisionWorkload(Request):
 class LimitsRequest(Request):
     """Hard limits; null does not limit, but for the workload kind's own TTFT and TPOT."""
 
-    ttft_s: Limit = None
-    tpot_s: Limit = None
-    e2e_s: Limit = None
-    task_s: Limit = None
-    usd_per_hour: Limit = None
-    kgco2e_per_year: Limit = None
-    l_per_year: Limit = None
-    it_power_w: Limit = None
+    ttft_s: Limit = Field(
+        None,
+        description="Longest time to the first token. If null, a recommendation takes that of the "
+        "workload kind, if it has one, and a sweep none.",
+    )
+    tpot_s: Limit = Field(
+        None,
+        description="Longest time per output token. If null, a recommendation takes that of the "
+        "workload kind, if it has one, and a sweep none.",
+    )
+    e2e_s: Limit = Field(None, description="Longest time from arrival to the last token.")
+    task_s: Limit = Field(
+        None, description="Longest time of an agent's task: calls_per_task requests in a row."
+    )
+    usd_per_hour: Limit = Field(
+        None,
+        description="Highest price of all accelerators for an hour; with it, what has no known "
+        "price is excluded.",
+    )
+    kgco2e_per_year: Limit = Field(
+        None,
+        description="Most emissions of a year's requests, location-based operation and making of "
+        "hardware.",
+    )
+    l_per_year: Limit = Field(
+        None, description="Most water of a year's requests, on site and at power stations."
+    )
+    it_power_w: Limit = Field(
+        None, description="Highest mean power of all accelerators with their hosts, without PUE."
+    )
     weight_bits_at_least: float | None = Field(
-        None, gt=0.0, le=32.0, description="Coarsest weights that are acceptable."
+        None, gt=0.0, le=32.0, description="Fewest bits of a weight that are acceptable."
     )
     headroom_ratio_at_least: Ratio = Field(
         0.0, description="Share of an accelerator's memory that must stay free."
@@ -120,9 +148,15 @@ class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
     accelerators: References | None = Field(
-        None, description="Ids or aliases, as a list or separated by commas; if null, all."
+        None,
+        description="Accelerators that are searched: ids or aliases, as a list or separated by "
+        "commas; if null, all.",
     )
-    regions: References | None = Field(None, description="Likewise; if null, all cloud regions.")
+    regions: References | None = Field(
+        None,
+        description="Regions that are searched: ids or aliases, as a list or separated by commas; "
+        "if null, all cloud regions.",
+    )
     placement: Placement = Field(
         None,
         description="offered: a cloud's regions take what that cloud is known to rent out, by the "
@@ -147,17 +181,41 @@ class SearchRequest(PlacesRequest):
             "serving.speculative says.",
         )
     )
-    max_accelerators: int = Field(64, ge=1, le=4096)
+    max_accelerators: int = Field(
+        64, ge=1, le=4096, description="Most accelerators of all replicas of a candidate together."
+    )
 
 
 class WeightsRequest(Request):
     """What matters how much; scaled so that they sum to one."""
 
-    headroom: float = Field(0.0, ge=0.0, le=1e6)
-    latency: float = Field(0.0, ge=0.0, le=1e6)
-    carbon: float = Field(0.0, ge=0.0, le=1e6)
-    water: float = Field(0.0, ge=0.0, le=1e6)
-    cost: float = Field(0.0, ge=0.0, le=1e6)
+    headroom: float = Field(
+        0.0,
+        ge=0.0,
+        le=1e6,
+        description="Weight of memory left free, up to the share that the workload kind asks for.",
+    )
+    latency: float = Field(
+        0.0,
+        ge=0.0,
+        le=1e6,
+        description="Weight of time: of a request, of an agent's task, or of the training run.",
+    )
+    carbon: float = Field(
+        0.0,
+        ge=0.0,
+        le=1e6,
+        description="Weight of emissions, location-based operation and making of hardware.",
+    )
+    water: float = Field(
+        0.0, ge=0.0, le=1e6, description="Weight of water, on site and at power stations."
+    )
+    cost: float = Field(
+        0.0,
+        ge=0.0,
+        le=1e6,
+        description="Weight of rent, at own or list prices; what has no known price scores none.",
+    )
 
     @model_validator(mode="after")
     def _something_matters(self) -> WeightsRequest:
@@ -169,8 +227,15 @@ class WeightsRequest(Request):
 class ChoiceRequest(CatalogRequest):
     """What every choice is asked with: models, and prices."""
 
-    model: ModelReference | None = Field(None, description="The model, or see models.")
-    models: ModelNames | None = Field(None, description="Models to choose among.")
+    model: ModelReference | None = Field(
+        None,
+        description="The model: catalog id or alias, hf:organisation/name, or {'config': …}. This "
+        "or models.",
+    )
+    models: ModelNames | None = Field(
+        None,
+        description="Models to choose among, as a list or separated by commas; instead of model.",
+    )
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500, description="Own prices, by accelerator."
     )
@@ -213,7 +278,12 @@ class RecommendationRequest(ChoiceRequest):
         }
     )
 
-    workload_kind: WorkloadKindId = "real-time-inference"
+    workload_kind: WorkloadKindId = Field(
+        "real-time-inference",
+        description="Row of the decision matrix (GET /v1/workloads) whose weights, memory to keep "
+        "free and limits on TTFT and TPOT hold where the request states none. llm-training is "
+        "refused: /v1/recommendations/training decides it.",
+    )
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()
     search: SearchRequest = SearchRequest()
@@ -247,16 +317,29 @@ class CompareRequest(CatalogRequest):
         }
     )
 
-    models: Annotated[list[ModelReference], Field(min_length=1, max_length=100)]
-    accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)]
-    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)]
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=100)] = Field(
+        description="Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."
+    )
+    accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] = (
+        Field(description="Catalog ids or aliases, or inline accelerators.")
+    )
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] = Field(
+        description="Catalog ids or aliases, or inline regions."
+    )
     precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
-        default_factory=lambda: [PrecisionRequest()]
+        default_factory=lambda: [PrecisionRequest()],
+        description="Number formats; if left out, the one that each checkpoint ships in.",
     )
     parallelisms: Annotated[list[ParallelismRequest], Field(min_length=1, max_length=50)] | None = (
         Field(None, description="If null, as accelerator_count implies.")
     )
-    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    accelerator_count: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="Accelerators of all replicas of each row; if null, what its layout uses, "
+        "else 1.",
+    )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()

@@ -29,7 +29,12 @@ class DisclosureRequest(Request):
     diesel_kgco2e_per_l: float | None = Field(
         None, ge=0.0, le=10.0, description="Emission factor of the fuel, from your authority."
     )
-    refrigerant_leak_kg: float | None = Field(None, ge=0.0, le=1e9)
+    refrigerant_leak_kg: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e9,
+        description="Refrigerant lost in the period [kg]; counts with refrigerant_gwp.",
+    )
     refrigerant_gwp: float | None = Field(
         None, ge=0.0, le=1e5, description="Global warming potential of the refrigerant."
     )
@@ -47,7 +52,13 @@ class DisclosureRequest(Request):
     total_energy_kwh: float | None = Field(
         None, gt=0.0, le=1e15, description="Metered energy of the whole data centre (E_DC)."
     )
-    reused_heat_kwh: float | None = Field(None, ge=0.0, le=1e15)
+    reused_heat_kwh: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Metered heat that is used outside the data centre in the period, for the "
+        "energy reuse factor.",
+    )
     renewable_kwh: float | None = Field(
         None, ge=0.0, le=1e15, description="Guarantees of origin, power purchases and own plants."
     )
@@ -57,7 +68,13 @@ class DisclosureRequest(Request):
     model_parameters: float | None = Field(
         None, gt=0.0, le=1e16, description="Parameters of a trained model, active ones if sparse."
     )
-    training_tokens: float | None = Field(None, gt=0.0, le=1e18)
+    training_tokens: float | None = Field(
+        None,
+        gt=0.0,
+        le=1e18,
+        description="Tokens that a model was trained on; with model_parameters its compute, "
+        "6 · parameters · tokens.",
+    )
 
 
 class ReportRequest(ImpactsRequest):

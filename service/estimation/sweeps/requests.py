@@ -39,16 +39,22 @@ class SweepWorkload(Request):
         le=1e6,
         description="Arrival rate over all replicas; if null, replicas work as hard as they can.",
     )
-    prefix_cached_ratio: Ratio = 0.0
+    prefix_cached_ratio: Ratio = Field(
+        0.0, description="Share of the prompt found in the prefix cache."
+    )
     calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
 
 
 class SweepLayout(Request):
     """How one replica is divided; tensor × pipeline accelerators."""
 
-    tensor: Degree = 1
-    pipeline: Degree = 1
-    expert: Degree = 1
+    tensor: Degree = Field(
+        1, description="Accelerators that divide every matrix of a layer among them."
+    )
+    pipeline: Degree = Field(1, description="Stages of consecutive layers.")
+    expert: Degree = Field(
+        1, description="Ranks of the replica that whole experts are divided among."
+    )
 
 
 class SweepSpace(Request):
@@ -81,7 +87,12 @@ class SweepSpace(Request):
         description="Accelerators of all replicas; if null, as many as the request rate takes, or "
         "one replica without a rate. Layouts that do not divide a count are left out of it.",
     )
-    max_accelerators: int = Field(64, ge=1, le=100_000)
+    max_accelerators: int = Field(
+        64,
+        ge=1,
+        le=100_000,
+        description="Most accelerators of all replicas of a configuration together.",
+    )
     placement: Placement = Field(
         None,
         description="offered: a cloud's regions take what that cloud is known to rent out; "
@@ -119,7 +130,9 @@ class SweepRequest(CatalogRequest):
     )
 
     name: str | None = Field(None, max_length=200, description="What to call it.")
-    models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)]
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)] = Field(
+        description="Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."
+    )
     workload: SweepWorkload = SweepWorkload()
     space: SweepSpace = SweepSpace()
     limits: LimitsRequest = Field(LimitsRequest(), description="Null does not limit.")

@@ -83,7 +83,9 @@ class RunLimits(Request):
     usd: Limit = Field(None, description="Budget of the whole run.")
     kgco2e: Limit = Field(None, description="Emissions of the whole run, making included.")
     litres: Limit = Field(None, description="Water of the whole run, on site and off site.")
-    it_power_w: Limit = None
+    it_power_w: Limit = Field(
+        None, description="Highest mean power of all accelerators with their hosts, without PUE."
+    )
     headroom_ratio_at_least: Ratio = Field(
         0.0, description="Share of an accelerator's memory that must stay free."
     )
@@ -95,7 +97,9 @@ class TrainingSearchRequest(PlacesRequest):
     precisions: FormatNames | None = Field(
         None, description="Formats of trained weights; if null, bf16, and fp8 where it multiplies."
     )
-    max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
+    max_accelerators: int = Field(
+        512, ge=1, le=MOST_ACCELERATORS, description="Most accelerators of the run."
+    )
     accelerator_counts: _Counts | None = Field(
         None, description="Sizes of the run to try; if null, the powers of two."
     )

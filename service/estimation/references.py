@@ -1,0 +1,239 @@
+"""What requests are made of: their base, and ways to refer to models, accelerators and places.
+
+Unknown fields, numbers that are not finite and sizes beyond reason are refused here, once, for
+HTTP, command line and workers alike.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from difflib import get_close_matches
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+)
+
+from service.core.number_formats import NUMBER_FORMATS
+
+
+class Request(BaseModel):
+    """Base of everything a caller sends: closed, immutable, finite numbers only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class CatalogRequest(Request):
+    """Base of questions that the catalog takes part in answering."""
+
+    catalog_revision: int | None = Field(
+        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
+    )
+    as_of: date | None = Field(
+        None,
+        description="Answer from the catalog as it stood at the end of this day (UTC); instead of "
+        "catalog_revision.",
+    )
+
+
+def _known_format(name: str) -> str:
+    if name not in NUMBER_FORMATS:
+        near = get_close_matches(name[:40], NUMBER_FORMATS, n=3, cutoff=0.5)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise ValueError(f"unknown number format{hint} (known: {', '.join(NUMBER_FORMATS)})")
+    return name
+
+
+Reference = Annotated[str, Field(min_length=1, max_length=200)]
+FormatName = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_known_format)]
+Degree = Annotated[int, Field(ge=1, le=100_000)]
+Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class ModelConfig(Request):
+    """A Hugging Face ``config.json`` as it is."""
+
+    config: dict[str, JsonValue] = Field(
+        description="The content of config.json, pasted whole.", min_length=1, max_length=500
+    )
+    safetensors_index: dict[str, JsonValue] | None = Field(
+        None,
+        description="The content of model.safetensors.index.json (its weight_map may be left out), "
+        'or {"parameters": {"BF16": …}} as the Hub summarises safetensors files: the size of '
+        "the files is compared with the configuration, and counted where that names less.",
+        min_length=1,
+        max_length=100,
+        examples=[{"metadata": {"total_size": 16060522496}}],
+    )
+
+
+class HubModel(Request):
+    """A model on the Hugging Face Hub, whose ``config.json`` is fetched."""
+
+    hub: Reference = Field(
+        description="Its name there; the text hf:organisation/name means the same, and "
+        "hf:organisation/name@revision that with a revision.",
+        examples=["meta-llama/Llama-3.1-70B"],
+    )
+    revision: Reference = Field(
+        "main",
+        description="Branch, tag or commit; the answer names the commit that it came to.",
+    )
+
+
+class FetchedModel(HubModel):
+    """A model of the Hub with what was fetched; ``revision`` is the commit.
+
+    Made by whoever fetches, never by a caller. Written out, it is the reference alone.
+    """
+
+    config: dict[str, JsonValue] = Field(min_length=1, max_length=500)
+    safetensors_index: dict[str, JsonValue] | None = None
+    url: str
+    year: int
+    may_be_old: bool
+
+
+#: What references to the Hub begin with, where they are texts.
+HUB_PREFIX = "hf:"
+
+#: Tags of the ways to refer to something; they stand in error locations and mean no field.
+BY_ID, IN_LINE, ON_HUB = "by-id", "in-line", "on-hub"
+
+
+def _reference_or_object(given: object) -> str:
+    return BY_ID if isinstance(given, str) else IN_LINE
+
+
+def _number_or_object(given: object) -> str:
+    return IN_LINE if isinstance(given, dict | BaseModel) else BY_ID
+
+
+def _reference_to_model(given: object) -> str:
+    if isinstance(given, str):
+        return BY_ID
+    on_hub = "hub" in given if isinstance(given, dict) else isinstance(given, HubModel)
+    return ON_HUB if on_hub else IN_LINE
+
+
+#: Chooses by the JSON type, so that only the errors of the form that was meant are reported.
+EITHER = Discriminator(_reference_or_object)
+
+
+class StatedFigure(Request):
+    """A figure with its 90 % interval."""
+
+    value: float = Field(description="Central estimate, in the unit of the field that holds it.")
+    low: float | None = Field(
+        None, description="Lower end of the central 90 % interval; the value itself if null."
+    )
+    high: float | None = Field(
+        None, description="Upper end of the central 90 % interval; the value itself if null."
+    )
+
+
+Figure = Annotated[
+    Annotated[float, Tag(BY_ID)] | Annotated[StatedFigure, Tag(IN_LINE)],
+    Discriminator(_number_or_object),
+]
+
+
+class InlineAccelerator(Request):
+    """An accelerator that is not in the catalog, with the fields of a catalog entry."""
+
+    id: Reference | None = Field(None, description="What the answer calls it; inline if null.")
+    name: Reference | None = Field(None, description="Name for people; the id if null.")
+    vendor: Reference | None = Field(None, description="Maker; no figure depends on it.")
+    family: Reference | None = Field(
+        None,
+        description="Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; usual "
+        "values with a wider interval if null.",
+    )
+    form_factor: Reference | None = Field(
+        None,
+        description="sxm, oam or superchip for a module, pcie for a card: mass and making are "
+        "those of its kind where figures do not state them.",
+    )
+    release_year: int | None = Field(
+        None, ge=1990, le=2100, description="Year of release; no figure depends on it."
+    )
+    memory_technology: Reference | None = Field(
+        None, description="Kind of memory, e.g. HBM3; no figure depends on it."
+    )
+    unified_memory: bool = Field(
+        False,
+        description="Host and accelerator share one memory: offloading to the host gains none.",
+    )
+    scale_up_link: Reference | None = Field(
+        None,
+        description="Name of the link between accelerators; its bandwidth is "
+        "figures.scale_up_bandwidth_bytes_per_s.",
+    )
+    scale_up_domain_accelerators: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="Accelerators that the fast link joins; the catalog's default if null.",
+    )
+    figures: dict[str, Figure] = Field(
+        description="memory_bytes, memory_bandwidth_bytes_per_s, peak_bf16_flops_per_s, "
+        "thermal_design_power_w, … in the units of their names.",
+        max_length=40,
+    )
+
+
+class CoolingTower(Request):
+    """Evaporative cooling, from which on-site water follows where no WUE is known."""
+
+    wet_bulb_celsius: float = Field(
+        ge=-40.0, le=40.0, description="Mean wet-bulb temperature of the site."
+    )
+    cycles_of_concentration: float = Field(
+        6.0, gt=1.0, le=20.0, description="Uses of the water before it is blown down."
+    )
+    evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
+
+
+class InlineRegion(Request):
+    """A place that is not in the catalog, with the fields of a catalog entry."""
+
+    id: Reference | None = Field(None, description="What the answer calls it; inline if null.")
+    name: Reference | None = Field(None, description="Name for people; the id if null.")
+    country: str | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="ISO 3166-1 alpha-2 code, which decides what rules hold; the parent's if null.",
+    )
+    parent: Reference | None = Field(
+        None, description="Catalog region whose figures fill in what is missing here."
+    )
+    figures: dict[str, Figure] = Field(
+        default_factory=dict,
+        description="grid_gco2e_per_kwh, market_gco2e_per_kwh, pue_ratio, wue_l_per_kwh, "
+        "ewif_l_per_kwh, water_stress_ratio.",
+        max_length=20,
+    )
+    cooling: CoolingTower | None = Field(
+        None, description="Used for water on site if figures have no wue_l_per_kwh."
+    )
+
+
+ModelReference = Annotated[
+    Annotated[Reference, Tag(BY_ID)]
+    | Annotated[ModelConfig, Tag(IN_LINE)]
+    | Annotated[HubModel, Tag(ON_HUB)],
+    Discriminator(_reference_to_model),
+]
+AcceleratorReference = Annotated[
+    Annotated[Reference, Tag(BY_ID)] | Annotated[InlineAccelerator, Tag(IN_LINE)], EITHER
+]
+RegionReference = Annotated[
+    Annotated[Reference, Tag(BY_ID)] | Annotated[InlineRegion, Tag(IN_LINE)], EITHER
+]
