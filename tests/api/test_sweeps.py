@@ -47,7 +47,7 @@ SMALL: dict[str, Any] = {
 #: Enough chunks that a worker is still at it when it is killed.
 LARGE: dict[str, Any] = {
     "models": ["meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"],
-    "space": {"precisions": ["bf16", "fp8"], "max_accelerators": 4},
+    "space": {"precisions": ["bf16", "fp8"], "max_accelerators": 32},
     "limits": {"ttft_s": 0.1, "tpot_s": 0.01},
 }
 
