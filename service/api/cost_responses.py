@@ -44,7 +44,7 @@ class Owned(Answer):
 
 
 class RentedServing(Rented, ServingCost):
-    """An inference deployment on rented machines, at on-demand list prices."""
+    """An inference deployment on rented machines, at list prices or the caller's own."""
 
 
 class OwnedServing(Owned, ServingCost):
@@ -52,7 +52,7 @@ class OwnedServing(Owned, ServingCost):
 
 
 class RentedTraining(Rented, TrainingRunCost):
-    """A training run on rented machines, at on-demand list prices."""
+    """A training run on rented machines, at list prices or the caller's own."""
 
 
 class OwnedTraining(Owned, TrainingRunCost):

@@ -82,8 +82,8 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     problems = Problems()
     tier = problems.attempt("/tier", lambda: snapshot.find("memory-tiers", request.tier))
     model = _model("/model", request.model, snapshot, problems)
-    if request.model is None and request.stored_bytes is None:
-        problems.add("", "give a model or stored_bytes")
+    if (request.model is None) == (request.stored_bytes is None):
+        problems.add("", "give either a model or stored_bytes")
     problems.stop_if_any()
     assert tier is not None  # noqa: S101 - an unknown one is a noted problem
     weights, cache = _held(request, model)

@@ -161,6 +161,12 @@ async def test_memory_that_computes(client):
     )
     assert ordinary.status_code == 422
     assert "neither computes" in ordinary.json()["detail"]
+    for fields in ({}, {"model": "meta-llama/Llama-2-7b-hf", "stored_bytes": 1e9}):
+        unclear = await client.post(
+            "/v1/memory/near-memory", json={"tier": "reram-dirc-rag"} | fields
+        )
+        assert unclear.status_code == 422
+        assert "either a model or stored_bytes" in unclear.json()["detail"]
 
 
 async def test_stores_of_vectors(client):
