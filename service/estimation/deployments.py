@@ -40,6 +40,7 @@ from service.estimation.speculation import (
     resolve_speculation,
     with_acceptance,
 )
+from service.estimation.stand_ins import link_stand_ins
 from service.estimation.tiers import (
     Outside,
     placed_tiers,
@@ -150,7 +151,7 @@ def resolve_deployment(
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = InferenceDeployment(model.value, precision, accelerator.value, parallelism)
     cautions = [*model.value.cautions, *chosen.cautions]
-    cautions += stand_in_cautions(accelerator)
+    cautions += link_stand_ins(accelerator)
     cautions += _precision_cautions(deployment)
     cautions += _length_cautions(deployment, workload, serving)
     cautions += outside.cautions if outside is not None else ()
@@ -227,17 +228,6 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     return ComputedDeployment(
         resolved, memory, latency, tuple(cautions), deployment, performance, tiers
     )
-
-
-def stand_in_cautions(entry: Entry[Any]) -> list[Caution]:
-    """What to say where documented defaults stand in for figures that nobody published."""
-    return [
-        Caution(
-            "assumed_figure",
-            f"{entry.id} has no published {name}; the catalog's documented default is used",
-        )
-        for name in entry.stood_in
-    ]
 
 
 def _precision_cautions(deployment: InferenceDeployment) -> list[Caution]:

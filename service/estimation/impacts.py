@@ -30,10 +30,9 @@ from service.estimation.deployments import (
     compute_deployment,
     echo,
     resolve_deployment,
-    stand_in_cautions,
 )
 from service.estimation.impact_requests import ImpactsRequest
-from service.estimation.places import kept, place_cautions
+from service.estimation.places import footprint_cautions, kept
 from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import Problems, resolve_accelerator, resolve_region
 from service.estimation.surroundings import Surroundings, surroundings
@@ -107,7 +106,6 @@ def impacts_with_result(
         chosen = calibration(snapshot, request.serving.engine, family)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
-            cautions = tuple(stand_in_cautions(accelerator))
     around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
     problems.stop_if_any()
     if region is None:
@@ -205,7 +203,7 @@ def deployment_impacts(
             ),
             *per_request.steps(),
         ),
-        cautions=place_cautions(per_request, region, period.year),
+        cautions=footprint_cautions(per_request, resolved.accelerator, region, period.year),
         unit=unit,
         unit_count=unit_count,
     )
@@ -254,7 +252,15 @@ def _plain_impacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
         impacts=_plain_bases(place.writer(total), request.period),
         steps=total.steps,
-        cautions=(*cautions, *place_cautions(total, place.region, request.period.year)),
+        cautions=(
+            *cautions,
+            *footprint_cautions(
+                total,
+                None if hours is None else accelerator,
+                place.region,
+                request.period.year,
+            ),
+        ),
         unit=total,
         unit_count=1.0,
     )

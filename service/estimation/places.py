@@ -8,7 +8,7 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Region
+from service.core.deployment import Accelerator, Region
 from service.core.explanation import Caution
 from service.core.impact.cooling import dry_wue, evaporative_wue
 from service.core.impact.footprint import Footprint
@@ -20,6 +20,7 @@ from service.estimation.impact_requests import (
     SiteRequest,
 )
 from service.estimation.resolution import Problems
+from service.estimation.stand_ins import making_stand_ins, stand_in_cautions
 
 _GRID_FIGURES = ("grid_gco2e_per_kwh", "market_gco2e_per_kwh")
 
@@ -100,8 +101,11 @@ def kept(
     return replace(around, **changes)
 
 
-def place_cautions(
-    result: Footprint, region: Entry[Region], year: int | None
+def footprint_cautions(
+    result: Footprint,
+    accelerator: Entry[Accelerator] | None,
+    region: Entry[Region],
+    year: int | None,
 ) -> tuple[Caution, ...]:
     """What a careful colleague would say about a footprint's factors."""
     found = [
@@ -138,13 +142,8 @@ def place_cautions(
                 "is used",
             )
         )
-    found += [
-        Caution(
-            "assumed_figure",
-            f"{region.id} has no published {name}; the catalog's documented default is used",
-        )
-        for name in region.stood_in
-    ]
+    found += making_stand_ins(accelerator) if accelerator is not None else []
+    found += stand_in_cautions(region)
     found += [
         Caution(
             "figure_past_shelf_life",

@@ -106,7 +106,7 @@ def training_estimate(
         raise AssertionError("unreachable: an unknown region is a noted problem")
     memory = _memory(resolved)
     speed = training_speed(resolved.setup, snapshot, request)
-    impacts = training_impacts(speed, region, request.year)
+    impacts = training_impacts(speed, resolved.accelerator, region, request.year)
     prices = resolve_prices(
         request.cost,
         resolved.accelerator,

@@ -7,14 +7,14 @@ from math import isfinite
 from typing import Any
 
 from service.catalog.entries import Entry
-from service.core.deployment import Region
+from service.core.deployment import Accelerator, Region
 from service.core.explanation import Caution, Step
 from service.core.impact.footprint import Footprint, footprint
 from service.core.impact.training_energy import TrainingEnergy, training_energy
 from service.core.interval import exact, scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.bases import basis
-from service.estimation.places import place_cautions
+from service.estimation.places import footprint_cautions
 from service.estimation.training_speed import TrainingSpeed
 
 _TOKENS_PER_BASIS = 1000.0
@@ -37,14 +37,17 @@ class TrainingImpacts:
 
 
 def training_impacts(
-    speed: TrainingSpeed, region: Entry[Region], year: int | None
+    speed: TrainingSpeed,
+    entry: Entry[Accelerator],
+    region: Entry[Region],
+    year: int | None,
 ) -> TrainingImpacts:
     """Energy and impacts of a training run in a region.
 
     Parameters
     ----------
-    speed
-        The run with its speed.
+    speed, entry
+        The run with its speed, and its accelerator in the catalog.
     region, year
         Where it trains, and the year whose factors were asked for, if any.
     """
@@ -89,7 +92,7 @@ def training_impacts(
             *energy.steps(figures.power_entries[0]),
             *(per_step if whole is None else whole).steps(),
         ),
-        cautions=(*figures.power_cautions, *place_cautions(per_step, region, year)),
+        cautions=(*figures.power_cautions, *footprint_cautions(per_step, entry, region, year)),
     )
 
 

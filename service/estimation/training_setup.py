@@ -21,7 +21,6 @@ from service.core.memory.training_settings import (
 )
 from service.core.performance.training_work import product_format
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.deployments import stand_in_cautions
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -31,6 +30,7 @@ from service.estimation.resolution import (
     resolve_parallelism,
     resolve_precision,
 )
+from service.estimation.stand_ins import link_stand_ins
 from service.estimation.training_requests import TrainingRequest, TrainingSettingsRequest
 
 _MEMORY = "memory-training/"
@@ -115,7 +115,7 @@ def resolve_training(
         calibration=overheads.of(settings.framework).calibration,
         cautions=(
             *model.value.cautions,
-            *stand_in_cautions(accelerator),
+            *link_stand_ins(accelerator),
             *_cautions(setup, measured),
         ),
     )

@@ -1,0 +1,34 @@
+"""What to say where documented defaults stand in for figures that nobody published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.core.deployment import Accelerator
+from service.core.explanation import Caution
+
+#: Figures of accelerators that memory and speed do not depend on.
+_OF_MAKING = frozenset({"embodied_kgco2e", "mass_kg"})
+
+
+def stand_in_cautions(entry: Entry[Any], names: Iterable[str] | None = None) -> list[Caution]:
+    """Cautions about an entry's stand-ins: about all of them, or those of the given names."""
+    return [
+        Caution(
+            "assumed_figure",
+            f"{entry.id} has no published {name}; the catalog's documented default is used",
+        )
+        for name in (entry.stood_in if names is None else names)
+    ]
+
+
+def link_stand_ins(accelerator: Entry[Accelerator]) -> list[Caution]:
+    """Those that memory and speed depend on."""
+    return stand_in_cautions(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
+
+
+def making_stand_ins(accelerator: Entry[Accelerator]) -> list[Caution]:
+    """Those that a footprint depends on."""
+    return stand_in_cautions(accelerator, [n for n in accelerator.stood_in if n in _OF_MAKING])
