@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from service.calibration.documents import CalibrationEntry, differences, document_text
@@ -32,23 +33,45 @@ class CalibrationRefused(ValueError):  # noqa: N818 - the name says what happene
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFile:
-    """A file of the catalog that is fitted: from rows of which tables, by what, which comment."""
+    """A file of the catalog that is fitted: which entries, from rows of which tables, by what.
+
+    ``ids`` is a pattern of the shell that all of its entries follow and no others.
+    """
 
     name: str
+    ids: str
     tables: tuple[str, ...]
     comment: Iterable[str]
     entries: Entries
+
+    def holds(self, id_: str) -> bool:
+        """Whether an entry stands in this file."""
+        return fnmatchcase(id_, self.ids)
 
 
 #: In order: power follows from how hard accelerators work, which efficiencies say.
 FILES = (
     CalibrationFile(
-        "performance.yaml", ("latency_inference",), INFERENCE_COMMENT, inference_entries
+        "performance.yaml",
+        "performance/*/*",
+        ("latency_inference",),
+        INFERENCE_COMMENT,
+        inference_entries,
     ),
     CalibrationFile(
-        "power.yaml", ("energy_inference", "latency_inference"), POWER_COMMENT, power_entries
+        "power.yaml",
+        "power/*",
+        ("energy_inference", "latency_inference"),
+        POWER_COMMENT,
+        power_entries,
     ),
-    CalibrationFile("training_speed.yaml", ("training_speed",), TRAINING_COMMENT, training_entries),
+    CalibrationFile(
+        "training_speed.yaml",
+        "training/*/*",
+        ("training_speed",),
+        TRAINING_COMMENT,
+        training_entries,
+    ),
 )
 
 

@@ -34,7 +34,13 @@ app.add_typer(keys.keys_app, name="keys")
 app.command("migrate")(upkeep.migrate_schema)
 app.command()(backups.backup)
 app.command()(backups.restore)
-for command in (configuration.settings, upkeep.openapi, upkeep.validate, upkeep.calibrate):
+for command in (
+    configuration.settings,
+    upkeep.openapi,
+    upkeep.validate,
+    upkeep.calibrate,
+    upkeep.foretell,
+):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)
 app.command(context_settings=checkout.PASS_ON)(checkout.docs)

@@ -35,7 +35,8 @@ the same use cases that answer the API, and compared. This page is the result; r
   unknown or whose value is suspect, are reported apart.
 - Speed and power constants were fitted on rows of the same publications (the calibration files
   name them), so their errors here show how well a few constants per engine and hardware family
-  describe all models, formats, lengths and layouts, not how well unseen hardware is foretold.
+  describe all models, formats, lengths and layouts. How well they foretell models and hardware
+  that they were not fitted to is another page: [unseen](unseen.md).
 """
 
 
@@ -75,8 +76,15 @@ def _against_targets(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
     yield ""
     yield "Each cell is what was found, with the target behind it. **Bold** falls short."
     yield ""
+    yield from targets_table(outcomes)
+
+
+def targets_table(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
+    """Every quantity that the outcomes are about, beside what is aimed at."""
     yield from _header("quantity", "rows", "median error", "p90 error", "inside", "width")
     for target in TARGETS:
+        if target.table not in outcomes:
+            continue
         compared = _of(target, outcomes)
         if not compared:
             yield _line(target.quantity, "0", *("not estimated yet",) + ("–",) * 3)
