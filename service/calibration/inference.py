@@ -53,9 +53,10 @@ _LEAST_LOG_SIGMA = 0.10
 #: Spread of prompts' times where a group has no measurements of them: as of other tokens, or more.
 _UNMEASURED_PREFILL_RATIO = 1.25
 _LEAST_UNMEASURED_PREFILL_LOG_SIGMA = 0.20
-_UNMEASURED_LOG_SIGMA = 0.35
 _UNMEASURED_PIPELINED_LOG_SIGMA = 0.25
 _PREFILL = "prefill"
+#: How much less freely hardware's constants move where families are taken together.
+_TIGHTER_RATIO = 0.1
 
 #: From so many models on, others can be foretold from a fit to the rest of them, in so many parts.
 _FEWEST_MODELS = 5
@@ -95,9 +96,11 @@ class Engine:
     """How an engine issues kernels and adds up, what is unusual of it, and what else is fitted.
 
     ``layer_split`` engines are measured on cards of one chip and different power, alone and in
-    pipelines, so that the limit by power and the overlap of stages can be told.
+    pipelines, so that the limit by power and the overlap of stages can be told. An engine that was
+    not measured is taken for the one that it is ``like``.
     """
 
+    like: str | None = None
     launch_bound: bool = False
     half_accumulation: bool = False
     usual: tuple[tuple[str, float], ...] = ()
@@ -106,7 +109,8 @@ class Engine:
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Engine(),
-    "sglang": Engine(),
+    # Graphs, paged caches and the same kernels (FlashInfer, FlashAttention, CUTLASS).
+    "sglang": Engine(like="vllm"),
     "tensorrt-llm": Engine(usual=(("step_s", 3e-4), ("layer_s", 2e-5), ("sequence_s", 2e-6))),
     "transformers": Engine(launch_bound=True, usual=(("step_s", 5e-4), ("layer_s", 8e-4))),
     "llama.cpp": Engine(
@@ -116,6 +120,35 @@ ENGINES: Mapping[str, Engine] = {
     ),
     "vllm-before-0.6": Engine(usual=(("step_s", 1e-2), ("layer_s", 5e-4), ("sequence_s", 5e-5))),
 }
+
+
+def _across_families(engine: str) -> tuple[Constant, ...]:
+    """What is fitted over several families: the engine's own as ever, hardware's close to usual.
+
+    What an engine adds to a step is the same on all hardware; what hardware reaches of its peaks
+    is not, and what some families reach says little of another.
+    """
+    own = {constant.name for constant in _ENGINE}
+    return tuple(
+        one if one.name in own else replace(one, spread=one.spread * _TIGHTER_RATIO)
+        for one in constants_of(engine)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spreads:
+    """Spreads of prompts' and of other times, and what a pipeline adds to that of prompts."""
+
+    prefill: float
+    decode: float
+    pipelined: float
+
+
+#: Of engines that were not measured at all.
+_UNMEASURED = _Spreads(0.4375, 0.35, _UNMEASURED_PIPELINED_LOG_SIGMA)
+#: Of engines on families that they were not measured on: about what families left out of the fit
+#: show (`./headroom foretell`).
+_OTHER_FAMILIES = _Spreads(0.40, 0.25, _UNMEASURED_PIPELINED_LOG_SIGMA)
 
 
 def constants_of(engine: str) -> tuple[Constant, ...]:
@@ -208,38 +241,68 @@ def inference_entries(
                 year,
             )
         )
-    year = int(snapshot.sources[ASSUMPTION].document["year"])
     for engine in ENGINES:
-        usual = {constant.name: constant.usual for constant in constants_of(engine)}
-        entries.append(
-            CalibrationEntry(
-                f"performance/{engine}/{_ANY}",
-                {"engine": engine, "family": _ANY},
-                "For hardware families without measurements of this engine: the values at which "
-                "fits start, with a wider spread.",
-                _written(
-                    engine,
-                    usual,
-                    _Spreads(
-                        _UNMEASURED_LOG_SIGMA * _UNMEASURED_PREFILL_RATIO,
-                        _UNMEASURED_LOG_SIGMA,
-                        _UNMEASURED_PIPELINED_LOG_SIGMA,
-                    ),
-                ),
-                ASSUMPTION,
-                year,
-                fitted=False,
-            )
-        )
+        families = [
+            chosen
+            for (name, _), chosen in sorted(groups.items())
+            if name == (ENGINES[engine].like or engine) and len(chosen) >= _FEWEST_ROWS
+        ]
+        entries.append(_default(engine, families, vocabulary, snapshot))
     return entries
 
 
-def fit_inference(engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary) -> Fit:
-    """Constants for which the estimates come closest to what was measured."""
+def _default(
+    engine: str,
+    families: Sequence[Sequence[MeasuredDeployment]],
+    vocabulary: Vocabulary,
+    snapshot: CatalogSnapshot,
+) -> CalibrationEntry:
+    """What an engine does on hardware without rows of it: as on all others, else as usual."""
+    chosen = [found for family in families for found in family]
+    if not chosen:
+        source, year = ASSUMPTION, int(snapshot.sources[ASSUMPTION].document["year"])
+        values: Mapping[str, float] = {one.name: one.usual for one in constants_of(engine)}
+        note = "Not measured on any hardware: the values at which fits start, with a wider spread."
+    else:
+        used = [found.row for found in chosen]
+        source, year = main_source(used, vocabulary, snapshot)
+        # Every family counts once.
+        weights = [len(chosen) / len(families) / len(family) for family in families for _ in family]
+        fitted = fit_inference(engine, chosen, vocabulary, _across_families(engine), weights)
+        values = fitted.values
+        note = (
+            f"For hardware families without measurements of this engine, by those with them of "
+            f"{ENGINES[engine].like or 'it'}, each counting once, with a wider spread. "
+            f"{fit_note(fitted, used)}"
+        )
+    known = chosen and ENGINES[engine].like is None
+    return CalibrationEntry(
+        f"performance/{engine}/{_ANY}",
+        {"engine": engine, "family": _ANY},
+        note,
+        _written(engine, values, _OTHER_FAMILIES if known else _UNMEASURED),
+        source,
+        year,
+        fitted=False,
+    )
+
+
+def fit_inference(
+    engine: str,
+    chosen: Sequence[MeasuredDeployment],
+    vocabulary: Vocabulary,
+    constants: Sequence[Constant] | None = None,
+    weights: Sequence[float] | None = None,
+) -> Fit:
+    """Constants for which the estimates come closest to what was measured.
+
+    ``constants`` are those of the engine if None; ``weights`` say how much each row counts.
+    """
     return fit(
         lambda values: _log_estimates(engine, chosen, values, vocabulary),
         [found.measured for found in chosen],
-        constants_of(engine),
+        constants_of(engine) if constants is None else constants,
+        weights,
     )
 
 
@@ -348,15 +411,6 @@ def _complete(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
         "launch_bound_ratio": 1.0 if ENGINES[engine].launch_bound else 0.0,
         "half_accumulation_ratio": 1.0 if ENGINES[engine].half_accumulation else 0.0,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Spreads:
-    """Spreads of prompts' and of other times, and what a pipeline adds to that of prompts."""
-
-    prefill: float
-    decode: float
-    pipelined: float
 
 
 def _written(engine: str, values: Mapping[str, float], spreads: _Spreads) -> dict[str, float]:

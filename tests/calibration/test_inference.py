@@ -72,9 +72,14 @@ def test_packaged_constants_are_what_packaged_rows_give(bench: Bench, rows):
     quick = [row for row in quick if "vLLM" not in row.text("framework")]
     entries = inference_entries(quick, bench.vocabulary, bench.snapshot)
     text = (CATALOG / "calibration" / "performance.yaml").read_text(encoding="utf-8")
-    told = differences(entries, text, 0.02)
+    # Of the other engines these rows know nothing.
+    mine = [entry for entry in entries if entry.applies_to["engine"] == "transformers"]
+    told = differences(mine, text, 0.02)
     assert {line.split(": ")[1] for line in told} == {"no rows give it"}
-    assert "performance/transformers/nvidia-ampere" in {entry.id for entry in entries}
+    assert {entry.id for entry in mine} == {
+        "performance/transformers/nvidia-ampere",
+        "performance/transformers/default",
+    }
 
 
 def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, rows):
@@ -105,3 +110,30 @@ def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
     assert {entry.id for entry in entries} == {f"performance/{name}/default" for name in ENGINES}
     assert not any(entry.fitted for entry in entries)
     assert all(entry.figures["decode_log_sigma"] == 0.35 for entry in entries)
+
+
+def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(bench: Bench, rows):
+    chosen = [row for row in rows if row.source == "mlenergy-v2-code"]
+    entries = {one.id: one for one in inference_entries(chosen, bench.vocabulary, bench.snapshot)}
+    families = [
+        entries[f"performance/vllm-before-0.6/nvidia-{name}"] for name in ("ampere", "hopper")
+    ]
+    default = entries["performance/vllm-before-0.6/default"]
+    usual = {constant.name: constant.usual for constant in constants_of("vllm-before-0.6")}
+    # What the engine adds is its own on all hardware; what hardware reaches is not.
+    assert default.figures["step_s"] < 0.1 * usual["step_s"]
+    assert default.figures["memory_ratio"] == pytest.approx(usual["memory_ratio"], rel=0.05)
+    for name in ("decode_log_sigma", "prefill_log_sigma"):
+        assert default.figures[name] > max(family.figures[name] for family in families)
+    assert not default.fitted
+    # An engine that is like no measured one keeps the usual values.
+    assert entries["performance/llama.cpp/default"].figures["step_s"] == 5e-4
+
+
+def test_an_engine_without_rows_is_taken_for_the_one_that_it_is_like(packaged_snapshot):
+    entries = packaged_snapshot.calibrations
+    mine, other = entries["performance/sglang/default"], entries["performance/vllm/default"]
+    figures = [one.document["figures"] for one in (mine, other)]
+    for name in ("step_s", "sequence_s", "memory_ratio"):
+        assert figures[0][name]["value"] == figures[1][name]["value"]
+    assert figures[0]["decode_log_sigma"]["value"] > figures[1]["decode_log_sigma"]["value"]
