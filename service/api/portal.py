@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,17 +16,17 @@ from service.api.charts import drawn
 from service.api.hub_models import with_hub_models
 from service.api.problems import PROBLEM_TYPES, Problem
 from service.api.queries import filled, query_request
+from service.api.rates import charge_search
 from service.api.state import current_snapshot, shared
 from service.api.tables import as_csv
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.rejection import FieldError
-from service.portal import comparison, rendering, training_view, views
+from service.portal import advice, comparison, rendering, training_view, views
+from service.portal.advice import Recommender
 from service.portal.charts import PictureRequest, TrainingPictureRequest, chart_request
 from service.portal.comparison import ComparePageRequest
 from service.portal.questions import PageRequest
 from service.portal.training_questions import TrainingPageRequest
-from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_pdf
 
 router = APIRouter(tags=["page"], include_in_schema=False)
@@ -93,20 +94,29 @@ async def compared_figures(http: HttpRequest) -> Response:
 @router.get("/recommendation.csv")
 async def choices(http: HttpRequest) -> Response:
     """The choices of the recommendation, for spreadsheets."""
-    return await _table(http, PageRequest, views.choices_table, "recommendation.csv")
+    rows = partial(advice.choices_table, by=views.DEPLOYMENTS)
+    return await _table(http, PageRequest, rows, "recommendation.csv")
 
 
 @router.get("/recommendation.pdf")
 async def report(http: HttpRequest) -> Response:
     """The recommendation as a report to take to a meeting."""
-    request, snapshot = await _asked(http, PageRequest)
-    wanted = request.recommendation
+    return await _report(http, PageRequest, views.DEPLOYMENTS, "recommendation.pdf")
 
-    def make() -> bytes:
-        return as_pdf(recommendation_document(wanted, recommendation_answer(wanted, snapshot)))
 
-    content = await beside(http, make)
-    return Response(content, media_type="application/pdf", headers=_named("recommendation.pdf"))
+@router.get("/training-recommendation.csv")
+async def training_choices(http: HttpRequest) -> Response:
+    """The recommended runs, for spreadsheets."""
+    rows = partial(advice.choices_table, by=training_view.RUNS)
+    return await _table(http, TrainingPageRequest, rows, "training-recommendation.csv")
+
+
+@router.get("/training-recommendation.pdf")
+async def training_report(http: HttpRequest) -> Response:
+    """The recommended runs as a report to take to a meeting."""
+    return await _report(
+        http, TrainingPageRequest, training_view.RUNS, "training-recommendation.pdf"
+    )
 
 
 @router.get("/pictures/{kind}")
@@ -148,6 +158,13 @@ async def _table(
     return Response(as_csv(found), media_type="text/csv", headers=_named(name))
 
 
+async def _report(http: HttpRequest, model: type[Any], by: Recommender, name: str) -> Response:
+    """A recommendation as a file to download."""
+    request, snapshot = await _asked(http, model)
+    content = await beside(http, lambda: as_pdf(advice.report(request, snapshot, by)))
+    return Response(content, media_type="application/pdf", headers=_named(name))
+
+
 async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
     request, snapshot = await _asked(http, model)
     wanted = chart_request(kind, request)
@@ -181,6 +198,8 @@ async def _shown(
 
     try:
         request, _ = await _asked(http, model)
+        if getattr(request, "recommend", False):
+            charge_search(http)
         tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
         return await confirmed_or_awaited(http, tag, make)
     except Problem as problem:

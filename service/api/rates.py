@@ -23,9 +23,13 @@ from service.api.middleware import ALWAYS_ANSWERED
 from service.api.problems import Problem, problem_response
 from service.settings import Settings
 
+#: What a search over the whole catalog costs.
+_SEARCH = 20
 #: What a request of these paths costs before its size is known, where that is more than 1.
 _WEIGHTS = (
-    ("/v1/recommendations", 20),
+    ("/v1/recommendations", _SEARCH),
+    ("/recommendation.", _SEARCH),
+    ("/training-recommendation.", _SEARCH),
     ("/v1/sweeps", 20),
     ("/v1/catalog/imports", 20),
     ("/v1/charts", 5),
@@ -129,10 +133,24 @@ def charge(http: HttpRequest, items: int) -> None:
     Problem
         If they are more than the caller has left (429).
     """
+    _charge(http, items // ITEMS_PER_UNIT)
+
+
+def charge_search(http: HttpRequest) -> None:
+    """Count a request that turned out to search, where requests are limited.
+
+    Raises
+    ------
+    Problem
+        If that is more than the caller has left (429).
+    """
+    _charge(http, _SEARCH - 1)
+
+
+def _charge(http: HttpRequest, units: int) -> None:
     found = http.scope.get("charge")
-    extra = items // ITEMS_PER_UNIT
-    if found is not None and extra > 0:
-        found(extra)
+    if found is not None and units > 0:
+        found(units)
 
 
 def _clock_s() -> float:

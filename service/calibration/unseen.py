@@ -49,8 +49,8 @@ small and a large one were, either is foretold from the other.
 _FAMILIES = """\
 ## Hardware families
 
-Each family is estimated by what all others teach: like hardware of which nothing was measured, by
-the usual values at which fits start, and with the wide intervals that such estimates have.
+Each family is estimated by what all others teach, like hardware of which nothing was measured,
+and with the wide intervals that such estimates have.
 """
 #: Parts that models are left out in.
 _PARTS = 5

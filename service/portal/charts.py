@@ -95,7 +95,7 @@ def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
 def training_fields(request: TrainingPageRequest) -> dict[str, Any]:
     """What charts are asked about a training run."""
     estimate = request.estimate
-    names = ("model", "accelerator", "accelerator_count", "parallelism", "training")
+    names = ("model", "precision", "accelerator", "accelerator_count", "parallelism", "training")
     return {name: getattr(estimate, name) for name in names} | {"phases": "both"}
 
 

@@ -36,6 +36,8 @@ WEIGHT_FORMATS = (
     "gguf-q4_k_m",
     "gguf-q3_k_m",
 )
+#: Likewise of weights that are trained, or that adapters are trained on.
+TRAINED_WEIGHT_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "bnb-nf4")
 KV_CACHE_FORMATS = ("bf16", "fp8", "int8", "int4")
 
 

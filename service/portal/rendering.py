@@ -24,6 +24,9 @@ ASSETS = {
     "headroom-estimate.js": "text/javascript",
 }
 
+#: Whole numbers below this are written without an exponent.
+_MOST_WRITTEN_OUT = 1e9
+
 #: What a validator says, and the same for readers of a form.
 _PLAINER = (
     ("Value error, ", ""),
@@ -93,8 +96,13 @@ def _detail(error: FieldError, fields: Mapping[str, Any]) -> str:
 
 
 def _typed(value: Any) -> str:
-    """A number as people type it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A number as people type it, to the last of its digits."""
+    if not isinstance(value, float):
+        return str(value)
+    if value.is_integer() and abs(value) < _MOST_WRITTEN_OUT:
+        return f"{value:.0f}"
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 @lru_cache(maxsize=1)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Literal
 
 from pydantic import Field
 
 from service.core.memory.training_settings import Optimizer
+from service.estimation.decisions.requests import Limit
+from service.estimation.decisions.training.requests import (
+    MOST_ACCELERATORS,
+    RunLimits,
+    RunRequest,
+    TrainingRecommendationRequest,
+    TrainingSearchRequest,
+)
 from service.estimation.requests import (
     Degree,
+    FormatName,
     ModelReference,
     ParallelismRequest,
+    PrecisionRequest,
     Reference,
 )
 from service.estimation.training_requests import (
@@ -34,6 +45,12 @@ _SETTINGS = (
 )
 
 
+#: Degrees of parallelism that the form takes.
+LAYOUT = ("tensor", "pipeline", "context", "expert")
+#: Fields that only say what a recommendation looks for.
+_WANTED = ("recommend", "days", "usd", "max_accelerators", "global_batch_size")
+
+
 class TrainingPageRequest(ModelQuestion):
     """A training run as the form describes it, by the names of the API's links."""
 
@@ -42,7 +59,10 @@ class TrainingPageRequest(ModelQuestion):
     accelerator_count: Degree = 8
     tensor: Degree | None = None
     pipeline: Degree | None = None
+    context: Degree | None = None
+    expert: Degree | None = None
     region: Reference = "aws/eu-north-1"
+    weights: FormatName | None = None
     method: Literal["full", "lora", "qlora"] = "full"
     lora_rank: int = Field(16, ge=1, le=8192)
     optimizer: Optimizer = "adamw"
@@ -54,12 +74,20 @@ class TrainingPageRequest(ModelQuestion):
     tokens: float = Field(1e10, ge=1.0, le=1e18)
     offload_optimizer: Literal["none", "cpu", "nvme"] = "none"
     offload_parameters: Literal["none", "cpu", "nvme"] = "none"
+    recommend: bool = Field(False, description="Search for better choices, which takes a second.")
+    days: Limit = Field(None, description="Deadline of a recommended run.")
+    usd: Limit = Field(None, description="Budget of a recommended run.")
+    max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
+    global_batch_size: int | None = Field(
+        None, ge=1, le=10_000_000, description="Sequences of a step of a recommended run."
+    )
 
     @property
     def estimate(self) -> EstimateTrainingRequest:
         """The estimate that the page shows."""
         return EstimateTrainingRequest(
             model=self.asked_model,
+            precision=PrecisionRequest(weights=self.weights),
             accelerator=self.accelerator,
             accelerator_count=self.accelerator_count,
             parallelism=self.layout,
@@ -74,20 +102,39 @@ class TrainingPageRequest(ModelQuestion):
         )
 
     @property
+    def recommendation(self) -> TrainingRecommendationRequest:
+        """The search for better choices: what is learned stays, all else is searched."""
+        return TrainingRecommendationRequest(
+            model=self.asked_model,
+            run=RunRequest(
+                tokens=self.tokens,
+                sequence_length=self.sequence_length,
+                global_batch_size=self.global_batch_size,
+                methods=[self.method],
+                optimizers=[self.optimizer],
+                lora_rank=self.lora_rank,
+                offload=self.offload_optimizer != "none",
+            ),
+            limits=RunLimits(days=self.days, usd=self.usd),
+            search=TrainingSearchRequest(max_accelerators=self.max_accelerators),
+        )
+
+    @property
     def layout(self) -> ParallelismRequest | None:
         """How the accelerators are divided, if the form says so; the rest is data parallel."""
-        if self.tensor is None and self.pipeline is None:
+        stated = {name: getattr(self, name) for name in LAYOUT if getattr(self, name) is not None}
+        if not stated:
             return None
-        tensor, pipeline = self.tensor or 1, self.pipeline or 1
-        copies = max(self.accelerator_count // (tensor * pipeline), 1)
-        return ParallelismRequest(tensor=tensor, pipeline=pipeline, data=copies)
+        # Experts are spread over ranks that the other degrees make.
+        ranks = prod(degree for name, degree in stated.items() if name != "expert")
+        return ParallelismRequest(**stated, data=max(self.accelerator_count // ranks, 1))
 
     def link(self, **changes: Any) -> str:
         """The query of a link to the same page, with some of the fields changed."""
-        return query_of(self.stated() | changes)
+        return query_of(self.stated("recommend") | changes)
 
     def api_link(self, *left_out: str, **added: Any) -> str:
         """The query of a link to an operation of the API about the same run."""
         layout = self.layout
         data = {} if layout is None else {"data": layout.data}
-        return query_of(self.api_fields(*left_out) | data | added)
+        return query_of(self.api_fields(*_WANTED, *left_out) | data | added)

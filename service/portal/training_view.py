@@ -9,9 +9,13 @@ from typing import Any, get_args
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training_settings import Optimizer
 from service.estimation.charting.words import duration, gigabytes, number
+from service.estimation.decisions.training.recommendations import (
+    training_recommendation_answer,
+)
 from service.estimation.rejection import FieldError
 from service.estimation.training import training_estimate
 from service.estimation.training_choices import CHECKPOINTING, training_memory_choices
+from service.portal.advice import Recommender, advice, metric
 from service.portal.charts import training_pictures
 from service.portal.figures import (
     Layout,
@@ -23,8 +27,13 @@ from service.portal.figures import (
     table,
     verdict,
 )
+from service.portal.options import TRAINED_WEIGHT_FORMATS
 from service.portal.rendering import form, rendered, sources
-from service.portal.training_questions import TrainingPageRequest
+from service.portal.training_questions import LAYOUT, TrainingPageRequest
+from service.reports.training_recommendation import (
+    TRAINING_TERMS,
+    training_recommendation_document,
+)
 
 _HOURS_PER_DAY = 24.0
 
@@ -163,6 +172,7 @@ def training_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> st
         again=_AGAIN,
         pictures=list(training_pictures(found, snapshot)),
         sources=sources(estimate),
+        advice=advice(found, snapshot, RUNS) if found.recommend else None,
     )
 
 
@@ -217,8 +227,35 @@ def _form(
 ) -> dict[str, Any]:
     return form(fields, errors, snapshot) | {
         "choices": _CHOICES,
-        "layout_given": any(fields[name] for name in ("tensor", "pipeline")),
+        "weight_formats": TRAINED_WEIGHT_FORMATS,
+        "layout_given": any(fields[name] for name in LAYOUT),
         "offload_given": any(
             fields[name] != "none" for name in ("offload_optimizer", "offload_parameters")
         ),
     }
+
+
+def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the form that ask about a candidate."""
+    return {
+        **{name: candidate[name] for name in ("accelerator", "accelerator_count", "region")},
+        "weights": candidate["precision"]["weights"],
+        **{name: candidate["parallelism"][name] for name in LAYOUT},
+        **candidate["training"],
+        "offload_parameters": "none",
+    }
+
+
+#: What the page recommends.
+RUNS = Recommender(
+    answer=training_recommendation_answer,
+    document=training_recommendation_document,
+    terms=TRAINING_TERMS,
+    columns=(
+        ("Time", lambda candidate: _days(candidate["days"])),
+        ("USD", metric("cost")),
+        ("kg CO₂e", metric("carbon")),
+        ("Litres", metric("water")),
+    ),
+    fields=_fields,
+)

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.charting.words import duration
 from service.estimation.decisions.recommendations import recommendation_answer
 from service.estimation.inference import inference_estimate
 from service.estimation.inference_requests import InferenceRequest
-from service.estimation.rejection import FieldError, Rejected
+from service.estimation.rejection import FieldError
+from service.portal.advice import Recommender, advice, metric
 from service.portal.badge import badge
 from service.portal.charts import pictures
 from service.portal.figures import headlines, sections, table, verdict
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
 from service.portal.questions import LAYOUT, PageRequest
 from service.portal.rendering import form, rendered, sources
+from service.reports.recommendation import INFERENCE_TERMS, recommendation_document
 
 #: What the view for frames takes to be read without scrolling [px].
 _FRAME_PX = (640, 720)
@@ -54,7 +55,7 @@ def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
         sections=sections(estimate),
         pictures=list(pictures(found, snapshot)),
         sources=sources(estimate),
-        advice=_advice(found, snapshot) if found.recommend else None,
+        advice=advice(found, snapshot, DEPLOYMENTS) if found.recommend else None,
     )
 
 
@@ -133,58 +134,25 @@ def _form(
     }
 
 
-def choices_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
-    """The choices of the recommendation that the page shows, as rows.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
-    answer = recommendation_answer(request.recommendation, snapshot)
-    return [_choice_row(choice) for choice in answer["choices"]]
-
-
-def _choice_row(choice: Mapping[str, Any]) -> dict[str, Any]:
-    candidate = choice["candidate"]
-    plain = {
-        name: value for name, value in candidate.items() if isinstance(value, str | int | float)
+def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the form that ask about a candidate."""
+    return {
+        **{name: candidate[name] for name in ("accelerator", "accelerator_count", "region")},
+        **{name: candidate["precision"][name] for name in ("weights", "kv_cache")},
+        **{name: candidate["parallelism"][name] for name in LAYOUT},
     }
-    nested = {
-        f"{name}_{inner}": value
-        for name in ("precision", "parallelism", "metrics")
-        for inner, value in candidate[name].items()
-    }
-    return {"priority": choice["priority"], **plain, **nested}
 
 
-def _advice(request: PageRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
-    """Better choices for the same load, or why there are none."""
-    try:
-        answer = recommendation_answer(request.recommendation, snapshot)
-    except (Rejected, ValidationError) as error:
-        return {"choices": [], "problem": str(error), "answer": None}
-    choices: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for choice in answer["choices"]:
-        candidate = choice["candidate"]
-        key = tuple(
-            candidate[name] for name in ("accelerator", "accelerator_count", "region")
-        ) + tuple(candidate["precision"].values())
-        row = choices.setdefault(
-            key,
-            {
-                "priorities": [],
-                "candidate": candidate,
-                "because": choice["agreement"]["because"],
-                "link": request.link(
-                    accelerator=candidate["accelerator"],
-                    accelerator_count=candidate["accelerator_count"],
-                    region=candidate["region"],
-                    weights=candidate["precision"]["weights"],
-                    kv_cache=candidate["precision"]["kv_cache"],
-                    **{name: candidate["parallelism"][name] for name in LAYOUT},
-                ),
-            },
-        )
-        row["priorities"].append(choice["priority"])
-    return {"choices": list(choices.values()), "problem": None, "answer": answer}
+#: What the page recommends.
+DEPLOYMENTS = Recommender(
+    answer=recommendation_answer,
+    document=recommendation_document,
+    terms=INFERENCE_TERMS,
+    columns=(
+        ("First token", lambda candidate: duration(candidate["ttft_s"])),
+        ("Each token", lambda candidate: duration(candidate["tpot_s"])),
+        ("g CO₂e / 1k tokens", metric("carbon")),
+        ("USD / 1k tokens", metric("cost")),
+    ),
+    fields=_fields,
+)

@@ -34,6 +34,11 @@ _MOST_RUNNERS = 12
 _LONGEST_BODY = 4_000
 #: Changes smaller than this are none.
 _ALIKE_RATIO = 0.005
+#: What a unit of memory is called in limits and in constraints.
+_BYTES = ("B", "bytes")
+
+#: What is said where there is no choice.
+NOTHING = "Nothing that was searched meets all limits."
 
 _TO_SAY = (
     "Figures are estimates for planning, not measurements and not a quotation. A range in brackets "
@@ -48,28 +53,76 @@ _TO_SAY = (
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """How candidates and limits are told, wherever that is.
+
+    ``limits`` are the names of limits; ``settings`` says in a line how a candidate runs on its
+    accelerators, and ``miss_settings`` the same of a near miss.
+    """
+
+    limits: Names
+    settings: Callable[[Mapping[str, Any]], str]
+    miss_settings: Callable[[Mapping[str, Any]], str]
+
+    def configuration(self, candidate: Mapping[str, Any], with_model: bool = True) -> str:
+        """A candidate in a line, without its place."""
+        model = f" for {candidate['model']}" if with_model else ""
+        return f"{hardware(candidate)}{model}, {self.settings(candidate)}"
+
+    def miss(self, one: Mapping[str, Any]) -> str:
+        """A near miss in a line."""
+        return f"{hardware(one)}, {self.miss_settings(one)}"
+
+    def hard_limits(self, answer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """The limits that were set, each with its value."""
+        return tuple(
+            (name, _in_unit(answer["limits"][field], unit))
+            for field, (name, unit) in self.limits.items()
+            if answer["limits"].get(field)
+        )
+
+    def exclusions(self, answer: Mapping[str, Any]) -> tuple[tuple[str, int, str], ...]:
+        """What excluded candidates, most first: its name, how many, and that in words."""
+        return tuple(
+            (name, one["candidates"], _excluded_text(one, unit))
+            for one in sorted(answer["excluded"], key=lambda one: -one["candidates"])
+            for name, unit in (self._named(one["limit"]),)
+        )
+
+    def changes(self, one: Mapping[str, Any]) -> str:
+        """What would have to change for a near miss to meet the limits."""
+        return "; ".join(self._change(change) for change in one["must_change"])
+
+    def _change(self, change: Mapping[str, Any]) -> str:
+        name, unit = self._named(change["limit"])
+        must = "fall" if change.get("must_fall_by") is not None else "rise"
+        by = _in_unit(change.get(f"must_{must}_by"), unit)
+        return f"{name} of {_in_unit(change['value'], unit)} must {must} by {by}"
+
+    def _named(self, limit: str) -> tuple[str, str]:
+        return self.limits.get(limit, (limit.replace("_", " "), ""))
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """What differs between reports by what is to be chosen.
 
-    ``title`` stands before the models, ``path`` is where to ask again, ``limits`` are the names of
-    limits. ``configuration`` puts a candidate in a line, with its model or without; ``headline``
-    says in a sentence what the choice is good for; ``asked`` are the inputs, with their values;
-    ``choices`` and ``runners`` are tables of choices with their priorities, and of candidates;
-    ``figures`` is what to expect of a choice; ``miss`` puts a near miss in a line.
+    ``title`` stands before the models, ``path`` is where to ask again. ``headline`` says in a
+    sentence what the choice is good for; ``asked`` are the inputs, with their values; ``choices``
+    and ``runners`` are tables of choices with their priorities, and of candidates; ``figures`` is
+    what to expect of a choice.
     """
 
     title: str
     kind: str
     path: str
     models: Sequence[str]
-    limits: Names
-    configuration: Callable[[Mapping[str, Any], bool], str]
+    terms: Terms
     headline: Callable[[Mapping[str, Any]], str]
     asked: tuple[tuple[str, str], ...]
     choices: Callable[[Sequence[Merged], bool], Table]
     figures: Callable[[Mapping[str, Any]], Table]
     runners: Callable[[Sequence[Mapping[str, Any]], bool], Table]
-    miss: Callable[[Mapping[str, Any]], str]
 
 
 def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: Form) -> Document:
@@ -84,7 +137,7 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     form
         What is told of it.
     """
-    choices = _merged(answer["choices"])
+    choices = merged(answer["choices"])
     several = len(form.models) > 1
     asked = Table(("Input", "Value"), form.asked, caption="Inputs")
     sections = [
@@ -120,18 +173,14 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
 
 
 def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -> Iterable[Text]:
-    searched = answer["searched"]
-    scope = (
-        f"{searched['configurations']:,} configurations of {searched['accelerators']} "
-        f"accelerators were evaluated, and held against {searched['regions']} regions."
-    )
     if not choices:
-        yield Text("Nothing that was searched meets all limits.", "strong")
-        yield Text(f"{scope} What comes closest, and what would have to change, is told below.")
+        yield Text(NOTHING, "strong")
+        below = "What comes closest, and what would have to change, is told below."
+        yield Text(f"{scope(answer)} {below}")
         return
     _, first = choices[0]
     candidate = first["candidate"]
-    yield Text(f"{form.configuration(candidate, True)}, in {candidate['region']}.", "strong")
+    yield Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}.", "strong")
     yield Text(
         f"It is the best balance of the priorities below, and meets every limit: "
         f"{form.headline(first)}, {percent(candidate['headroom_ratio'])} of memory left free. "
@@ -146,15 +195,11 @@ def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -
         f"With figures and priorities varied within their uncertainty it stays first in "
         f"{percent(robust['share_ratio'])} of cases, {verdict}."
     )
-    yield Text(scope)
+    yield Text(scope(answer))
 
 
 def _hard_limits(answer: Mapping[str, Any], form: Form) -> Iterable[Table]:
-    limits = tuple(
-        (name, number(answer["limits"][field], unit))
-        for field, (name, unit) in form.limits.items()
-        if answer["limits"].get(field)
-    )
+    limits = form.terms.hard_limits(answer)
     if limits:
         yield Table(("Limit", "At most, unless said otherwise"), limits, "Hard limits", (1,))
 
@@ -176,18 +221,32 @@ def _choice(priorities: Sequence[str], choice: Mapping[str, Any], form: Form) ->
     return Section(
         f"Best for {', '.join(priorities)}",
         (
-            Text(f"{form.configuration(candidate, True)}, in {candidate['region']}."),
+            Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}."),
             form.figures(choice),
             *_reasons(choice),
             *(_next_best(choice, form) if "balanced" in priorities else ()),
-            _limits(choice, form.limits),
+            _limits(choice, form.terms.limits),
             *(Text(f"{one['message']}.", "note") for one in choice["estimate"]["warnings"]),
         ),
         level=3,
     )
 
 
-def _merged(choices: Iterable[Mapping[str, Any]]) -> list[Merged]:
+def hardware(one: Mapping[str, Any]) -> str:
+    """What a candidate or a near miss runs on."""
+    return f"{one['accelerator_count']} × {one['accelerator']}"
+
+
+def scope(answer: Mapping[str, Any]) -> str:
+    """How much was searched, in a sentence."""
+    searched = answer["searched"]
+    return (
+        f"{searched['configurations']:,} configurations of {searched['accelerators']} "
+        f"accelerators were evaluated, and held against {searched['regions']} regions."
+    )
+
+
+def merged(choices: Iterable[Mapping[str, Any]]) -> list[Merged]:
     """Choices with the priorities that each is first for: one candidate may serve several."""
     found: dict[bytes, Merged] = {}
     for choice in choices:
@@ -265,15 +324,15 @@ def _next_best(choice: Mapping[str, Any], form: Form) -> Iterable[Text]:
     elif flip is not None:
         change = percent(flip["change_ratio"])
         when = f" It would be first if its {flip['metric']} changed by {change}."
-    yield Text(f"Next best: {form.configuration(other, True)}, in {other['region']}.{when}")
+    yield Text(f"Next best: {form.terms.configuration(other, True)}, in {other['region']}.{when}")
 
 
 def _limits(choice: Mapping[str, Any], names: Names) -> Table:
     rows = tuple(
         (
             names.get(one["name"], (one["name"].replace("_", " "), ""))[0],
-            _measured(one["value"], one["unit"]),
-            _measured(one["limit"], one["unit"]),
+            _in_unit(one["value"], one["unit"]),
+            _in_unit(one["limit"], one["unit"]),
             one["verdict"],
         )
         for one in (*choice["limits"], *choice["estimate"]["constraints"])
@@ -281,32 +340,12 @@ def _limits(choice: Mapping[str, Any], names: Names) -> Table:
     return Table(("Held", "Estimate", "Limit", "Verdict"), rows, "Limits held", (1, 2))
 
 
-def _measured(value: float | None, unit: str) -> str:
-    if value is not None and unit == "bytes":
-        return number(value / 1e9, "GB")
-    return number(value, "" if unit == "-" else unit)
-
-
 def _excluded(answer: Mapping[str, Any], form: Form) -> Iterable[Text | Table | Bars]:
-    names = form.limits
-    excluded = sorted(answer["excluded"], key=lambda one: -one["candidates"])
+    excluded = form.terms.exclusions(answer)
     if excluded:
-        most = excluded[0]["candidates"]
+        most = excluded[0][1]
         yield Bars(
-            tuple(
-                Bar(
-                    names.get(one["limit"], (one["limit"], ""))[0],
-                    one["candidates"] / most,
-                    f"{one['candidates']:,}"
-                    + (
-                        ""
-                        if one["nearest_value"] is None
-                        else f"; the closest had {number(one['nearest_value'])}, the limit is "
-                        f"{number(one['threshold'])}"
-                    ),
-                )
-                for one in excluded
-            ),
+            tuple(Bar(name, count / most, text) for name, count, text in excluded),
             "Configurations that a limit excluded",
         )
     else:
@@ -315,25 +354,26 @@ def _excluded(answer: Mapping[str, Any], form: Form) -> Iterable[Text | Table | 
         yield Table(
             ("Configuration", "What would have to change"),
             tuple(
-                (
-                    form.miss(one),
-                    "; ".join(_change(change, names) for change in one["must_change"]),
-                )
-                for one in answer["least_violating"]
+                (form.terms.miss(one), form.terms.changes(one)) for one in answer["least_violating"]
             ),
             "What comes closest",
         )
 
 
-def _change(change: Mapping[str, Any], names: Names) -> str:
-    name, unit = names.get(change["limit"], (change["limit"], ""))
-    if change.get("must_fall_by") is not None:
-        return f"{name} of {number(change['value'], unit)} must fall by " + number(
-            change["must_fall_by"], unit
-        )
-    return f"{name} of {number(change['value'], unit)} must rise by " + number(
-        change.get("must_rise_by"), unit
-    )
+def _excluded_text(one: Mapping[str, Any], unit: str) -> str:
+    """How many candidates a limit excluded, and how near it the closest came."""
+    count = f"{one['candidates']:,}"
+    if one["nearest_value"] is None:
+        return count
+    closest, limit = (_in_unit(one[name], unit) for name in ("nearest_value", "threshold"))
+    return f"{count}; the closest had {closest}, the limit is {limit}"
+
+
+def _in_unit(value: float | None, unit: str) -> str:
+    """A figure of a limit; bytes as gigabytes."""
+    if value is not None and unit in _BYTES:
+        return number(value / 1e9, "GB")
+    return number(value, "" if unit == "-" else unit)
 
 
 def _sources(answer: Mapping[str, Any]) -> Iterable[Table]:

@@ -10,7 +10,7 @@ from service.estimation.decisions.requests import RecommendationRequest
 from service.reports.decision import (
     Form,
     Merged,
-    Names,
+    Terms,
     decision_document,
     model_names,
     or_all,
@@ -21,7 +21,7 @@ from service.reports.document import UNKNOWN, Document, Table, figure, listed, n
 _TOKENS_PER_BASIS = 1000.0
 
 #: What limits are called where people read them, with their units.
-_LIMITS: Names = {
+_LIMITS = {
     "ttft_s": ("time to first token", "s"),
     "tpot_s": ("time per output token", "s"),
     "e2e_s": ("time of a whole request", "s"),
@@ -56,14 +56,12 @@ def recommendation_document(request: RecommendationRequest, answer: Mapping[str,
         kind=WORKLOAD_KINDS[request.workload_kind].name,
         path="/v1/recommendations",
         models=models,
-        limits=_LIMITS,
-        configuration=_configuration,
+        terms=INFERENCE_TERMS,
         headline=_headline,
         asked=_asked(request, models),
         choices=_choices,
         figures=_figures,
         runners=_runners,
-        miss=_miss,
     )
     return decision_document(request, answer, form)
 
@@ -103,18 +101,15 @@ def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple
     )
 
 
-def _configuration(candidate: Mapping[str, Any], with_model: bool = True) -> str:
-    """A candidate in a line, without its place."""
+def _settings(candidate: Mapping[str, Any]) -> str:
     layout = candidate["parallelism"]
     degrees = [
         f"{name} {layout[name]}" for name in ("tensor", "pipeline", "expert") if layout[name] > 1
     ]
     replicas = f"{layout['data']} replicas" if layout["data"] > 1 else "1 replica"
-    model = f" for {candidate['model']}" if with_model else ""
-    return (
-        f"{candidate['accelerator_count']} × {candidate['accelerator']}{model}, "
-        f"weights {candidate['precision']['weights']}, cache {candidate['precision']['kv_cache']}, "
-        + ", ".join([*degrees, replicas])
+    formats = candidate["precision"]
+    return ", ".join(
+        [f"weights {formats['weights']}, cache {formats['kv_cache']}", *degrees, replicas]
     )
 
 
@@ -133,7 +128,7 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
         rows.append(
             (
                 ", ".join(priorities),
-                _configuration(candidate, several),
+                INFERENCE_TERMS.configuration(candidate, several),
                 candidate["region"],
                 number(latency["ttft_s"]["value"]),
                 number(latency["tpot_s"]["value"]),
@@ -195,7 +190,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
         ("Configuration", "Region", "Score", "g CO₂e", "L", "USD per million output tokens"),
         tuple(
             (
-                _configuration(one, several),
+                INFERENCE_TERMS.configuration(one, several),
                 one["region"],
                 percent(one["score_ratio"]),
                 number(one["metrics"]["carbon"]),
@@ -209,8 +204,9 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
     )
 
 
-def _miss(one: Mapping[str, Any]) -> str:
-    return (
-        f"{one['accelerator_count']} × {one['accelerator']}, {one['weights']}, "
-        f"tensor {one['tensor']}, pipeline {one['pipeline']}"
-    )
+def _miss_settings(one: Mapping[str, Any]) -> str:
+    return f"{one['weights']}, tensor {one['tensor']}, pipeline {one['pipeline']}"
+
+
+#: How deployments and their limits are told.
+INFERENCE_TERMS = Terms(_LIMITS, _settings, _miss_settings)

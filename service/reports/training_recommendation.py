@@ -10,7 +10,7 @@ from service.estimation.decisions.training.requests import TrainingRecommendatio
 from service.reports.decision import (
     Form,
     Merged,
-    Names,
+    Terms,
     decision_document,
     model_names,
     or_all,
@@ -20,7 +20,7 @@ from service.reports.document import UNKNOWN, Document, Table, figure, listed, n
 
 _HOURS_PER_DAY = 24.0
 
-_LIMITS: Names = {
+_LIMITS = {
     "days": ("length of the run", "d"),
     "usd": ("budget of the run", "USD"),
     "kgco2e": ("greenhouse gases of the run", "kg CO₂e"),
@@ -56,14 +56,12 @@ def training_recommendation_document(
         kind=WORKLOAD_KINDS[answer["workload_kind"]].name,
         path="/v1/recommendations/training",
         models=models,
-        limits=_LIMITS,
-        configuration=_configuration,
+        terms=TRAINING_TERMS,
         headline=_headline,
         asked=_asked(request, answer, models),
         choices=_choices,
         figures=_figures,
         runners=_runners,
-        miss=_miss,
     )
     return decision_document(request, answer, form)
 
@@ -99,8 +97,7 @@ def _asked(
     )
 
 
-def _configuration(candidate: Mapping[str, Any], with_model: bool) -> str:
-    """A candidate in a line, without its place."""
+def _settings(candidate: Mapping[str, Any]) -> str:
     layout, how = candidate["parallelism"], candidate["training"]
     degrees = [
         f"{name} {layout[name]}"
@@ -116,10 +113,8 @@ def _configuration(candidate: Mapping[str, Any], with_model: bool) -> str:
         else "",
         f"micro-batches of {how['micro_batch_size']}",
     ]
-    model = f" for {candidate['model']}" if with_model else ""
     return ", ".join(
         [
-            f"{candidate['accelerator_count']} × {candidate['accelerator']}{model}",
             f"{how['method']} in {candidate['precision']['weights']} with {how['optimizer']}",
             *degrees,
             *filter(None, settings),
@@ -148,7 +143,7 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
         tuple(
             (
                 ", ".join(priorities),
-                _configuration(choice["candidate"], several),
+                TRAINING_TERMS.configuration(choice["candidate"], several),
                 choice["candidate"]["region"],
                 number(choice["candidate"]["days"]),
                 number(choice["candidate"]["accelerator_hours"]),
@@ -205,7 +200,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
         ("Configuration", "Region", "Score", "Days", "kg CO₂e", "L", "USD"),
         tuple(
             (
-                _configuration(one, several),
+                TRAINING_TERMS.configuration(one, several),
                 one["region"],
                 percent(one["score_ratio"]),
                 number(one["days"]),
@@ -220,8 +215,12 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
     )
 
 
-def _miss(one: Mapping[str, Any]) -> str:
+def _miss_settings(one: Mapping[str, Any]) -> str:
     return (
-        f"{one['accelerator_count']} × {one['accelerator']}, {one['method']} in {one['weights']}, "
-        f"ZeRO {one['zero_stage']}, tensor {one['tensor']}, pipeline {one['pipeline']}"
+        f"{one['method']} in {one['weights']}, ZeRO {one['zero_stage']}, tensor {one['tensor']}, "
+        f"pipeline {one['pipeline']}"
     )
+
+
+#: How runs and their limits are told.
+TRAINING_TERMS = Terms(_LIMITS, _settings, _miss_settings)

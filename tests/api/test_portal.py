@@ -8,19 +8,21 @@ import io
 import json
 import re
 from html.parser import HTMLParser
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 from xml.etree import ElementTree
 
 import httpx
 import pytest
 from asgi_lifespan import LifespanManager
+from starlette.datastructures import QueryParams
 
 from service.api.app import create_app
-from service.api.queries import flat_fields
+from service.api.queries import flat_fields, query_request
 from service.estimation.inference_requests import InferenceRequest
 from service.hub.client import HubAway
 from service.hub.files import HubFiles
 from service.portal.rendering import ASSETS
+from service.portal.training_questions import TrainingPageRequest
 from service.settings import INSTALLATION, Settings
 
 SMALL = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
@@ -32,6 +34,7 @@ PAGES = [
     "/training",
     "/training?zero_stage=0&accelerator_count=2&offload_optimizer=cpu",
     "/training?tokens=0&optimizer=sgdx",
+    "/training?recommend=true&days=0.001&max_accelerators=8",
     "/compare",
     "/compare?tensor=4&data=2&weights_2=fp8&model_3=llama-3.1-8b&region_3=nowhere",
     "/compare?concurrency=0",
@@ -323,6 +326,81 @@ async def test_a_recommendation_can_be_taken_away(client):
     rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[1]}")).text)))
     assert {"balanced", "carbon", "cost"} <= {row["priority"] for row in rows}
     assert all(float(row["ttft_s"]) > 0 and row["precision_weights"] for row in rows)
+
+
+RUN = "model=llama-3.1-8b&tokens=2e9&days=3&max_accelerators=64"
+
+
+async def test_recommended_runs_lead_to_their_own_pages(client):
+    text = (await client.get(f"/training?recommend=true&{RUN}")).text
+    assert "configurations of" in text
+    assert "length of the run 3 d" in text
+    links = [
+        a["href"] for a in Page(text.partition('id="advice"')[2].partition("</table>")[0]).all("a")
+    ]
+    assert len(links) >= 2
+    body = {
+        "model": "llama-3.1-8b",
+        "run": {"tokens": 2e9, "sequence_length": 8192},
+        "limits": {"days": 3},
+        "search": {"max_accelerators": 64},
+    }
+    answer = (await client.post("/v1/recommendations/training", json=body)).json()
+    candidate = answer["choices"][0]["candidate"]
+    asked = parse_qs(links[0].partition("?")[2])
+    assert asked["accelerator"] == [candidate["accelerator"]]
+    assert asked["zero_stage"] == [str(candidate["training"]["zero_stage"])]
+    # The page of a choice shows that very run.
+    estimate = (await client.get(f"/v1/estimates/training?{training_query(links[0])}")).json()
+    chosen = answer["choices"][0]["estimate"]
+    for path in (("memory", "total_bytes"), ("latency", "step_s")):
+        assert estimate[path[0]][path[1]] == chosen[path[0]][path[1]]
+    own = await client.get(f"/{links[0]}")
+    assert own.status_code == 200
+    assert f"{chosen['memory']['total_bytes']['value'] / 1e9:.3g} GB" in own.text
+
+
+def training_query(link: str) -> str:
+    """The same run as a link to the API, as the page leads to it."""
+    request = query_request(QueryParams(link.partition("?")[2]), TrainingPageRequest)
+    return request.api_link()
+
+
+async def test_what_comes_closest_is_said_where_no_run_meets_the_limits(client):
+    text = (await client.get("/training?recommend=true&model=llama-3.1-8b&days=0.001")).text
+    advice = html.unescape(text.partition('id="advice"')[2])
+    assert "Nothing that was searched meets all limits" in advice
+    assert "What comes closest" in advice
+    assert "length of the run of" in advice
+    assert "training-recommendation.pdf?" in advice
+    assert "training-recommendation.csv?" not in advice
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("days", "-1", "greater than 0"),
+        ("usd", "much", "number"),
+        ("max_accelerators", "0", "at least 1"),
+        ("global_batch_size", "1.5", "whole number"),
+    ],
+)
+async def test_what_is_wrong_with_a_search_is_said_at_its_field(client, name, value, said):
+    response = await client.get(f"/training?recommend=true&{name}={value}")
+    assert response.status_code == 422
+    assert said in html.unescape(response.text.partition(f'id="{name}-wrong">')[2][:300])
+
+
+async def test_recommended_runs_can_be_taken_away(client):
+    query = f"{RUN}&{urlencode({'config': CONFIG})}".replace("model=llama-3.1-8b&", "")
+    text = (await client.get(f"/training?recommend=true&{query}")).text
+    links = [a["href"] for a in Page(text).all("a") if a["href"].startswith("training-rec")]
+    assert len(links) == 2
+    report = await client.get(f"/{links[0]}")
+    assert report.content.startswith(b"%PDF")
+    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[1]}")).text)))
+    assert {"balanced", "latency", "cost"} <= {row["priority"] for row in rows}
+    assert all(row["model"] == "inline" and float(row["days"]) <= 3.0 for row in rows)
 
 
 @pytest.mark.parametrize("path", ["/pictures/pareto-front", "/training/pictures/roofline"])

@@ -42,6 +42,20 @@ async def test_one_too_many_is_told_when_to_come_back() -> None:
         assert (await client.get("/livez")).status_code == 200
 
 
+async def test_a_page_that_searches_counts_as_a_search() -> None:
+    async with limited(rate_limit_per_minute=45) as client:
+        page = await client.get("/training?accelerator_count=1&model=llama-3.1-8b")
+        assert ";r=44;" in page.headers["ratelimit"]
+        advised = await client.get("/training?model=llama-3.1-8b&recommend=true&max_accelerators=8")
+        assert advised.status_code == 200
+        assert ";r=24;" in advised.headers["ratelimit"]
+        choices = await client.get("/training-recommendation.csv?model=llama-3.1-8b")
+        assert ";r=4;" in choices.headers["ratelimit"]
+        refused = await client.get("/?recommend=true")
+        assert refused.status_code == 429
+        assert refused.headers["content-type"].startswith("text/html")
+
+
 async def test_what_costs_more_counts_more() -> None:
     async with limited(rate_limit_per_minute=30) as client:
         one = await client.get("/v1/accelerators?limit=1")

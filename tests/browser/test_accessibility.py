@@ -20,6 +20,8 @@ VIEWS = {
     "page": "/",
     "does-not-fit": "/?accelerator=nvidia-l40s-48gb&accelerator_count=2",
     "recommendation": f"/?recommend=true&{SMALL}",
+    "training-recommendation": "/training?recommend=true&model=llama-3.1-8b&max_accelerators=16",
+    "no-run": "/training?recommend=true&model=llama-3.1-8b&days=0.001&max_accelerators=16",
     "refused": "/?concurrency=0&weights=bf17",
     "frame": f"/embed?{SMALL}",
     "refused-frame": "/embed?model=nope",

@@ -76,13 +76,30 @@ async def test_a_recommendation_leads_to_its_estimate(visit: Visit) -> None:
     async with visit(SMALL) as page:
         await page.get_by_role("button", name="Recommend").click()
         await expect(page.get_by_role("heading", name="Recommendation")).to_be_visible()
-        await expect(page.get_by_text("candidates were compared")).to_be_visible()
+        await expect(page.locator("#advice + p")).to_contain_text("were evaluated")
         choice = page.locator("#results table a").first
         name = (await choice.inner_text()).partition(" × ")[2]
         await choice.click()
         await page.wait_for_url(re.compile(f"accelerator={re.escape(name)}"))
         await expect(page.locator("#verdict")).to_contain_text("It fits")
         await expect(page.locator("#accelerator")).to_have_value(name)
+
+
+async def test_a_recommended_run_leads_to_its_page(visit: Visit) -> None:
+    async with visit("/training?model=llama-3.1-8b") as page:
+        days = page.get_by_label("Deadline [days]")
+        await days.fill("20")
+        # In the fields of a search, Enter searches.
+        await days.press("Enter")
+        await page.wait_for_url(re.compile("recommend=true"))
+        await expect(page.get_by_role("heading", name="Recommendation")).to_be_visible()
+        choice = page.locator("#results table.advised a").first
+        name = (await choice.inner_text()).partition(" × ")[2]
+        await choice.click()
+        await page.wait_for_url(re.compile(f"accelerator={re.escape(name)}"))
+        await expect(page.locator("#accelerator")).to_have_value(name)
+        await expect(page.locator("#verdict")).to_contain_text("It fits")
+        await expect(page.get_by_role("heading", name="Recommendation")).to_have_count(0)
 
 
 async def test_a_link_shares_what_is_seen(visit: Visit) -> None:
@@ -139,7 +156,7 @@ async def test_a_keyboard_is_enough(visit: Visit) -> None:
 
         await page.goto(page.url.partition("#")[0])
         order = []
-        while not order or order[-1] != "Recommend":
+        while not order or order[-1] != "recommend":
             await page.keyboard.press("Tab")
             order.append(await focused(page))
             assert len(order) < 40, order

@@ -36,7 +36,9 @@ async function show(search, remember) {
     mark(found);
     results.replaceWith(answered);
     document.title = found.title;
-    said.textContent = answered.querySelector("h1").textContent;
+    said.textContent = [...answered.querySelectorAll("h1, #advice + p")]
+      .map((one) => one.textContent)
+      .join(" ");
     if (remember) history.pushState(null, "", address(search));
     shown = location.search;
     ready();
@@ -80,11 +82,18 @@ function ready() {
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   await show(query(event.submitter), true);
-  // On a phone the answer is below the form.
-  const results = document.getElementById("results");
+  // On a phone the answer is below the form, and a recommendation is below the estimate.
+  const answer = document.getElementById("advice") ?? document.getElementById("results");
   const wrong = form.querySelector(".errors");
   if (wrong) wrong.scrollIntoView({ block: "nearest" });
-  else if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView();
+  else if (answer.getBoundingClientRect().top > innerHeight / 2) answer.scrollIntoView();
+});
+// Enter presses the first button of a form, but some fields only matter to another.
+form.addEventListener("keydown", (event) => {
+  const button = event.target.closest("[data-button]")?.dataset.button;
+  if (event.key !== "Enter" || !button) return;
+  event.preventDefault();
+  form.requestSubmit(document.getElementById(button));
 });
 form.addEventListener("change", () => {
   if (form.checkValidity()) show(query(), true);
