@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.calibration.documents import differences
+from service.calibration.documents import CalibrationEntry, differences
 from service.calibration.inference import (
     ENGINES,
     constants_of,
@@ -30,6 +30,13 @@ KNOWN = {"memory_ratio": 0.7, "matrix_8bit_ratio": 0.45, "step_s": 2e-3, "sequen
 @pytest.fixture(scope="module")
 def rows() -> tuple[Row, ...]:
     return read_measurements(CATALOG, None).rows["latency_inference"]
+
+
+@pytest.fixture(scope="module")
+def entries(bench: Bench, rows: tuple[Row, ...]) -> dict[str, CalibrationEntry]:
+    """Of one engine on two families, by id."""
+    chosen = [row for row in rows if row.source == "mlenergy-v2-code"]
+    return {one.id: one for one in inference_entries(chosen, bench.vocabulary, bench.snapshot)}
 
 
 def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
@@ -82,7 +89,7 @@ def test_packaged_constants_are_what_packaged_rows_give(bench: Bench, rows):
     }
 
 
-def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, rows):
+def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, rows, entries):
     chosen = [row for row in rows if row.source == "mlenergy-v2-code"]
     measured = [
         found
@@ -98,7 +105,6 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
     few = [found for found in measured if found.row.text("model") == measured[0].row.text("model")]
     assert unseen_residuals(engine, few, bench.vocabulary) is None
 
-    entries = {one.id: one for one in inference_entries(chosen, bench.vocabulary, bench.snapshot)}
     entry = entries[f"performance/{engine}/nvidia-hopper"]
     widest = np.quantile(np.abs(unseen), 0.9) / Z_90
     assert entry.figures["decode_log_sigma"] == pytest.approx(widest, rel=0.01)
@@ -112,9 +118,7 @@ def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
     assert all(entry.figures["decode_log_sigma"] == 0.35 for entry in entries)
 
 
-def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(bench: Bench, rows):
-    chosen = [row for row in rows if row.source == "mlenergy-v2-code"]
-    entries = {one.id: one for one in inference_entries(chosen, bench.vocabulary, bench.snapshot)}
+def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(entries):
     families = [
         entries[f"performance/vllm-before-0.6/nvidia-{name}"] for name in ("ampere", "hopper")
     ]
