@@ -21,9 +21,9 @@ from benchmarks.grid import grid
 from benchmarks.peers.rates import peer_costs_us
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import snapshot_from_documents
-from service.estimation.deployments import compute_deployment, resolve_deployment
-from service.estimation.inference import inference_estimate
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.resolution import Problems
 from service.settings import Settings
 

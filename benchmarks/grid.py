@@ -7,12 +7,12 @@ import numpy as np
 
 from service.core.deployment import Link
 from service.core.elementwise import minimum
-from service.core.impact.energy import deployment_power, request_energy
-from service.core.impact.footprint import Footprint, footprint
+from service.core.impacts.energy import deployment_power, request_energy
+from service.core.impacts.footprint import Footprint, footprint
 from service.core.interval import exact, quotient, scale
-from service.core.memory.inference import inference_memory
-from service.core.performance.inference import inference_latency
-from service.estimation.deployments import ResolvedDeployment
+from service.core.memory.inference.memory import inference_memory
+from service.core.performance.inference.latency import inference_latency
+from service.estimation.inference.deployment import ResolvedDeployment
 
 
 def grid(resolved: ResolvedDeployment, size: int) -> Any:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from service.cli import app
-from service.cli.configuration import settings_document
+from service.cli.upkeep.configuration import settings_document
 from service.settings import INSTALLATION, Settings, default_data_directory
 
 

@@ -14,7 +14,7 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
-from service.estimation.deployments import resolve_deployment
+from service.estimation.inference.deployment import resolve_deployment
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems

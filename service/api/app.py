@@ -16,41 +16,38 @@ from starlette.responses import Response
 from service.access.keyring import Keyring
 from service.access.tokens import TokenIssuer
 from service.api import (
-    catalog,
     charts,
     claims,
-    contract,
-    decisions,
-    embedding,
     estimates,
     grid,
-    imports,
     keys,
     llms,
     measurements,
-    operations,
-    portal,
     recommendations,
     reports,
-    revisions,
-    schemas,
-    search,
-    sweep_events,
-    sweep_results,
-    sweeps,
     techniques,
-    writes,
 )
-from service.api.exposition import Exposition
-from service.api.logs import set_up_logs
-from service.api.metrics import CatalogGauges
-from service.api.middleware import Surroundings
-from service.api.own_footprint import own_factors
-from service.api.problems import Problem, problem_response, slug_of_status
-from service.api.rates import RateLimits
-from service.api.repeated import RepeatedAnswers
-from service.api.state import DRAINING, Shared
-from service.api.tracing import WithTrace, tracing
+from service.api import (
+    comparison as decisions,
+)
+from service.api.catalog import collections as catalog
+from service.api.catalog import imports, revisions, schemas, search, writes
+from service.api.http import contract
+from service.api.http.middleware import Surroundings
+from service.api.http.problems import Problem, problem_response, slug_of_status
+from service.api.http.rates import RateLimits
+from service.api.http.repeated import RepeatedAnswers
+from service.api.http.state import DRAINING, Shared
+from service.api.observability import operations
+from service.api.observability.exposition import Exposition
+from service.api.observability.logs import set_up_logs
+from service.api.observability.metrics import CatalogGauges
+from service.api.observability.own_footprint import own_factors
+from service.api.observability.tracing import WithTrace, tracing
+from service.api.pages import embedding, portal
+from service.api.sweeps import events as sweep_events
+from service.api.sweeps import jobs as sweeps
+from service.api.sweeps import results as sweep_results
 from service.background import ended
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL

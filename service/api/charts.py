@@ -11,27 +11,27 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.beside import beside
-from service.api.bodies import read_request
-from service.api.caching import confirmed_or_awaited, entity_tag
 from service.api.chart_responses import ChartAnswer, VegaLiteChart
-from service.api.contract import (
+from service.api.http.bodies import read_request
+from service.api.http.caching import confirmed_or_awaited, entity_tag
+from service.api.http.contract import (
     LIST_PROBLEMS,
     LISTING_POST_PROBLEMS,
     as_link,
     body_of,
     query_of,
 )
-from service.api.hub_models import with_hub_models
-from service.api.images import image
-from service.api.negotiation import preferred
-from service.api.problems import Problem
-from service.api.queries import query_request
-from service.api.state import shared, snapshot_for
+from service.api.http.hub_models import with_hub_models
+from service.api.http.negotiation import preferred
+from service.api.http.problems import Problem
+from service.api.http.queries import query_request
+from service.api.http.state import shared, snapshot_for
+from service.api.http.worker_threads import beside
+from service.api.pages.images import image
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
 from service.charts.kinds import DRAWN
-from service.estimation.charting.kinds import CHART_KINDS, ChartKind
+from service.estimation.charts.kinds import CHART_KINDS, ChartKind
 from service.estimation.requests import Request
 
 router = APIRouter(prefix="/v1", tags=["charts"])

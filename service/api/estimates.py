@@ -12,43 +12,43 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api import responses, storage_responses, training_responses, training_speed_responses
-from service.api.bodies import read_request
-from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS, POST_PROBLEMS, as_link, body_of, query_of
-from service.api.hub_models import with_hub_models
+from service.api.http.bodies import read_request
+from service.api.http.caching import confirmed_or, entity_tag
+from service.api.http.contract import GET_PROBLEMS, POST_PROBLEMS, as_link, body_of, query_of
+from service.api.http.hub_models import with_hub_models
+from service.api.http.problems import invalid
+from service.api.http.queries import query_request
+from service.api.http.state import shared, snapshot_for
 from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
-from service.api.problems import invalid
-from service.api.queries import query_request
-from service.api.state import shared, snapshot_for
 from service.api.training_estimate_responses import EstimateTrainingAnswer
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.compliance import compliance_answer
-from service.estimation.compliance_requests import ComplianceRequest
-from service.estimation.impact_requests import ImpactsRequest
-from service.estimation.impacts import impacts_answer
-from service.estimation.inference import (
+from service.estimation.compliance.check import compliance_answer
+from service.estimation.compliance.requests import ComplianceRequest
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.estimate import (
     inference_estimate,
     inference_latency_answer,
     inference_memory_answer,
 )
-from service.estimation.inference_requests import InferenceRequest
-from service.estimation.memory_choices import MemoryChoiceRequest, memory_choice_answer
-from service.estimation.projection_requests import ProjectionRequest
-from service.estimation.projections import projection_answer
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.projections.memory_choice import MemoryChoiceRequest, memory_choice_answer
+from service.estimation.projections.over_time import projection_answer
+from service.estimation.projections.requests import ProjectionRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     LatencyInferenceRequest,
     MemoryInferenceRequest,
     Request,
 )
-from service.estimation.storage import near_memory_answer, store_answer
-from service.estimation.storage_requests import NearMemoryRequest, StoreRequest
-from service.estimation.training import (
+from service.estimation.storage.estimate import near_memory_answer, store_answer
+from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
+from service.estimation.training.estimate import (
     training_estimate,
     training_latency_answer,
     training_memory_answer,
 )
-from service.estimation.training_requests import (
+from service.estimation.training.requests import (
     EstimateTrainingRequest,
     LatencyTrainingRequest,
     MemoryTrainingRequest,

@@ -12,16 +12,16 @@ from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.contract import ITEM_PROBLEMS, path_parameter, query_parameters
 from service.api.deployment_responses import Answer, Interval
-from service.api.problems import Problem, invalid
-from service.api.queries import plain_query
+from service.api.http.contract import ITEM_PROBLEMS, path_parameter, query_parameters
+from service.api.http.problems import Problem, invalid
+from service.api.http.queries import plain_query
+from service.api.http.state import current_snapshot, shared
 from service.api.responses import Remark
-from service.api.state import current_snapshot, shared
 from service.catalog.entries import Entry
 from service.catalog.references import UnknownReference
 from service.core.deployment import Region
-from service.core.impact.scheduling import best_window
+from service.core.impacts.scheduling import best_window
 from service.core.interval import Interval as Figure
 from service.estimation.answers import figure
 from service.estimation.rejection import FieldError

@@ -16,18 +16,18 @@ from starlette.responses import Response
 
 from service.access.keys import KeyRecord, NewKey, make_key
 from service.access.repository import add_key, read_keys, revoke_key, time_of
-from service.api.bodies import read_request
-from service.api.contract import (
+from service.api.deployment_responses import Answer
+from service.api.http.bodies import read_request
+from service.api.http.contract import (
     KEYED_POST_PROBLEMS,
     KEYED_PROBLEMS,
     NEEDS_KEY,
     body_of,
     path_parameter,
 )
-from service.api.deployment_responses import Answer
-from service.api.problems import Problem, invalid
-from service.api.queries import plain_query
-from service.api.state import RETRY_AFTER_S, caller_with, shared
+from service.api.http.problems import Problem, invalid
+from service.api.http.queries import plain_query
+from service.api.http.state import RETRY_AFTER_S, caller_with, shared
 from service.catalog.documents import DocumentInvalid, canonical
 from service.catalog.store import DatabaseUnavailable
 from service.estimation.rejection import FieldError

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from service import ENGINE_VERSION
 from service.api import measurement_responses as responses
-from service.api.bodies import read_request
-from service.api.contract import (
+from service.api.http.bodies import read_request
+from service.api.http.contract import (
     ITEM_PROBLEMS,
     KEPT_POST_PROBLEMS,
     LIST_PROBLEMS,
@@ -20,15 +20,15 @@ from service.api.contract import (
     path_parameter,
     query_parameters,
 )
-from service.api.idempotency import idempotency_key, key_parameter
-from service.api.problems import Problem, invalid
-from service.api.queries import plain_query, whole_number
-from service.api.state import shared, snapshot_for
-from service.api.tables import as_csv, wants_csv
+from service.api.http.idempotency import idempotency_key, key_parameter
+from service.api.http.problems import Problem, invalid
+from service.api.http.queries import plain_query, whole_number
+from service.api.http.state import shared, snapshot_for
+from service.api.http.tables import as_csv, wants_csv
 from service.catalog.store import DatabaseUnavailable
-from service.estimation.measurement_requests import MeasurementRequest
-from service.estimation.measurement_tables import TABLES, measurement_rows
-from service.estimation.measurements import compared_measurement
+from service.estimation.measurements.compared import compared_measurement
+from service.estimation.measurements.requests import MeasurementRequest
+from service.estimation.measurements.tables import TABLES, measurement_rows
 from service.estimation.rejection import FieldError, Rejected
 from service.measurements import repository
 

@@ -15,18 +15,16 @@ from starlette.responses import Response
 
 from service.api import decision_responses as responses
 from service.api import training_decision_responses as training_responses
-from service.api.beside import beside
-from service.api.bodies import read_request
-from service.api.contract import LISTING_POST_PROBLEMS, body_of
-from service.api.negotiation import preferred
-from service.api.state import shared, snapshot_for
+from service.api.http.bodies import read_request
+from service.api.http.contract import LISTING_POST_PROBLEMS, body_of
+from service.api.http.negotiation import preferred
+from service.api.http.state import shared, snapshot_for
+from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.decisions.recommendations import recommendation_answer
-from service.estimation.decisions.requests import RecommendationRequest
-from service.estimation.decisions.training.recommendations import (
-    training_recommendation_answer,
-)
-from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.document import Document
 from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf

@@ -9,27 +9,27 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.bodies import read_request
-from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import (
+from service.api.http.bodies import read_request
+from service.api.http.caching import confirmed_or, entity_tag
+from service.api.http.contract import (
     REPORT_GET_PROBLEMS,
     REPORT_POST_PROBLEMS,
     as_link,
     body_of,
     query_of,
 )
-from service.api.hub_models import with_hub_models
-from service.api.problems import Problem, invalid
-from service.api.queries import query_request
+from service.api.http.hub_models import with_hub_models
+from service.api.http.problems import Problem, invalid
+from service.api.http.queries import query_request
+from service.api.http.state import shared, snapshot_for
+from service.api.http.tables import as_csv, wants_csv
 from service.api.report_responses import ReportAnswer
-from service.api.state import shared, snapshot_for
-from service.api.tables import as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
-from service.estimation.reporting.lines import flat_lines
-from service.estimation.reporting.reports import report_answer
-from service.estimation.reporting.requests import ReportRequest
-from service.estimation.reporting.tables import KINDS
+from service.estimation.reports.lines import flat_lines
+from service.estimation.reports.reports import report_answer
+from service.estimation.reports.requests import ReportRequest
+from service.estimation.reports.tables import KINDS
 
 router = APIRouter(prefix="/v1", tags=["reports"])
 

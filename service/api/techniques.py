@@ -10,11 +10,11 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.caching import confirmed_or, entity_tag
-from service.api.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
-from service.api.problems import Problem
-from service.api.queries import plain_query
-from service.api.state import shared
+from service.api.http.caching import confirmed_or, entity_tag
+from service.api.http.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
+from service.api.http.problems import Problem
+from service.api.http.queries import plain_query
+from service.api.http.state import shared
 from service.api.technique_responses import TechniqueEntry, TechniquePage
 from service.estimation.techniques import (
     FILTERS,

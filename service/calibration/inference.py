@@ -27,8 +27,8 @@ from service.core.performance.calibration import (
     engine_overhead,
     hardware_efficiency,
 )
-from service.core.performance.inference import InferenceLatency, inference_latency
-from service.estimation.deployments import (
+from service.core.performance.inference.latency import InferenceLatency, inference_latency
+from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
     resolve_deployment,

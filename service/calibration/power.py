@@ -13,8 +13,8 @@ from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90
-from service.core.performance.inference import Usage
-from service.estimation.deployments import compute_deployment, resolve_deployment
+from service.core.performance.inference.latency import Usage
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems

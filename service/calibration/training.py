@@ -19,11 +19,11 @@ from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90
-from service.core.performance.training import training_step
-from service.core.performance.training_calibration import training_calibration
+from service.core.performance.training.calibration import training_calibration
+from service.core.performance.training.step import training_step
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
-from service.estimation.training_calibrations import training_figures
+from service.estimation.training.calibrations import training_figures
 from service.validation.tables import Refused, Row
 from service.validation.training_speed import measured_quantity, measured_setup
 from service.validation.vocabulary import Vocabulary, unit_size

@@ -18,7 +18,7 @@ from service.catalog.documents import (
 )
 from service.catalog.own import is_own
 from service.catalog.snapshot import snapshot_from_documents
-from service.core.rules import EUROPEAN_UNION
+from service.core.compliance import EUROPEAN_UNION
 
 Schemas: TypeAlias = Mapping[str, Draft202012Validator]
 

@@ -26,7 +26,7 @@ from service.catalog.figures import (
 from service.catalog.shelf_life import is_stale
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
-from service.core.cost import Instance, Price
+from service.core.costs import Instance, Price
 from service.core.deployment import Accelerator, Link, Region
 from service.core.interval import Interval, bounded
 from service.core.memory.tiers import Interconnect, MemoryTier

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from service.catalog.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries import Entry, FigureOrigin
-from service.core.rules import Comparison, Condition, Effect, Rule, Status
+from service.core.compliance import Comparison, Condition, Effect, Rule, Status
 
 _COMPARISONS = frozenset(get_args(Comparison))
 _EFFECTS = frozenset(get_args(Effect))

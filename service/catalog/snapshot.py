@@ -31,11 +31,11 @@ from service.catalog.references import ReferenceIndex, UnknownReference
 from service.catalog.rules import rule_from_document
 from service.catalog.shelf_life import year_looked_after
 from service.core.architecture.model import ModelArchitecture
-from service.core.cost import Instance
+from service.core.compliance import Rule
+from service.core.costs import Instance
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval
 from service.core.memory.tiers import Interconnect, MemoryTier
-from service.core.rules import Rule
 
 Value = TypeVar("Value")
 

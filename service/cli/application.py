@@ -2,19 +2,20 @@
 
 import typer
 
-from service.cli import (
+from service.cli.questions import decisions, estimates
+from service.cli.server import serving
+from service.cli.upkeep import (
     assistants,
     backups,
     catalog,
     checkout,
     configuration,
-    decisions,
-    estimates,
     keys,
     rollback,
-    serving,
     trusting,
-    upkeep,
+)
+from service.cli.upkeep import (
+    validation as upkeep,
 )
 
 app = typer.Typer(

@@ -7,8 +7,12 @@ from functools import lru_cache
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import Caution
-from service.core.impact.infrastructure import Infrastructure, infrastructure
-from service.core.memory.runtime import RuntimeOverheads, engine_fallbacks, runtime_overheads
+from service.core.impacts.infrastructure import Infrastructure, infrastructure
+from service.core.memory.inference.runtime import (
+    RuntimeOverheads,
+    engine_fallbacks,
+    runtime_overheads,
+)
 from service.core.performance.calibration import (
     PerformanceCalibration,
     PowerModel,

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from service.catalog.entries import Entry
-from service.core.impact.footprint import Footprint
+from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
 
 #: Upper over lower end of the 90 % interval up to which a figure counts as sure, and as rough.

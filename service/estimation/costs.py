@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core import cost
-from service.core.cost import Instance
+from service.core import costs as cost
+from service.core.costs import Instance
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.explanation import Caution, Step
 from service.core.interval import Interval, exact, independent_sum, product, scale
 from service.estimation.answers import figure, known_figure
-from service.estimation.projections import positive
+from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest, PeriodRequest
 from service.estimation.resolution import Problems
 

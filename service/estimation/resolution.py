@@ -31,7 +31,7 @@ from service.core.deployment import (
     Speculation,
 )
 from service.core.explanation import Caution
-from service.core.impact.cooling import evaporative_wue
+from service.core.impacts.cooling import evaporative_wue
 from service.core.memory.checkpoint import (
     CheckpointNotUnderstood,
     stated_checkpoint_bytes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from service.core.impact.scheduling import Period
+from service.core.impacts.scheduling import Period
 
 Signal: TypeAlias = Literal["average", "marginal"]
 

@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from service import ENGINE_VERSION
-from service.asking.door import Door, NotReached, Refused
+from service.client.estimator import Door, NotReached, Refused
 from service.mcp import digests
 from service.mcp.bodies import body
 

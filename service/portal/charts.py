@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.kinds import CHART_KINDS, ChartKind
-from service.estimation.charting.requests import StyleRequest
+from service.estimation.charts.kinds import CHART_KINDS, ChartKind
+from service.estimation.charts.requests import StyleRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import Request
 from service.portal.questions import PageRequest

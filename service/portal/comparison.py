@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference import inference_estimate
+from service.estimation.inference.estimate import inference_estimate
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import FormatName, ModelReference, Reference
 from service.portal.figures import INFERENCE, Line, figure_at, line, table, verdict

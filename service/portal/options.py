@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.planning.workloads import WORKLOAD_KINDS
-from service.estimation.decisions.space import NOT_SEARCHED
+from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.recommendations.inference.space import NOT_SEARCHED
 
 _PROVIDERS = {
     "aws": "AWS",

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 import orjson
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from service.estimation.decisions.requests import (
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.requests import (
     DecisionWorkload,
     RecommendationRequest,
     WorkloadKindId,
 )
-from service.estimation.inference_requests import InferenceRequest
 from service.estimation.requests import (
     HUB_PREFIX,
     Degree,

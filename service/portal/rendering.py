@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.words import duration, gigabytes, number
+from service.estimation.charts.formatting import duration, gigabytes, number
 from service.estimation.rejection import FieldError
 from service.portal.options import options
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from service.core.memory.training_settings import Optimizer
-from service.estimation.decisions.requests import Limit
-from service.estimation.decisions.training.requests import (
+from service.core.memory.training.settings import Optimizer
+from service.estimation.recommendations.requests import Limit
+from service.estimation.recommendations.training.requests import (
     MOST_ACCELERATORS,
     RunLimits,
     RunRequest,
@@ -24,7 +24,7 @@ from service.estimation.requests import (
     PrecisionRequest,
     Reference,
 )
-from service.estimation.training_requests import (
+from service.estimation.training.requests import (
     EstimateTrainingRequest,
     TrainingOffloadRequest,
     TrainingSettingsRequest,

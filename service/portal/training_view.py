@@ -7,14 +7,12 @@ from itertools import groupby
 from typing import Any, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.memory.training_settings import Optimizer
-from service.estimation.charting.words import duration, gigabytes, number
-from service.estimation.decisions.training.recommendations import (
-    training_recommendation_answer,
-)
+from service.core.memory.training.settings import Optimizer
+from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.rejection import FieldError
-from service.estimation.training import training_estimate
-from service.estimation.training_choices import CHECKPOINTING, training_memory_choices
+from service.estimation.training.choices import CHECKPOINTING, training_memory_choices
+from service.estimation.training.estimate import training_estimate
 from service.portal.advice import Recommender, advice, metric
 from service.portal.charts import training_pictures
 from service.portal.figures import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.words import duration
-from service.estimation.decisions.recommendations import recommendation_answer
-from service.estimation.inference import inference_estimate
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.charts.formatting import duration
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.rejection import FieldError
 from service.portal.advice import Recommender, advice, metric
 from service.portal.badge import badge

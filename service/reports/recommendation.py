@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.core.planning.workloads import WORKLOAD_KINDS
-from service.estimation.decisions.requests import RecommendationRequest
+from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.decision import (
     Form,
     Merged,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.core.planning.workloads import WORKLOAD_KINDS
-from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.decision import (
     Form,
     Merged,

@@ -7,8 +7,8 @@ from typing import Any
 
 from service.catalog.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.impact_requests import ImpactsRequest
-from service.estimation.impacts import impacts_answer
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
 from service.validation.deployments import warned
 from service.validation.statistics import Compared
 from service.validation.tables import Refused, Row

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference import inference_estimate
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
 from service.validation.deployments import warned
 from service.validation.latency import speed_request
 from service.validation.statistics import Compared

@@ -8,7 +8,7 @@ from math import floor
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference import inference_latency_answer, inference_memory_answer
+from service.estimation.inference.estimate import inference_latency_answer, inference_memory_answer
 from service.estimation.requests import (
     LatencyInferenceRequest,
     MemoryInferenceRequest,

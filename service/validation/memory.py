@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference import inference_memory_answer
+from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.requests import (
     MemoryInferenceRequest,
     ParallelismRequest,

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, without
-from service.core.memory.training import TrainingMemory, training_memory
-from service.core.memory.training_runtime import TrainingOverheads, training_overheads
+from service.core.memory.training.memory import TrainingMemory, training_memory
+from service.core.memory.training.runtime import TrainingOverheads, training_overheads
 from service.validation.statistics import Compared
 from service.validation.tables import Refused, Row
 from service.validation.training_runs import convention_of, run_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceDeployment, Precision
-from service.core.memory.training_settings import ALL_LINEAR, MicroBatch, TrainingSettings
+from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.requests import ParallelismRequest

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import Number
 from service.core.interval import Interval
-from service.core.performance.training import TrainingStep
+from service.core.performance.training.step import TrainingStep
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.training_speed import TrainingSpeed, training_speed
+from service.estimation.training.speed import TrainingSpeed, training_speed
 from service.validation.statistics import Compared
 from service.validation.tables import Refused, Row
 from service.validation.training_runs import in_narrow_products, run_of

@@ -21,18 +21,18 @@ from service.api import decision_responses, training_decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
 from service.api.report_responses import ReportAnswer
-from service.api.sweep_access import shown_sweep
+from service.api.sweeps.access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charting.requests import MemoryChartRequest
-from service.estimation.decisions.requests import (
+from service.estimation.charts.requests import MemoryChartRequest
+from service.estimation.measurements.compared import compared_measurement
+from service.estimation.measurements.requests import MeasurementRequest
+from service.estimation.recommendations.requests import (
     BatchRequest,
     CompareRequest,
     RecommendationRequest,
 )
-from service.estimation.decisions.training.requests import TrainingRecommendationRequest
-from service.estimation.measurement_requests import MeasurementRequest
-from service.estimation.measurements import compared_measurement
-from service.estimation.reporting.requests import ReportRequest
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.reports.requests import ReportRequest
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest

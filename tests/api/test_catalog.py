@@ -6,8 +6,8 @@ import io
 import pytest
 from pydantic import TypeAdapter
 
-from service.api.entries import ENTRIES, PAGES
-from service.api.tables import as_csv, wants_csv
+from service.api.catalog.entries import ENTRIES, PAGES
+from service.api.http.tables import as_csv, wants_csv
 
 COLLECTIONS = (
     "accelerators",

@@ -11,7 +11,7 @@ from asgi_lifespan import LifespanManager
 from jsonschema import Draft202012Validator
 
 from service.api.app import create_app
-from service.estimation.charting.kinds import CHART_KINDS
+from service.estimation.charts.kinds import CHART_KINDS
 from service.settings import Settings
 from tests.api.conftest import UNPLACED
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.compliance_requests import FACTS
+from service.estimation.compliance.requests import FACTS
 from tests.api.conftest import MAIN
 from tests.api.test_errors import pointers, problem
 

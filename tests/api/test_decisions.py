@@ -9,7 +9,7 @@ import pytest
 
 from service.api import decision_responses as responses
 from service.api import training_decision_responses as training_responses
-from service.estimation.decisions.requests import CompareRequest, RecommendationRequest
+from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
 from tests.api.conftest import MAIN
 
 RECOMMENDATION = {

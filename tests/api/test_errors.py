@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from service.api.app import create_app
-from service.api.problems import MEDIA_TYPE, PROBLEM_TYPES
+from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.settings import Settings
 from tests.api.conftest import MAIN, UNPLACED
 from tests.core.memory.test_checkpoint import LLAMA_8B

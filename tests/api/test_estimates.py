@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from service.api import responses
-from service.api.caching import entity_tag
 from service.api.estimates import OPERATIONS
+from service.api.http.caching import entity_tag
 from tests.api.conftest import MAIN, UNPLACED
 
 CONFIG_70B = {

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from service.api import measurement_responses as responses
 from service.api.app import create_app
-from service.estimation.measurement_tables import TABLES, measurement_rows
+from service.estimation.measurements.tables import TABLES, measurement_rows
 from service.settings import INSTALLATION, Settings
 from service.validation.command import validation
 from tests.api.conftest import UNPLACED

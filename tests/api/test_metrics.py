@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from service import ENGINE_VERSION
 from service.api.app import create_app
-from service.core.impact.processor_time import carbon_g, processor_energy_j
+from service.core.impacts.processor_time import carbon_g, processor_energy_j
 from service.settings import INSTALLATION, Settings
 
 

@@ -17,8 +17,8 @@ from asgi_lifespan import LifespanManager
 from starlette.datastructures import QueryParams
 
 from service.api.app import create_app
-from service.api.queries import flat_fields, query_request
-from service.estimation.inference_requests import InferenceRequest
+from service.api.http.queries import flat_fields, query_request
+from service.estimation.inference.requests import InferenceRequest
 from service.hub.client import HubAway
 from service.hub.files import HubFiles
 from service.portal.rendering import ASSETS

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api.repeated import RepeatedAnswers
+from service.api.http.repeated import RepeatedAnswers
 
 
 class Counting:

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from service.estimation.reporting.tables import KINDS
+from service.estimation.reports.tables import KINDS
 from tests.api.conftest import MAIN
 from tests.api.test_estimates import answer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.training_requests import EXAMPLE_RUN
+from service.estimation.training.requests import EXAMPLE_RUN
 from tests.api.test_estimates import answer, walk
 from tests.api.test_training_memory import RUN
 

@@ -18,7 +18,7 @@ from service.calibration.inference import (
 )
 from service.core.interval import Z_90
 from service.core.performance.calibration import engine_overhead, hardware_efficiency
-from service.core.performance.inference import inference_latency
+from service.core.performance.inference.latency import inference_latency
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
 from service.validation.tables import Row

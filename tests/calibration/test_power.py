@@ -13,7 +13,7 @@ from service.calibration.power import (
     measured_powers,
     power_entries,
 )
-from service.core.impact.energy import deployment_power
+from service.core.impacts.energy import deployment_power
 from service.core.performance.calibration import PowerModel
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements

@@ -9,9 +9,9 @@ import pytest
 from service.calibration.command import FILES, TOLERANCE_RATIO, CalibrationRefused, calibration
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.training import CONSTANTS, fit_training, measured_runs, training_entries
-from service.core.performance.training import training_step
-from service.core.performance.training_calibration import training_calibration
-from service.estimation.training_calibrations import training_figures
+from service.core.performance.training.calibration import training_calibration
+from service.core.performance.training.step import training_step
+from service.estimation.training.calibrations import training_figures
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
 from service.validation.tables import Row

@@ -13,10 +13,10 @@ from service.charts.frame import shown_unit, style_of
 from service.charts.kinds import DRAWN
 from service.charts.maps import land
 from service.charts.rendering import rendered
-from service.estimation.charting.kinds import CHART_KINDS
+from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.rejection import Rejected
-from service.estimation.training import training_latency_answer
-from service.estimation.training_requests import LatencyTrainingRequest
+from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.requests import LatencyTrainingRequest
 
 KINDS = {kind.id: kind for kind in CHART_KINDS}
 #: The pareto front takes more than a second; its own test below asks for less.

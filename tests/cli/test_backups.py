@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 from service.api.app import create_app
 from service.catalog.database import connect
-from service.cli import app, backups
+from service.cli import app
+from service.cli.upkeep import backups
 from service.settings import Settings
 from tests.api.conftest import MAIN
 from tests.conftest import execute

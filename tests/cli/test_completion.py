@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from service.cli.completion import complete_accelerator, complete_model, complete_region
+from service.cli.questions.completion import complete_accelerator, complete_model, complete_region
 from service.settings import INSTALLATION
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app, trusting
+from service.cli import app
+from service.cli.upkeep import trusting
 from service.settings import INSTALLATION
 
 SOUND = {"name": "sound", "version": "1.0", "vulns": []}

@@ -14,7 +14,7 @@ from service.core.deployment import (
     Precision,
     Region,
 )
-from service.core.impact.infrastructure import Infrastructure
+from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.calibration import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.core.cost import (
+from service.core.costs import (
     Instance,
     Price,
     electricity_usd_per_hour,

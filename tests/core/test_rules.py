@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.compliance import Condition, Rule, check
 from service.core.interval import Interval, exact
-from service.core.rules import Condition, Rule, check
 
 GERMANY = frozenset({"country/DE", "eu"})
 TODAY = "2026-11-21"

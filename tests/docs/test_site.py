@@ -90,7 +90,7 @@ def test_every_module_of_the_core_is_referred_to(site: Path) -> None:
         if not module.ispkg
     }
     assert modules <= identifiers
-    assert "service.core.impact.processor_time.processor_energy_j" in identifiers
+    assert "service.core.impacts.processor_time.processor_energy_j" in identifiers
 
 
 def test_every_source_is_credited(site: Path) -> None:

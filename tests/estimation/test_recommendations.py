@@ -13,30 +13,24 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
-from service.core.memory.inference import inference_memory
+from service.core.memory.inference.memory import inference_memory
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.inference import inference_latency
-from service.core.planning.inference_candidates import candidates
-from service.core.planning.passes import (
-    CONCURRENCY_GRID,
-    Around,
-    Demand,
-    Offer,
-    Space,
-)
-from service.core.planning.places import places, unbeaten_places
-from service.core.planning.ranking import scores, utilities, weight_row
-from service.core.planning.workloads import METRICS
+from service.core.performance.inference.latency import inference_latency
+from service.core.search.batch_evaluation import CONCURRENCY_GRID, Around, Demand, Offer, Space
+from service.core.search.inference_candidates import candidates
+from service.core.search.places import places, unbeaten_places
+from service.core.search.ranking import scores, utilities, weight_row
+from service.core.search.workloads import METRICS
 from service.estimation.calibrations import calibration
 from service.estimation.costs import lowest_list_prices
-from service.estimation.decisions.anchors import anchors
-from service.estimation.decisions.field import field, filled, latency_metric
-from service.estimation.decisions.recommendations import recommendation_answer
-from service.estimation.decisions.requests import RecommendationRequest
-from service.estimation.decisions.siting import USUAL_WUE
-from service.estimation.decisions.space import resolve_search
-from service.estimation.inference import inference_estimate
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.anchors import anchors
+from service.estimation.recommendations.inference.candidates import field, filled, latency_metric
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.inference.space import resolve_search
+from service.estimation.recommendations.placing import USUAL_WUE
+from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
 from tests.estimation.pasted import CONFIG
 

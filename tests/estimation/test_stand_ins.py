@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.inference import (
+from service.estimation.inference.estimate import (
     inference_estimate,
     inference_latency_answer,
     inference_memory_answer,
 )
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
-from service.estimation.training import training_estimate, training_memory_answer
-from service.estimation.training_requests import EstimateTrainingRequest, MemoryTrainingRequest
+from service.estimation.training.estimate import training_estimate, training_memory_answer
+from service.estimation.training.requests import EstimateTrainingRequest, MemoryTrainingRequest
 
 #: Neither its making nor its mass is published, and its link is that of a usual slot.
 CARD = "nvidia-rtx-4090-24gb"

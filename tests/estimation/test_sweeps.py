@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from service.estimation.costs import lowest_list_prices
-from service.estimation.inference import inference_estimate
-from service.estimation.inference_requests import InferenceRequest
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import FetchedModel, ModelConfig
 from service.estimation.sweeps import plan

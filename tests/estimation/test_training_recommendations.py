@@ -4,20 +4,18 @@ import numpy as np
 import orjson
 import pytest
 
-from service.core.planning.places import places
-from service.core.planning.ranking import scores, utilities, weight_row
-from service.core.planning.training_candidates import training_candidates
-from service.core.planning.workloads import METRICS
-from service.estimation.decisions.siting import USUAL_WUE
-from service.estimation.decisions.training.anchors import training_anchors
-from service.estimation.decisions.training.field import training_field
-from service.estimation.decisions.training.recommendations import (
-    training_recommendation_answer,
-)
-from service.estimation.decisions.training.requests import TrainingRecommendationRequest
-from service.estimation.decisions.training.space import resolve_training_search
-from service.estimation.training import training_estimate
-from service.estimation.training_requests import EstimateTrainingRequest
+from service.core.search.places import places
+from service.core.search.ranking import scores, utilities, weight_row
+from service.core.search.training_candidates import training_candidates
+from service.core.search.workloads import METRICS
+from service.estimation.recommendations.placing import USUAL_WUE
+from service.estimation.recommendations.training.anchors import training_anchors
+from service.estimation.recommendations.training.candidates import training_field
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.space import resolve_training_search
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
 from tests.estimation.pasted import CONFIG
 
 MODEL = "meta-llama/Llama-3.1-8B"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from service.cli.connections import MOST_HEAD_BYTES
+from service.cli.server.connections import MOST_HEAD_BYTES
 from tests.faults.processes import Service, eventually, serving
 
 HEAD = b"Host: here\r\nContent-Type: application/json\r\n"

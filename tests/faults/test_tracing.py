@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from service.api.tracing import is_wanted
+from service.api.observability.tracing import is_wanted
 from service.settings import INSTALLATION
 from tests.faults.processes import QUESTION, serving
 

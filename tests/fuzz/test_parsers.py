@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from service.access.keys import KeyRefused
 from service.access.tokens import TokenIssuer
-from service.api.bodies import is_too_deep
+from service.api.http.bodies import is_too_deep
 from service.catalog.exchange.reading import FileInvalid, read_catalog_file
 from service.catalog.exchange.writing import catalog_file
 from service.catalog.files import read_files, read_schemas

@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from service.api.app import create_app
-from service.api.contract import _request_models
-from service.api.hub_models import model_places
-from service.asking.door import NotReached, Refused
-from service.asking.in_process import InProcess
-from service.estimation.inference_requests import InferenceRequest
+from service.api.http.contract import _request_models
+from service.api.http.hub_models import model_places
+from service.client.estimator import NotReached, Refused
+from service.client.in_process import InProcess
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.requests import HubModel
 from service.settings import Settings
 from tests.hub.standin import COMMIT, CONFIG, LATER

@@ -13,8 +13,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from service.asking.door import NotReached
-from service.asking.in_process import InProcess
+from service.client.estimator import NotReached
+from service.client.in_process import InProcess
 from service.mcp.server import mcp_server
 from service.settings import INSTALLATION, Settings
 
@@ -187,7 +187,8 @@ async def test_the_command_serves_over_standard_input():
 def test_without_the_library_it_says_what_is_missing(monkeypatch):
     from typer.testing import CliRunner
 
-    from service.cli import app, assistants
+    from service.cli import app
+    from service.cli.upkeep import assistants
 
     monkeypatch.setattr(assistants, "find_spec", lambda _: None)
     result = CliRunner().invoke(app, ["mcp"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.charting.words import duration, gigabytes, number
-from service.estimation.inference import inference_estimate
+from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.inference.estimate import inference_estimate
 from service.portal.badge import badge
 from service.portal.figures import headlines, sections, table, verdict
 from service.portal.questions import PageRequest

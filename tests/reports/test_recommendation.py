@@ -11,8 +11,8 @@ import pytest
 from pypdf import PdfReader
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.decisions.recommendations import recommendation_answer
-from service.estimation.decisions.requests import RecommendationRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.document import Bars, Document, Table, Text, figure, listed, number, percent
 from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf

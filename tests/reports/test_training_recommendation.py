@@ -8,10 +8,8 @@ from typing import Any
 from pypdf import PdfReader
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.decisions.training.recommendations import (
-    training_recommendation_answer,
-)
-from service.estimation.decisions.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.document import Document, Text, figure
 from service.reports.rendering import as_html, as_pdf
 from service.reports.training_recommendation import training_recommendation_document

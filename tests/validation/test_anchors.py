@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.estimation.impact_requests import ImpactsRequest
-from service.estimation.impacts import impacts_answer
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
 from service.validation.packaged import Bench
 
 #: Upper over lower end that an interval may have to count as an answer.

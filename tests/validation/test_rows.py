@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.inference import inference_latency_answer, inference_memory_answer
+from service.estimation.inference.estimate import inference_latency_answer, inference_memory_answer
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 from service.validation.emissions import emissions_row
 from service.validation.energy import energy_row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.training_speed import training_speed
+from service.estimation.training.speed import training_speed
 from service.validation.packaged import Bench
 from service.validation.tables import Refused, Row
 from service.validation.training_speed import measured_setup, training_speed_row

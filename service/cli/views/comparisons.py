@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from service.cli.views.parts import columns_table, footer
-from service.estimation.decisions.comparison import flat_rows
+from service.estimation.comparison.table import flat_rows
 
 #: Heads, the fields below them, and the unit of those that do not end with theirs.
 _COLUMNS = (

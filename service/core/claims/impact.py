@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.core.claims.claim import Claim, Facts
-from service.core.impact.projection import projection
+from service.core.impacts.projection import projection
 from service.core.interval import exact
 
 

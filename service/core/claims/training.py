@@ -5,8 +5,8 @@ from __future__ import annotations
 from service.core.architecture.model import ModelArchitecture
 from service.core.claims.claim import Claim, Facts, cache_bytes
 from service.core.deployment import Parallelism, Precision
-from service.core.memory.training_settings import TrainingSettings
-from service.core.memory.training_state import StageState, stage_state
+from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.state import StageState, stage_state
 from service.core.number_formats import NUMBER_FORMATS
 
 _GB = 1e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from service.core.memory.inference import InferenceMemory
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.techniques import references as by
 from service.core.techniques.technique import Change, InferenceChange, Technique
 

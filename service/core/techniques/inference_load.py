@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.core.memory.inference import InferenceMemory
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.techniques import references as by
 from service.core.techniques.changes import inference_formats, serving, workload
 from service.core.techniques.technique import InferenceChange, Technique

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.core.deployment import Parallelism
-from service.core.memory.inference import InferenceMemory
-from service.core.memory.training import TrainingMemory
+from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.training.memory import TrainingMemory
 from service.core.techniques import references as by
 from service.core.techniques.changes import (
     inference_layout,

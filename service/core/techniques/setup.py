@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import InferenceDeployment, InferenceWorkload, ServingSettings
-from service.core.memory.training_settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from service.core.memory.inference import InferenceMemory
-from service.core.memory.training import TrainingMemory
+from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.training.memory import TrainingMemory
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 
 Setup = TypeVar("Setup")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from service.core.architecture.sharding import divisors
-from service.core.memory.training import TrainingMemory
+from service.core.memory.training.memory import TrainingMemory
 from service.core.techniques import references as by
 from service.core.techniques.changes import in_formats, offloaded, training_settings
 from service.core.techniques.setup import TrainingSetup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.core.memory.training import TrainingMemory
+from service.core.memory.training.memory import TrainingMemory
 from service.core.techniques import references as by
 from service.core.techniques.changes import (
     offloaded,

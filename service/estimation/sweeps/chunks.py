@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
-from service.core.impact.footprint import Footprint, footprint
-from service.core.impact.infrastructure import HOURS_PER_YEAR, Making, making
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import HOURS_PER_YEAR, Making, making
 from service.core.interval import Interval, exact, quotient, scale
-from service.core.planning.passes import Pass, evaluate
-from service.estimation.decisions.ground import usd_per_hour_in_regions
+from service.core.search.batch_evaluation import Pass, evaluate
+from service.estimation.recommendations.search_context import usd_per_hour_in_regions
 from service.estimation.sweeps.plan import Block, Chunk, Study
 
 #: Columns of texts, of counts, of verdicts, and of figures, in the order of rows.

@@ -13,11 +13,25 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region
-from service.core.planning.passes import CONCURRENCY_GRID, Around, Demand, Draft, Offer, Space
+from service.core.search.batch_evaluation import (
+    CONCURRENCY_GRID,
+    Around,
+    Demand,
+    Draft,
+    Offer,
+    Space,
+)
 from service.estimation.calibrations import calibration
-from service.estimation.decisions.ground import PriceList, own_prices, placeable, price_list
-from service.estimation.decisions.requests import LimitsRequest
-from service.estimation.decisions.space import check_bits, layouts, precisions
+from service.estimation.inference.speculation import resolve_speculation
+from service.estimation.inference.tiers import tiers_around
+from service.estimation.recommendations.inference.space import check_bits, layouts, precisions
+from service.estimation.recommendations.requests import LimitsRequest
+from service.estimation.recommendations.search_context import (
+    PriceList,
+    own_prices,
+    placeable,
+    price_list,
+)
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -27,9 +41,7 @@ from service.estimation.resolution import (
     resolve_region,
     serving_values,
 )
-from service.estimation.speculation import resolve_speculation
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
-from service.estimation.tiers import tiers_around
 
 #: Configurations of a chunk, in all regions: a few seconds on one core, some tens of megabytes.
 CHUNK_CONFIGURATIONS = 200_000

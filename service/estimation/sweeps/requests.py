@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.decisions.requests import LimitsRequest, Placement
+from service.estimation.recommendations.requests import LimitsRequest, Placement
 from service.estimation.requests import (
     AcceleratorReference,
     CatalogRequest,

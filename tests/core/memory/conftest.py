@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.core.memory.runtime import runtime_overheads
+from service.core.memory.inference.runtime import runtime_overheads
 
 CATALOG = Path(__file__).parents[3] / "hardware_catalog" / "calibration"
 

@@ -22,8 +22,8 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.interval import Interval
-from service.core.memory.inference import InferenceMemory, inference_memory
-from service.core.memory.runtime import runtime_overheads
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.runtime import runtime_overheads
 from service.core.number_formats import NUMBER_FORMATS
 
 GIB = 1024.0**3

@@ -17,15 +17,15 @@ from memory_models import (
 
 from service.core.deployment import InferenceDeployment, Parallelism, Precision
 from service.core.interval import Interval
-from service.core.memory.training import TrainingMemory, training_memory
-from service.core.memory.training_activations import (
+from service.core.memory.training.activations import (
     layer_savings,
     micro_batches_in_flight,
     stored_bytes,
 )
-from service.core.memory.training_runtime import training_overheads
-from service.core.memory.training_settings import MicroBatch, Offload, TrainingSettings
-from service.core.memory.training_state import lora_parameters, stage_state
+from service.core.memory.training.memory import TrainingMemory, training_memory
+from service.core.memory.training.runtime import training_overheads
+from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.state import lora_parameters, stage_state
 from service.core.number_formats import NUMBER_FORMATS
 
 GIB = 1024.0**3

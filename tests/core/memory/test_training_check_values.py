@@ -7,10 +7,10 @@ from memory_models import LLAMA_2_7B, accelerator, dense
 from test_training import BF16, FP32, GPT_7B, OVERHEADS, PRECISION, PURE, SEVEN, SINGLE, state
 
 from service.core.deployment import InferenceDeployment, Parallelism, Precision
-from service.core.memory.training import training_memory
-from service.core.memory.training_activations import layer_savings, stored_bytes
-from service.core.memory.training_settings import MicroBatch, Offload, TrainingSettings
-from service.core.memory.training_state import lora_parameters, trained_parameters
+from service.core.memory.training.activations import layer_savings, stored_bytes
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.state import lora_parameters, trained_parameters
 
 #: Seven billion parameters of which next to none are in tables.
 TABLELESS = dense(32, 4096, 32, 32, 11008, 8)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
-from service.core.performance.inference import InferenceLatency, inference_latency
-from service.core.performance.inference_steps import latency_steps
+from service.core.performance.inference.latency import InferenceLatency, inference_latency
+from service.core.performance.inference.steps import latency_steps
 from service.core.performance.step import StepLoad, peak_flops_per_s, step_time
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment

@@ -13,9 +13,9 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
-from service.core.performance.inference import inference_latency
-from service.core.performance.speculation import expected_tokens
-from service.core.performance.tasks import mean_call, prefill_tokens
+from service.core.performance.inference.latency import inference_latency
+from service.core.performance.inference.speculation import expected_tokens
+from service.core.performance.inference.tasks import mean_call, prefill_tokens
 from tests.core.deployments import CALIBRATION, deployment
 from tests.core.performance.simulation import simulate
 

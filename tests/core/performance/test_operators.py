@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.core.performance.batching import lone_loads
+from service.core.performance.inference.batching import lone_loads
 from service.core.performance.operators import ATTENTION_OVER_CONTEXT, step_operators
 from service.core.performance.step import step_time
 from service.core.performance.work import rank_work

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from service.core.deployment import InferenceDeployment, Parallelism, Precision
-from service.core.memory.training_settings import MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.training import TrainingStep, bottleneck, training_step
-from service.core.performance.training_calibration import TrainingCalibration
-from service.core.performance.training_traffic import HostRates
-from service.core.performance.training_work import product_format
+from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.step import TrainingStep, bottleneck, training_step
+from service.core.performance.training.traffic import HostRates
+from service.core.performance.training.work import product_format
 from tests.core.deployments import CALIBRATION, H100, architecture
 from tests.core.performance.test_latency import IDEAL
 

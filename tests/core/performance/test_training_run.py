@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from service.core.interval import Interval, exact
-from service.core.performance.training_run import (
-    Failures,
-    best_interval_s,
-    goodput,
-    training_run,
-)
+from service.core.performance.training.run import Failures, best_interval_s, goodput, training_run
 
 STEP = Interval(4.0, 3.5, 5.0)
 

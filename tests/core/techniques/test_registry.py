@@ -15,13 +15,13 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
-from service.core.memory.inference import inference_memory
-from service.core.memory.runtime import runtime_overheads
-from service.core.memory.training import training_memory
-from service.core.memory.training_runtime import training_overheads
-from service.core.memory.training_settings import MicroBatch, TrainingSettings
+from service.core.memory.inference.memory import inference_memory
+from service.core.memory.inference.runtime import runtime_overheads
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.runtime import training_overheads
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.planning.workloads import WORKLOAD_KINDS
+from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.techniques.registry import TECHNIQUES, find_technique, near_techniques
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 from tests.core.deployments import H100, architecture

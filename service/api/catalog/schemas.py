@@ -1,0 +1,56 @@
+"""The form of catalog entries as JSON Schema, for those who write some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api.catalog.writing import schemas_of
+from service.api.http.caching import confirmed_or, entity_tag
+from service.api.http.contract import ITEM_PROBLEMS, path_parameter
+from service.api.http.problems import Problem
+from service.api.http.queries import plain_query
+from service.api.http.state import current_snapshot
+
+router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+
+
+@router.get(
+    "/schemas/{collection}",
+    operation_id="getCatalogSchema",
+    summary="The form of a collection's entries, as JSON Schema",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"application/schema+json": {"schema": {"type": "object"}}},
+        },
+        **ITEM_PROBLEMS,
+    },
+    openapi_extra={
+        "parameters": [
+            path_parameter(
+                "collection",
+                "Collection of the catalog, e.g. accelerators; calibrations have a schema, too.",
+                {"type": "string", "minLength": 1, "maxLength": 100},
+            )
+        ]
+    },
+)
+async def get_schema(http: HttpRequest) -> Response:
+    """The schema (JSON Schema, draft 2020-12) that writes and imports are held to."""
+    plain_query(http.query_params, {})
+    known = schemas_of(http)
+    collection: str = http.path_params["collection"]
+    if collection not in known:
+        raise Problem("not-found", f"no such collection; there are {', '.join(sorted(known))}")
+    schema: Any = known[collection].schema
+    tag = entity_tag(await current_snapshot(http), "schemas", collection)
+    return confirmed_or(
+        http,
+        tag,
+        lambda: Response(orjson.dumps(schema), media_type="application/schema+json"),
+    )

@@ -1,0 +1,124 @@
+"""Operations over many deployments: batches, comparisons, and the decision matrix.
+
+They take long enough that they are computed beside the event loop, a few at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from service.api import decision_responses as responses
+from service.api.http.bodies import read_request
+from service.api.http.caching import confirmed_or, entity_tag
+from service.api.http.contract import GET_PROBLEMS, LISTING_POST_PROBLEMS, POST_PROBLEMS, body_of
+from service.api.http.hub_models import with_hub_items
+from service.api.http.problems import Problem, invalid, validation_problem
+from service.api.http.rates import charge
+from service.api.http.state import current_snapshot, shared, snapshot_for
+from service.api.http.tables import as_csv, wants_csv
+from service.api.http.worker_threads import beside
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.comparison.batch import batch_answer
+from service.estimation.comparison.table import comparison_answer, flat_rows
+from service.estimation.recommendations.requests import BatchRequest, CompareRequest
+from service.estimation.recommendations.workloads import workload_answers
+from service.estimation.rejection import FieldError
+
+router = APIRouter(prefix="/v1", tags=["decisions"])
+
+
+@router.post(
+    "/estimates/batch",
+    operation_id="createEstimateBatch",
+    summary="Many estimates, each answered or refused by itself",
+    responses={200: {"model": responses.BatchAnswer}, **POST_PROBLEMS},
+    openapi_extra=body_of(BatchRequest),
+)
+async def create_batch(http: HttpRequest) -> Response:
+    """Answer a list of requests in their order.
+
+    Each is a body of /v1/estimates/inference or, with training, of /v1/estimates/training. One
+    that is refused has errors in the place of its answer.
+    """
+    request, snapshot = await _asked(http, BatchRequest)
+    _bounded(http, len(request.requests), "/requests")
+    items = await with_hub_items(request.requests, shared(http).hub)
+
+    def compute() -> dict[str, Any]:
+        return batch_answer(items, snapshot, _field_errors)
+
+    return _json(await beside(http, compute))
+
+
+@router.post(
+    "/compare",
+    operation_id="createComparison",
+    summary="One workload over lists of deployments, as a table",
+    responses={
+        200: {
+            "model": responses.ComparisonAnswer,
+            "content": {"text/csv": {"schema": {"type": "string"}}},
+        },
+        **LISTING_POST_PROBLEMS,
+    },
+    openapi_extra=body_of(CompareRequest),
+)
+async def create_comparison(http: HttpRequest) -> Response:
+    """Estimate every combination of the lists, as JSON or by Accept as CSV.
+
+    A combination that is refused has errors in the place of its results.
+    """
+    table = wants_csv(http.headers.get("accept", ""))
+    request, snapshot = await _asked(http, CompareRequest)
+    _bounded(http, request.row_count, "")
+    answer = await beside(http, lambda: comparison_answer(request, snapshot))
+    if table:
+        return Response(as_csv(flat_rows(answer)), media_type="text/csv")
+    return _json(answer)
+
+
+@router.get(
+    "/workloads",
+    operation_id="listWorkloads",
+    summary="The decision matrix: kinds of workload, what matters for each, and why",
+    responses={200: {"model": responses.WorkloadPage}, **GET_PROBLEMS},
+)
+async def list_workloads(http: HttpRequest) -> Response:
+    """The rows of the matrix, which recommendations take by workload_kind.
+
+    Weights are defaults of this service that every request can replace.
+    """
+    if http.query_params:
+        raise invalid(
+            [FieldError(f"/{name[:100]}", "unknown parameter") for name in http.query_params]
+        )
+    snapshot = await current_snapshot(http)
+    tag = entity_tag(snapshot, http.url.path)
+    return confirmed_or(http, tag, lambda: _json({"items": workload_answers()}))
+
+
+async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
+    request: Any = await read_request(http, model, shared(http).settings.body_limit_bytes)
+    return request, await snapshot_for(http, request)
+
+
+def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
+    most = shared(http).settings.batch_limit_items
+    if items > most:
+        raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
+    charge(http, items)
+
+
+def _field_errors(error: ValidationError) -> list[FieldError]:
+    problem: Problem = validation_problem(error, {})
+    return list(problem.errors) or [FieldError("", problem.detail)]
+
+
+def _json(answer: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(answer), media_type="application/json")

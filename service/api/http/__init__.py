@@ -1,0 +1,1 @@
+"""What every operation shares: bodies, queries, problems, caching, limits, and the contract."""

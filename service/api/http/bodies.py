@@ -1,0 +1,111 @@
+"""Reads request bodies: bounded in size and depth, JSON only, validated in one pass."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+
+from service.api.http.hub_models import with_hub_models
+from service.api.http.problems import Problem, validation_problem
+from service.api.http.state import shared
+from service.estimation.requests import Request
+
+Asked = TypeVar("Asked", bound=Request)
+
+_DEEPEST = 32
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) -> Asked:
+    """The request that a body holds, with what it refers to on the Hub.
+
+    Raises
+    ------
+    Problem
+        If the body is too large (413), not JSON (415, 422) or not what the operation takes (422),
+        or the Hub is needed and does not answer (503).
+    """
+    body = await _json_body(http, limit_bytes)
+    try:
+        request = model.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        raise validation_problem(error, {}) from None
+    return await with_hub_models(request, shared(http).hub)
+
+
+async def read_json(http: HttpRequest, limit_bytes: int) -> Any:
+    """The JSON that a body holds, whatever it says.
+
+    Raises
+    ------
+    Problem
+        If the body is too large (413) or not JSON (415, 422).
+    """
+    body = await _json_body(http, limit_bytes)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Problem("malformed-json", str(error)) from None
+
+
+def content_kind(http: HttpRequest) -> str:
+    """The media type of a body without its parameters, in lower case."""
+    return http.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+
+
+async def _json_body(http: HttpRequest, limit_bytes: int) -> bytes:
+    kind = content_kind(http)
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Problem("unsupported-media-type", f"Content-Type is {kind[:100] or 'missing'!r}")
+    body = await read_body(http, limit_bytes)
+    if is_too_deep(body):
+        raise Problem(
+            "malformed-json",
+            f"brackets do not match, or are nested more than {_DEEPEST} levels deep",
+        )
+    return body
+
+
+def is_too_deep(body: bytes) -> bool:
+    """Whether JSON is nested deeper than a request may be.
+
+    Takes away the innermost pairs of brackets once for each level that is allowed. Brackets that
+    do not match are left over as well; with few of them the parser says better what is wrong.
+    """
+    if body.count(b"[") + body.count(b"{") <= _DEEPEST:
+        return False
+    marks = _STRINGS.sub(b"", body).translate(_ONE_KIND, delete=_NO_BRACKET)
+    for _ in range(_DEEPEST):
+        marks = marks.replace(b"[]", b"")
+    return bool(marks)
+
+
+async def read_body(http: HttpRequest, limit_bytes: int) -> bytes:
+    """The bytes of a body.
+
+    Raises
+    ------
+    Problem
+        If there are more than the limit (413).
+    """
+    stated = http.headers.get("content-length", "")
+    if stated.isascii() and stated.isdigit() and int(stated[:20]) > limit_bytes:
+        raise _too_large(limit_bytes)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in http.stream():
+        size += len(chunk)
+        if size > limit_bytes:
+            raise _too_large(limit_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_large(limit_bytes: int) -> Problem:
+    return Problem("body-too-large", f"a body may have at most {limit_bytes} bytes")

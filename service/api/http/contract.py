@@ -1,0 +1,215 @@
+"""The OpenAPI document: what FastAPI cannot see because bodies and queries are read by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from service import ENGINE_VERSION
+from service.api.chart_responses import VegaLiteChart
+from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
+from service.api.http.queries import flat_fields
+from service.api.http.topics import TOPICS
+from service.api.responses import ProblemDetails
+from service.estimation.requests import Request
+
+_REF = "#/components/schemas/{model}"
+_DESCRIPTION = """
+What an LLM deployment needs and costs before it is bought: memory, latency, energy, carbon and
+water, each as a value with a 90 % interval, with the source of every figure.
+
+Units are in the names of the fields, SI only (GB = 1e9 bytes). `POST` takes a body, `GET` the same
+fields as flat query parameters. Errors are RFC 9457 problem details.
+"""
+
+
+def _problem(status: int) -> dict[str, Any]:
+    kinds = [kind for kind in PROBLEM_TYPES.values() if kind.status == status]
+    return {
+        "description": " / ".join(kind.title for kind in kinds),
+        "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model=ProblemDetails.__name__)}}},
+    }
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: _problem(status) for status in statuses}
+
+
+_CURRENT: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is current"}}
+GET_PROBLEMS = _CURRENT | _problems(401, 422, 429, 503)
+LIST_PROBLEMS = GET_PROBLEMS | _problems(406)
+ITEM_PROBLEMS = GET_PROBLEMS | _problems(404)
+POST_PROBLEMS = _problems(401, 413, 415, 422, 429, 503)
+LISTING_POST_PROBLEMS = POST_PROBLEMS | _problems(406)
+REPORT_GET_PROBLEMS = LIST_PROBLEMS | _problems(404)
+REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | _problems(404)
+KEPT_POST_PROBLEMS = POST_PROBLEMS | _problems(409)
+
+#: Operations that only a key with a scope may use.
+KEYED_PROBLEMS = _problems(401, 403, 404, 422, 429, 503)
+KEYED_POST_PROBLEMS = KEYED_PROBLEMS | _problems(409, 413, 415)
+WRITE_PROBLEMS = KEYED_PROBLEMS | _problems(409, 412, 413, 415, 428)
+
+#: What the GET of a pair says beyond what its POST says.
+_AS_LINK = (
+    "The fields of nested objects are flat query parameters; inline objects and lists of objects "
+    "can only be sent by POST."
+)
+
+_KEY_SCHEME = "apiKey"
+#: The declaration of an operation that needs a key; all others take one or none.
+NEEDS_KEY: dict[str, Any] = {"security": [{_KEY_SCHEME: []}]}
+
+KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: _problem(status) for status in (401, 404, 410, 422, 429, 503)
+}
+KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
+KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
+
+#: Request models whose schemas the document must hold, noted as operations are declared.
+_request_models: dict[type[Request], None] = {}
+
+
+_NAME: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
+
+
+def body_of(model: type[Request]) -> dict[str, Any]:
+    """The declaration of a JSON body of the given model."""
+    _request_models[model] = None
+    examples: list[Any] = model.model_json_schema()["examples"]
+    named = {f"example-{number}": {"value": value} for number, value in enumerate(examples, 1)}
+    content = {"schema": {"$ref": _REF.format(model=model.__name__)}, "examples": named}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def as_link(description: str) -> str:
+    """The description of a GET that asks what a POST of this description asks."""
+    return f"{description} {_AS_LINK}"
+
+
+def query_parameters(
+    known: Mapping[str, Mapping[str, Any]], required: str | None = None
+) -> list[dict[str, Any]]:
+    """The declaration of query parameters, each by its JSON schema with a description."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name == required,
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+            "description": schema["description"],
+        }
+        for name, schema in known.items()
+    ]
+
+
+def path_parameter(
+    name: str, description: str, schema: Mapping[str, Any] = _NAME
+) -> dict[str, Any]:
+    """The declaration of a part of the path: a name, unless the schema says otherwise."""
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "schema": dict(schema),
+        "description": description,
+    }
+
+
+def query_of(model: type[Request]) -> dict[str, Any]:
+    """The declaration of the flat query parameters of the given model."""
+    schema = model.model_json_schema(ref_template=_REF)
+    parameters = []
+    for name, place in flat_fields(model).items():
+        holder = schema
+        for part in place[:-1]:
+            holder = _resolved(holder["properties"][part], schema)
+        stated = _resolved(holder["properties"][place[-1]], schema)
+        parameters.append(
+            {
+                "name": name,
+                "in": "query",
+                "required": len(place) == 1 and name in schema.get("required", ()),
+                "schema": _scalar(stated, schema),
+                **({"description": stated["description"]} if "description" in stated else {}),
+            }
+        )
+    return {"parameters": parameters}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of the application."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    result = get_openapi(
+        title="Headroom",
+        version=ENGINE_VERSION,
+        summary="Memory, speed and footprint of LLM deployments, with the source of every figure.",
+        description=_DESCRIPTION,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        routes=app.routes,
+        servers=[{"url": "/"}],
+        tags=[{"name": name, "description": told} for name, told in TOPICS.items()],
+    )
+    wanted: list[type[Any]] = [*_request_models, ProblemDetails, VegaLiteChart]
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in wanted], ref_template=_REF
+    )
+    result["security"] = [{}, {_KEY_SCHEME: []}]
+    components = result.setdefault("components", {})
+    components["securitySchemes"] = {
+        _KEY_SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API key, or a token of the issuer that the service is set up with. "
+            "Asking needs none. With one, its organisation's own entries can be "
+            "asked about too; what it may change is told by its scopes.",
+        }
+    }
+    schemas = components.setdefault("schemas", {})
+    schemas |= definitions.get("$defs", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    examples = files("service.api").joinpath("static", "examples.json").read_bytes()
+    for name, example in orjson.loads(examples).items():
+        schemas[name]["examples"] = [example]
+    app.openapi_schema = result
+    return result
+
+
+def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """A schema with its reference followed, keeping what stands beside the reference."""
+    options = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    if len(options) == 1:
+        return _resolved(options[0], root) | {
+            key: value for key, value in schema.items() if key != "anyOf"
+        }
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    target: dict[str, Any] = root["$defs"][reference.rsplit("/", 1)[-1]]
+    return target | {key: value for key, value in schema.items() if key != "$ref"}
+
+
+def _scalar(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """The part of a schema that a query parameter can spell: no objects, no lists, no null."""
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options is None:
+        return {
+            key: value
+            for key, value in schema.items()
+            if key not in ("title", "description", "default", "discriminator")
+        }
+    plain = [
+        _scalar(option, root)
+        for option in (_resolved(option, root) for option in options)
+        if option.get("type") not in ("object", "array", "null")
+    ]
+    flattened = [item for item in plain if item]
+    return flattened[0] if len(flattened) == 1 else {"anyOf": flattened}

@@ -1,0 +1,171 @@
+"""What the routes share: settings, catalog and keys, who is calling and what they are shown."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from anyio import CapacityLimiter
+from starlette.requests import Request as HttpRequest
+
+from service.access.keyring import Keyring
+from service.access.keys import Caller, KeyRefused
+from service.api.http.problems import Problem, invalid
+from service.api.observability.exposition import Exposition
+from service.catalog.documents import CatalogInvalid
+from service.catalog.revisions import RevisionsBeginLater, RevisionUnknown
+from service.catalog.snapshot import CatalogSnapshot
+from service.catalog.store import CatalogStore, DatabaseUnavailable
+from service.estimation.rejection import FieldError
+from service.estimation.requests import CatalogRequest
+from service.grid.live import LiveGrid
+from service.hub.hub import Hub
+from service.settings import Settings
+
+RETRY_AFTER_S = "5"
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="headroom"'}
+
+
+#: Where servers find the event that tells of the end, in the state of the lifespan (ASGI).
+DRAINING = "draining"
+#: Streams of events that a process keeps open, each of which asks the database once a second.
+_MOST_WATCHERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Settings, catalog, keys, live grid figures, models of the Hub and metrics of the process.
+
+    ``draining`` is set when the process is about to stop, for streams that would go on for long;
+    ``watchers`` bounds how many there are.
+    """
+
+    settings: Settings
+    store: CatalogStore
+    keyring: Keyring
+    grid: LiveGrid
+    hub: Hub
+    exposition: Exposition
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    watchers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MOST_WATCHERS))
+
+
+def shared(http: HttpRequest) -> Shared:
+    """What the application was started with."""
+    found: Shared = http.app.state.shared
+    return found
+
+
+def caller(http: HttpRequest) -> Caller | None:
+    """Who sent a request, None for one without a key.
+
+    Raises
+    ------
+    Problem
+        If it has a key that opens nothing (401): to answer as if there were none would hide from
+        its holder that their own entries are not looked at.
+    """
+    given = http.headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, text = given.partition(" ")
+    if scheme.lower() != "bearer":
+        raise Problem(
+            "unauthorized", "API keys are sent as 'Authorization: Bearer …'", headers=_CHALLENGE
+        )
+    try:
+        return shared(http).keyring.caller(text.strip())
+    except KeyRefused as refused:
+        raise Problem("unauthorized", str(refused), headers=_CHALLENGE) from None
+
+
+def caller_with(http: HttpRequest, scope: str) -> Caller:
+    """Who sent a request that only a key with a scope may make.
+
+    Raises
+    ------
+    Problem
+        If there is no key that holds (401), or it does not allow this (403).
+    """
+    known = caller(http)
+    if known is None:
+        detail = f"this needs an API key with the scope {scope}"
+        raise Problem("unauthorized", detail, headers=_CHALLENGE)
+    if scope not in known.scopes:
+        raise Problem("forbidden", f"the API key {known.key_id} has not the scope {scope}")
+    return known
+
+
+async def current_snapshot(http: HttpRequest) -> CatalogSnapshot:
+    """The newest catalog, with the caller's own entries.
+
+    Raises
+    ------
+    Problem
+        If the request has a key that opens nothing (401).
+    """
+    known = caller(http)
+    return await shared(http).store.snapshot_of(None if known is None else known.organisation)
+
+
+async def snapshot_for(
+    http: HttpRequest, asked: CatalogRequest, *, with_own: bool = True
+) -> CatalogSnapshot:
+    """The catalog to answer a question from: the newest, or that of the revision or day named.
+
+    Parameters
+    ----------
+    http, asked
+        The request and what its body or query asks.
+    with_own
+        Whether the caller's own entries are part of it: not where all will see the answer.
+
+    Raises
+    ------
+    Problem
+        If the revision does not exist (422) or cannot be read now (503), or if the request has a
+        key that opens nothing (401).
+    """
+    known, found = caller(http), shared(http)
+    organisation = known.organisation if known is not None and with_own else None
+    newest = await found.store.snapshot_of(organisation)
+    if asked.catalog_revision is None and asked.as_of is None:
+        return newest
+    history = found.settings.database_url is not None or found.settings.embedded_database
+    if asked.as_of is not None:
+        if asked.catalog_revision is not None:
+            raise invalid([FieldError("/as_of", "give either as_of or catalog_revision")])
+        today = datetime.now(UTC).date()
+        if asked.as_of > today:
+            raise invalid([FieldError("/as_of", f"lies ahead; today is {today} (UTC)")])
+        if not history and asked.as_of < today:
+            raise invalid([FieldError("/as_of", "there is no database that kept earlier catalogs")])
+    elif asked.catalog_revision != newest.revision and not history:
+        raise _no_such_revision(asked.catalog_revision, newest.revision)
+    pointer = "/catalog_revision" if asked.as_of is None else "/as_of"
+    try:
+        if asked.as_of is not None:
+            return await found.store.snapshot_as_of(asked.as_of, organisation)
+        assert asked.catalog_revision is not None  # noqa: S101 - for the type checker
+        return await found.store.snapshot_at(asked.catalog_revision, organisation)
+    except RevisionUnknown:
+        raise _no_such_revision(asked.catalog_revision, newest.revision) from None
+    except RevisionsBeginLater as later:
+        since = "" if later.first is None else f" before {later.first:%Y-%m-%d %H:%M} (UTC)"
+        raise invalid([FieldError(pointer, f"this catalog has nothing{since}")]) from None
+    except CatalogInvalid:
+        raise invalid([FieldError(pointer, "this release cannot read that revision")]) from None
+    except DatabaseUnavailable as error:
+        raise Problem(
+            "unavailable",
+            f"that revision has to be read from the database: {error}",
+            headers={"Retry-After": RETRY_AFTER_S},
+        ) from None
+
+
+def _no_such_revision(revision: int | None, newest: int) -> Problem:
+    return invalid(
+        [FieldError("/catalog_revision", f"no revision {revision}; the newest is {newest}")]
+    )

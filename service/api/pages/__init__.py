@@ -1,0 +1,1 @@
+"""Pages for people, what other sites embed of them, and images."""

@@ -1,0 +1,52 @@
+"""Charts as images, drawn in processes beside the service: drawing holds the process that it is in.
+
+A worker is started when it is first needed, kept while charts are asked for, and ended where a
+chart takes too long.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_process
+from starlette.requests import Request as HttpRequest
+
+from service.api.http.problems import Problem
+from service.api.http.state import shared
+from service.charts.rendering import rendered
+
+_LIMITERS: dict[int, CapacityLimiter] = {}
+_RETRY_AFTER_S = "2"
+
+
+async def image(
+    http: HttpRequest,
+    specification: str,
+    form: Literal["svg", "png"],
+    title: str,
+    description: str,
+    ratio: float,
+) -> bytes:
+    """A specification as an image; see :func:`service.charts.rendering.rendered`.
+
+    Raises
+    ------
+    Problem
+        If that takes longer than the settings allow, waiting for others included (503).
+    """
+    settings = shared(http).settings
+    limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(settings.chart_processes))
+    draw = partial(rendered, specification, form, title, description, ratio)
+    try:
+        with fail_after(settings.chart_timeout_s):
+            try:
+                return await to_process.run_sync(draw, cancellable=True, limiter=limiter)
+            except BrokenWorkerProcess:
+                # It may have been ended while it had nothing to do: another one takes its place.
+                return await to_process.run_sync(draw, cancellable=True, limiter=limiter)
+    except TimeoutError:
+        detail = f"the chart was not drawn within {settings.chart_timeout_s:g} s"
+    except BrokenWorkerProcess:
+        detail = "the process that draws charts ended"
+    raise Problem("unavailable", detail, headers={"Retry-After": _RETRY_AFTER_S})

@@ -1,0 +1,1 @@
+"""Sweeps: durable jobs, their progress and their results."""

@@ -1,0 +1,153 @@
+"""Results of sweeps: pages of JSON, or the whole as CSV or Parquet, chunk after chunk."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncIterator
+from importlib import import_module
+from itertools import accumulate
+from types import ModuleType
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response, StreamingResponse
+
+from service.api import sweep_responses as responses
+from service.api.http.contract import KEPT_RESULT_PROBLEMS, query_parameters
+from service.api.http.negotiation import preferred
+from service.api.http.problems import Problem, invalid
+from service.api.http.queries import plain_query, whole_number
+from service.api.sweeps.access import ID_PARAMETER, found, in_transaction
+from service.estimation.rejection import FieldError
+from service.jobs import repository
+from service.jobs.tables import UNFINISHED
+
+router = APIRouter(prefix="/v1", tags=["sweeps"])
+
+PARQUET = "application/vnd.apache.parquet"
+_FORMS = ("application/json", "text/csv", PARQUET)
+_MOST_ITEMS = 1_000
+_USUAL_ITEMS = 100
+#: Results do not change once they are there; whose they are is only known to whoever has the id.
+_KEPT = {"Cache-Control": "private, max-age=3600", "Vary": "Authorization, Accept"}
+
+_PAGES: dict[str, dict[str, Any]] = {
+    "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST_ITEMS,
+        "default": _USUAL_ITEMS,
+        "description": "Most rows of a page of JSON; tables come whole and refuse it (422).",
+    },
+    "cursor": {
+        "type": "string",
+        "maxLength": 20,
+        "description": "next_cursor of the page before; tables refuse it (422).",
+    },
+}
+
+
+@router.get(
+    "/sweeps/{id}/results",
+    operation_id="getSweepResults",
+    summary="Rows of a sweep that has succeeded, in a fixed order",
+    responses={
+        200: {
+            "model": responses.SweepRowPage,
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        },
+        **KEPT_RESULT_PROBLEMS,
+    },
+    openapi_extra={"parameters": [ID_PARAMETER, *query_parameters(_PAGES)]},
+)
+async def get_results(http: HttpRequest) -> Response:
+    """Rows as pages of JSON, or by Accept all of them as CSV or Parquet.
+
+    Refused (409) until the sweep has succeeded.
+    """
+    given = plain_query(http.query_params, _PAGES)
+    limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
+    first = whole_number(given, "cursor", 0, 2**62) or 0
+    form = preferred(http.headers.get("accept", ""), _FORMS, "results")
+    if form != "application/json" and given:
+        raise invalid(
+            [FieldError(f"/{name}", "pages are of JSON; tables come whole") for name in given]
+        )
+    kept = await found(http, http.path_params["id"])
+    _check_there(kept)
+    if form == "application/json":
+        body = await _page(http, kept, first, limit)
+        return Response(orjson.dumps(body), media_type=form, headers=_KEPT)
+    name = f"sweep-{kept['id']}.{'csv' if form == 'text/csv' else 'parquet'}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', **_KEPT}
+    chunks = _contents(http, kept)
+    pieces = _csv(chunks) if form == "text/csv" else (await _tables()).as_parquet(chunks)
+    return StreamingResponse(pieces, media_type=form, headers=headers)
+
+
+async def _tables() -> ModuleType:
+    """What reads results, loaded when some are first asked for: it takes 50 MB of memory."""
+    return await asyncio.to_thread(import_module, "service.jobs.content")
+
+
+def _check_there(kept: dict[str, Any]) -> None:
+    status = kept["status"]
+    if status == "expired":
+        raise Problem("gone", "the results were dropped after they had been kept for long enough")
+    if status in UNFINISHED:
+        done = f"{kept['chunks_done']} of {kept['chunk_count']} chunks are done"
+        raise Problem("conflict", f"the sweep is {status}: {done}; wait, or watch its events")
+    if status != "succeeded":
+        why = f": {kept['problem']}" if kept["problem"] else ""
+        raise Problem("conflict", f"the sweep was {status}, so that there are no results{why}")
+
+
+async def _page(http: HttpRequest, kept: dict[str, Any], first: int, limit: int) -> dict[str, Any]:
+    counts = await in_transaction(
+        http, lambda connection: repository.chunk_rows(connection, kept["id"])
+    )
+    ends = list(accumulate(counts))
+    items: list[dict[str, Any]] = []
+    while len(items) < limit and first + len(items) < kept["rows"]:
+        at = first + len(items)
+        chunk = bisect_right(ends, at)
+        start = ends[chunk] - counts[chunk]
+        content = await _content(http, kept, chunk)
+        shown = (await _tables()).shown
+        items += await asyncio.to_thread(shown, content, at - start, limit - len(items))
+    following = first + len(items)
+    return {
+        "id": str(kept["id"]),
+        "catalog_revision": kept["catalog_revision"],
+        "engine_version": kept["engine_version"],
+        "rows": kept["rows"],
+        "items": items,
+        "next_cursor": str(following) if following < kept["rows"] else None,
+    }
+
+
+async def _content(http: HttpRequest, kept: dict[str, Any], chunk: int) -> bytes:
+    content = await in_transaction(
+        http, lambda connection: repository.content(connection, kept["id"], chunk)
+    )
+    if content is None:
+        raise Problem("gone", "the results were dropped while they were being read")
+    return content
+
+
+async def _contents(http: HttpRequest, kept: dict[str, Any]) -> AsyncIterator[bytes]:
+    for chunk in range(kept["chunk_count"]):
+        yield await _content(http, kept, chunk)
+
+
+async def _csv(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    header, as_csv = True, (await _tables()).as_csv
+    async for content in chunks:
+        yield await asyncio.to_thread(as_csv, content, header)
+        header = False

@@ -1,0 +1,1 @@
+"""Commands that ask for estimates, comparisons and recommendations."""

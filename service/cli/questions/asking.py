@@ -1,0 +1,105 @@
+"""Asks a question and tells the outcome: the answer as tables, JSON or CSV, or what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from service.cli.questions.bodies import misused
+from service.cli.status import DOES_NOT_FIT, REFUSED, UNREACHABLE, notices
+from service.client.estimator import Door, NotReached, Refused
+from service.settings import Settings
+
+#: Where the API key for a server stands: other users of a machine see the options of a command.
+_KEY_VARIABLE = "HEADROOM_KEY"
+
+View = Callable[[Mapping[str, Any]], Sequence[Any]]
+Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+
+
+def door_to(server: str | None) -> Door:
+    """The server if one is named, else this process."""
+    if server:
+        from service.client.remote import Server
+
+        return Server(server, os.environ.get(_KEY_VARIABLE))
+    from service.client.in_process import InProcess
+
+    return InProcess(Settings())
+
+
+def ask(
+    question: str, body: Mapping[str, Any], given: Mapping[str, Any], view: View, rows: Rows
+) -> None:
+    """Ask, and print the answer in the form that was wanted.
+
+    Parameters
+    ----------
+    question, body
+        As a :class:`Door` takes them.
+    given
+        The command's options: ``server``, ``json``, ``csv`` and ``must_fit``.
+    view
+        Makes what people read of an answer.
+    rows
+        Makes a table's rows of an answer.
+
+    Raises
+    ------
+    typer.Exit
+        With the status that tells what happened, where there is no answer, or none that fits.
+    """
+    if given["json"] and given["csv"]:
+        raise misused("--json and --csv exclude each other")
+    try:
+        answer = asyncio.run(door_to(given["server"]).ask(question, body))
+    except Refused as refused:
+        _tell(refused.problem)
+        raise typer.Exit(REFUSED) from None
+    except NotReached as error:
+        notices.print(str(error), style="red", markup=False)
+        raise typer.Exit(UNREACHABLE) from None
+    if given["json"]:
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
+    elif given["csv"]:
+        _print_table(rows(answer))
+    else:
+        console = Console(highlight=False)
+        for part in view(answer):
+            console.print(part)
+    if given.get("must_fit") and not _fits(answer):
+        raise typer.Exit(DOES_NOT_FIT)
+
+
+def _tell(problem: Mapping[str, Any]) -> None:
+    """A problem as people read it."""
+    errors = problem.get("errors")
+    if not isinstance(errors, list) or not errors:
+        notices.print(problem.get("detail") or problem.get("title"), style="red", markup=False)
+        return
+    notices.print(problem.get("title"), style="red", markup=False)
+    for error in errors:
+        place = str(error.get("pointer", "")).removeprefix("/").replace("/", ".")
+        notices.print(f"  {place or 'request'}: {error.get('detail')}", markup=False)
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    from service.api.http.tables import safe_cell
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: safe_cell(value) for name, value in row.items()} for row in rows)
+
+
+def _fits(answer: Mapping[str, Any]) -> bool:
+    memory = answer.get("memory", answer)
+    return bool(memory.get("fits", True))

@@ -1,0 +1,79 @@
+"""Requests out of what was typed: options, ``--set`` and ``--request``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from service.cli.questions.options import Option
+from service.cli.status import MISUSED, notices
+
+_MOST_BYTES = 10_000_000
+
+
+def misused(complaint: str) -> typer.Exit:
+    """Says what is wrong with the command line; to be raised."""
+    notices.print(complaint, style="red", markup=False)
+    return typer.Exit(MISUSED)
+
+
+def body_from(given: Mapping[str, Any], options: Iterable[Option]) -> dict[str, Any]:
+    """The request that options spell: ``--set`` wins over options, and these over ``--request``.
+
+    Raises
+    ------
+    typer.Exit
+        With a complaint, if a file or a ``--set`` cannot be read.
+    """
+    body = _read(given["request"]) if given.get("request") else {}
+    for option in options:
+        value = given.get(option.dest)
+        if option.place and value not in (None, False, []):
+            _put(body, option.place, value, option.flags[0])
+    for setting in given.get("set") or ():
+        place, equals, text = setting.partition("=")
+        if not place or not equals:
+            raise misused(f"--set {setting}: wanted PLACE=VALUE, e.g. serving.kv_block_tokens=32")
+        _put(body, tuple(place.split(".")), _value(text), f"--set {place}")
+    return body
+
+
+def _put(body: dict[str, Any], place: tuple[str, ...], value: Any, spelled: str) -> None:
+    holder: Any = body
+    for part in place[:-1]:
+        holder = holder.setdefault(part, {})
+        if not isinstance(holder, dict):
+            raise misused(f"{spelled}: {part} is not an object in the request")
+    holder[place[-1]] = value
+
+
+def _value(text: str) -> Any:
+    """JSON where it is some, else the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _read(name: str) -> dict[str, Any]:
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise misused(f"--request {name}: larger than {_MOST_BYTES} bytes")
+        body = json.loads(content)
+    except OSError as error:
+        raise misused(f"--request {name}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise misused(f"--request {name}: no JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise misused(f"--request {name}: the request must be a JSON object")
+    return body

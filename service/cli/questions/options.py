@@ -1,0 +1,271 @@
+"""Options of the commands that ask, as data: their spelling, and their place in the request."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.questions.completion import complete_accelerator, complete_model, complete_region
+
+Complete = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option; ``place`` is where its value stands in the body, empty for the command's own.
+
+    ``kind`` is its type; of a list each value is given with an option of its own. ``dest`` is the
+    name of the parameter.
+    """
+
+    flags: tuple[str, ...]
+    kind: Any
+    help: str
+    place: tuple[str, ...] = ()
+    panel: str = "Options"
+    complete: Complete | None = None
+    envvar: str | None = None
+
+    @property
+    def dest(self) -> str:
+        """The parameter's name, from the first spelling."""
+        return self.flags[0].removeprefix("--").partition("/")[0].replace("-", "_")
+
+    def parameter(self) -> inspect.Parameter:
+        """The parameter that makes typer show and read it."""
+        declared = typer.Option(
+            *self.flags,
+            help=self.help,
+            rich_help_panel=self.panel,
+            autocompletion=self.complete,
+            envvar=self.envvar,
+            show_default=False,
+        )
+        flag = self.kind is bool
+        return inspect.Parameter(
+            self.dest,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if flag else None,
+            annotation=Annotated[bool if flag else self.kind | None, declared],
+        )
+
+
+def command(
+    run: Callable[[dict[str, Any]], None], options: Iterable[Option], explained: str
+) -> Callable[..., None]:
+    """A command that takes the options and hands their values over by name."""
+
+    def asked(**given: Any) -> None:
+        run(given)
+
+    asked.__doc__ = explained
+    asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [option.parameter() for option in options]
+    )
+    return asked
+
+
+_WHAT, _LAYOUT, _LOAD, _TRAINING = "What and where", "Layout", "Workload", "Training"
+_LIMITS, _ASKING = "Limits", "Asking and showing"
+
+_MODEL_HELP = (
+    "Catalog id or alias, hf:org/name, or a path: a config.json, a folder with one, a "
+    ".safetensors or a .gguf file."
+)
+MODEL = Option(("--model", "-m"), str, _MODEL_HELP, ("model",), _WHAT, complete_model)
+ACCELERATOR = Option(
+    ("--accelerator", "-a"),
+    str,
+    "Catalog id or alias.",
+    ("accelerator",),
+    _WHAT,
+    complete_accelerator,
+)
+REGION = Option(
+    ("--region", "-r"),
+    str,
+    "Cloud region, country or grid zone.",
+    ("region",),
+    _WHAT,
+    complete_region,
+)
+COUNT = Option(
+    ("--count", "-n"), int, "Accelerators of all replicas together.", ("accelerator_count",), _WHAT
+)
+WEIGHTS = Option(
+    ("--weights", "-w"),
+    str,
+    "Number format of the weights; the checkpoint's own if left out.",
+    ("precision", "weights"),
+    _LAYOUT,
+)
+KV_CACHE = Option(
+    ("--kv-cache",), str, "Number format of the KV cache.", ("precision", "kv_cache"), _LAYOUT
+)
+LAYOUT = (
+    WEIGHTS,
+    KV_CACHE,
+    *(
+        Option(
+            (f"--{name}",), int, f"Degree of {name} parallelism.", ("parallelism", name), _LAYOUT
+        )
+        for name in ("tensor", "pipeline", "data", "expert")
+    ),
+)
+LOAD = (
+    Option(
+        ("--input-tokens", "-i"), int, "Prompt length.", ("workload", "input_tokens"), panel=_LOAD
+    ),
+    Option(
+        ("--output-tokens", "-o"),
+        int,
+        "Generated tokens.",
+        ("workload", "output_tokens"),
+        panel=_LOAD,
+    ),
+    Option(
+        ("--concurrency", "-c"),
+        int,
+        "Requests in flight over all replicas.",
+        ("workload", "concurrency"),
+        panel=_LOAD,
+    ),
+    Option(
+        ("--requests-per-s",),
+        float,
+        "Arrival rate, in place of a closed loop.",
+        ("workload", "requests_per_s"),
+        panel=_LOAD,
+    ),
+)
+ENGINE = Option(
+    ("--engine",),
+    str,
+    "vllm, sglang, tensorrt-llm, transformers or llama.cpp.",
+    ("serving", "engine"),
+    panel=_LOAD,
+)
+TRAINING_FLAG = Option(
+    ("--training",),
+    bool,
+    "Ask about a training run; implied by the options of this panel.",
+    panel=_TRAINING,
+)
+TRAINING = tuple(
+    Option((f"--{name.replace('_', '-')}",), kind, text, ("training", name), _TRAINING)
+    for name, kind, text in (
+        ("method", str, "full, lora or qlora."),
+        ("zero_stage", int, "0, 1, 2 or 3."),
+        ("sequence_length", int, "Tokens of a sequence."),
+        ("micro_batch_size", int, "Sequences at once on each data-parallel rank."),
+        ("gradient_accumulation_steps", int, "Micro-batches of a step."),
+        ("activation_checkpointing", str, "none, selective or full."),
+        ("optimizer", str, "adamw, adamw-8bit, adafactor, lion, muon, …"),
+        ("tokens", float, "Tokens of the whole run."),
+    )
+)
+PLAIN_ENERGY = (
+    Option(
+        ("--energy-kwh",),
+        float,
+        "IT energy, in place of a deployment.",
+        ("energy_kwh",),
+        panel=_WHAT,
+    ),
+    Option(
+        ("--accelerator-hours",),
+        float,
+        "Accelerator time, in place of a deployment.",
+        ("accelerator_hours",),
+        panel=_WHAT,
+    ),
+)
+LIMITS = tuple(
+    Option((f"--{name.replace('_', '-')}",), float, text, ("limits", name), _LIMITS)
+    for name, text in (
+        ("ttft_s", "Longest time to the first token [s]."),
+        ("tpot_s", "Longest time between tokens [s]."),
+        ("e2e_s", "Longest time of a request [s]."),
+        ("usd_per_hour", "Highest price of the whole deployment [USD/h]."),
+        ("kgco2e_per_year", "Highest emissions [kg CO2e/year]."),
+        ("l_per_year", "Most water [l/year]."),
+        ("weight_bits_at_least", "Coarsest weights that are acceptable [bit]."),
+    )
+)
+RUN = tuple(
+    Option((f"--{name.replace('_', '-')}",), kind, text, ("run", place), _TRAINING)
+    for name, place, kind, text in (
+        ("tokens", "tokens", float, "Tokens of the whole run."),
+        ("sequence_length", "sequence_length", int, "Tokens of a sequence."),
+        ("global_batch_size", "global_batch_size", int, "Sequences of an optimizer step."),
+        ("method", "methods", list[str], "full, lora or qlora; several to choose among."),
+        ("optimizer", "optimizers", list[str], "adamw, adamw-8bit, …; several to choose among."),
+        ("offload", "offload", bool, "Try with optimizer states in host memory, too."),
+    )
+)
+RUN_LIMITS = tuple(
+    Option((f"--{name.replace('_', '-')}",), float, text, ("limits", name), _LIMITS)
+    for name, text in (
+        ("days", "Deadline [days]."),
+        ("usd", "Budget of the run [USD]."),
+        ("kgco2e", "Highest emissions of the run [kg CO2e]."),
+        ("litres", "Most water of the run [l]."),
+        ("it_power_w", "Highest power of the IT equipment [W]."),
+    )
+)
+KIND = Option(
+    ("--kind", "-k"),
+    str,
+    "real-time-inference, batch-inference, agentic, sustainable or edge.",
+    ("workload_kind",),
+    _WHAT,
+)
+MOST_ACCELERATORS = Option(
+    ("--max-accelerators",),
+    int,
+    "Most accelerators of a candidate.",
+    ("search", "max_accelerators"),
+    _LIMITS,
+)
+
+SET = Option(
+    ("--set",),
+    list[str],
+    "Any other field of the request: PLACE=VALUE, e.g. serving.kv_block_tokens=32.",
+    panel=_ASKING,
+)
+REQUEST = Option(
+    ("--request",), str, "JSON file with the request (- reads standard input).", panel=_ASKING
+)
+SERVER = Option(
+    ("--server",),
+    str,
+    "Ask this service instead of computing here.",
+    panel=_ASKING,
+    envvar="HEADROOM_SERVER",
+)
+JSON = Option(("--json",), bool, "Print the whole answer as JSON.", panel=_ASKING)
+CSV = Option(("--csv",), bool, "Print the figures as a CSV table.", panel=_ASKING)
+EXPLAIN = Option(
+    ("--explain",), bool, "Show every formula with its figures.", ("explain",), panel=_ASKING
+)
+MUST_FIT = Option(
+    ("--must-fit",), bool, "Exit with status 4 if the deployment does not fit.", panel=_ASKING
+)
+ASKING = (SET, REQUEST, SERVER, JSON, CSV)
+
+
+def several(option: Option, place: tuple[str, ...]) -> Option:
+    """The same option, given as often as one likes, for another place."""
+    return Option(
+        option.flags,
+        list[option.kind],  # type: ignore[name-defined]
+        f"{option.help.rstrip('.')}; may be repeated.",
+        place,
+        option.panel,
+        option.complete,
+    )

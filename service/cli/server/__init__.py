@@ -1,0 +1,1 @@
+"""``headroom serve`` and ``headroom worker``: processes, listeners, draining."""

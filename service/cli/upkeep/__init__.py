@@ -1,0 +1,1 @@
+"""Commands that mind the catalog, the database, the checkout and the accuracy."""

@@ -1,0 +1,26 @@
+"""``headroom mcp``: the tools for assistants, over standard input and output."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from service.cli.status import MISUSED, notices
+
+
+def mcp(
+    server: Annotated[
+        str | None,
+        typer.Option(help="Ask this service instead of computing here.", envvar="HEADROOM_SERVER"),
+    ] = None,
+) -> None:
+    """Serve four tools to assistants by the Model Context Protocol, over standard input."""
+    if find_spec("mcp") is None:
+        notices.print("This command needs the extra: pip install 'headroom[mcp]'", markup=False)
+        raise typer.Exit(MISUSED)
+    from service.cli.questions.asking import door_to
+    from service.mcp.server import mcp_server
+
+    mcp_server(door_to(server)).run("stdio")

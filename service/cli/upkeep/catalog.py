@@ -1,0 +1,243 @@
+"""``headroom catalog``: commands that mind the catalog, in files and in the database."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from service.cli.status import REFUSED, notices
+from service.cli.upkeep.database import on_database
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from service.catalog.documents import DocumentSet
+    from service.catalog.exchange.reading import Form
+    from service.catalog.importer import Applied
+
+catalog_app = typer.Typer(help="Mind the catalog.", no_args_is_help=True)
+
+#: Stands for the database's newest revision where a state of the catalog is asked for.
+NEWEST = "newest"
+_FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".csv": "csv"}
+
+State = Annotated[
+    str | None,
+    typer.Argument(
+        help="A folder of catalog files, a revision's number, or newest (both of the database); "
+        "the packaged files if left out."
+    ),
+]
+
+
+@catalog_app.command("validate")
+def validate_catalog(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Folder of catalog files; the packaged ones if left out.")
+    ] = None,
+) -> None:
+    """Check catalog files: form, sources, names, figures; lists everything that is wrong."""
+    folder = directory or Settings().catalog_directory
+    documents = _files(folder)
+    counts = ", ".join(f"{len(entries)} {name}" for name, entries in sorted(documents.items()))
+    print(f"{folder} is sound: {counts}")
+
+
+@catalog_app.command("diff")
+def differences_between(
+    older: Annotated[str, typer.Argument(help="A folder, a revision's number, or newest.")],
+    newer: State = None,
+) -> None:
+    """What differs from one state of the catalog to another, figure by figure."""
+    from service.catalog.differences import differences
+
+    print_differences(differences(_state(older), _state(newer)))
+
+
+@catalog_app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML, JSON or CSV.")],
+    reason: Annotated[str, typer.Option(help="Why, for the audit trail.")],
+    collection: Annotated[
+        str | None, typer.Option(help="Where the entries of a list or a table belong.")
+    ] = None,
+    organisation: Annotated[
+        str | None, typer.Option(help="Whose own entries they are; shared ones if left out.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what would differ.")
+    ] = False,
+) -> None:
+    """Bring a file of entries into the database: all of it or nothing."""
+    from service.catalog.database import migrate
+    from service.catalog.documents import CatalogInvalid
+    from service.catalog.exchange.reading import FileInvalid, read_catalog_file
+    from service.catalog.files import packaged_documents, read_schemas
+    from service.catalog.importer import Change, apply_change, import_package
+
+    if file.suffix.lower() not in _FORMS:
+        raise typer.BadParameter("must end in .yaml, .json or .csv", param_hint="FILE")
+    folder = Settings().catalog_directory
+    schemas = read_schemas(folder)
+    try:
+        read = read_catalog_file(
+            file.read_bytes(), _FORMS[file.suffix.lower()], collection, schemas
+        )
+    except FileInvalid as bad:
+        print(bad, file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+    who = f"{getpass.getuser()} on the command line"
+    change = Change(read.entries, who, reason, organisation=organisation)
+
+    async def act(engine: AsyncEngine) -> Applied:
+        await migrate(engine)
+        async with engine.begin() as connection:
+            await import_package(connection, packaged_documents(folder), "import by command line")
+        async with engine.begin() as connection:
+            return await apply_change(connection, change, schemas, dry_run=dry_run)
+
+    try:
+        applied = on_database(act)
+    except CatalogInvalid as unsound:
+        print(read.located(unsound.errors), file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+    print_differences(applied.differences)
+    if applied.revision is not None:
+        notices.print(f"This is revision {applied.revision}.")
+
+
+@catalog_app.command("export")
+def export_file(
+    state: State = None,
+    collection: Annotated[
+        list[str] | None, typer.Option(help="Only these collections. Repeatable.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="yaml, json or csv.")] = "yaml",
+    output: Annotated[Path | None, typer.Option(help="File to write; printed if left out.")] = None,
+) -> None:
+    """Write a state of the catalog as one file that can be imported again."""
+    from service.catalog.documents import COLLECTIONS
+    from service.catalog.exchange.writing import catalog_file
+    from service.catalog.files import read_schemas
+
+    chosen = tuple(collection or COLLECTIONS)
+    unknown = [name for name in chosen if name not in COLLECTIONS]
+    if unknown:
+        known = ", ".join(COLLECTIONS)
+        raise typer.BadParameter(f"no {unknown[0]}; there are {known}", param_hint="--collection")
+    if form not in _FORMS.values():
+        raise typer.BadParameter("must be yaml, json or csv", param_hint="--format")
+    if form == "csv" and len(chosen) != 1:
+        raise typer.BadParameter("a table is of one --collection", param_hint="--format")
+    documents = _state(state)
+    schemas = read_schemas(Settings().catalog_directory)
+    text = catalog_file(documents, _FORMS[f".{form}"], chosen, schemas)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+
+
+@catalog_app.command("stats")
+def statistics(state: State = None) -> None:
+    """How much a state of the catalog holds, and how well it is sourced."""
+    from service.catalog.statistics import collection_statistics
+
+    kinds_of_figures = ("datasheet", "measured", "derived", "assumed")
+    table = Table(
+        Column("collection", no_wrap=True), "entries", "figures", "ranges", *kinds_of_figures, "to"
+    )
+    for held in collection_statistics(_state(state)):
+        kinds = (str(held.kinds.get(kind, 0)) for kind in kinds_of_figures)
+        table.add_row(
+            held.collection,
+            *(str(held.entries), str(held.figures), str(held.with_range)),
+            *kinds,
+            str(held.newest_year or ""),
+        )
+    Console().print(table)
+
+
+@catalog_app.command("staleness")
+def staleness(
+    state: State = None,
+    year: Annotated[
+        int | None, typer.Option(help="The year to count to; the present one if left out.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if there are any.")] = False,
+) -> None:
+    """Figures and rules that are past their shelf life, the oldest first."""
+    from datetime import UTC, datetime
+
+    from service.catalog.shelf_life import stale_figures
+
+    present = year or datetime.now(UTC).year
+    found = sorted(stale_figures(_state(state), present), key=lambda one: (one.year, one.entry_id))
+    table = Table("of", "good for", "collection", Column("entry", no_wrap=True), "figure")
+    for one in found:
+        life = f"{one.shelf_life_years:g} years"
+        table.add_row(str(one.year), life, one.collection, one.entry_id, one.name)
+    Console().print(table)
+    notices.print(f"{len(found)} are past their shelf life, counted to {present}.")
+    if found and strict:
+        raise typer.Exit(REFUSED)
+
+
+def _state(named: str | None) -> DocumentSet:
+    """The documents of a folder, of a revision in the database, or of the packaged files."""
+    if named is None:
+        return _files(Settings().catalog_directory)
+    if named == NEWEST or named.isdecimal():
+        return _recorded(None if named == NEWEST else int(named))
+    if not Path(named).is_dir():
+        raise typer.BadParameter(f"{named} is no folder, no revision's number and not {NEWEST}")
+    return _files(Path(named))
+
+
+def _files(folder: Path) -> DocumentSet:
+    from service.catalog.documents import CatalogInvalid
+    from service.catalog.files import packaged_documents
+
+    try:
+        return packaged_documents(folder)
+    except CatalogInvalid as invalid:
+        print(invalid, file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+
+
+def _recorded(revision: int | None) -> DocumentSet:
+    from service.catalog.database import migrate
+    from service.catalog.revisions import RevisionUnknown, load_snapshot
+
+    async def act(engine: AsyncEngine) -> DocumentSet:
+        await migrate(engine)
+        async with engine.connect() as connection:
+            return (await load_snapshot(connection, revision)).documents()
+
+    try:
+        return on_database(act)
+    except RevisionUnknown:
+        told = "is empty" if revision is None else f"has no revision {revision}"
+        print(f"The catalog in the database {told}.", file=sys.stderr)
+        raise typer.Exit(REFUSED) from None
+
+
+def print_differences(changes: Any) -> None:
+    """What a change changes, entry by entry and figure by figure."""
+    count = 0
+    for change in changes:
+        count += 1
+        print(f"{change.change} {change.collection} {change.entry_id}")
+        for field in change.fields:
+            before = "missing" if field.missing == "before" else repr(field.before)
+            after = "missing" if field.missing == "after" else repr(field.after)
+            print(f"  {field.pointer}: {before} -> {after}")
+    if not count:
+        notices.print("Nothing differs.")

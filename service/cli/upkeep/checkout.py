@@ -1,0 +1,124 @@
+"""Commands for a checkout of the project: checks, benchmarks, locks."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.status import MISUSED, REFUSED, notices
+
+PROJECT_FOLDER = Path(__file__).parents[3]
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+bench_app = typer.Typer(help="Measure speed, beside a yardstick.", no_args_is_help=True)
+
+
+def checkout() -> Path:
+    """The project's folder, or a complaint where only the installed package is at hand."""
+    if not (PROJECT_FOLDER / "pyproject.toml").exists():
+        notices.print("This command needs a checkout of the project.")
+        raise typer.Exit(MISUSED)
+    return PROJECT_FOLDER
+
+
+def run_python(*arguments: str) -> int:
+    """Run this Python with the given arguments in the project's folder; its exit status."""
+    return subprocess.run([sys.executable, *arguments], cwd=checkout(), check=False).returncode  # noqa: S603
+
+
+def passes(name: str, *arguments: str) -> bool:
+    """Whether a check passes; what it printed is shown only if it does not."""
+    finished = subprocess.run(  # noqa: S603
+        [sys.executable, *arguments],
+        cwd=checkout(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if finished.returncode:
+        print(finished.stdout.strip())
+        notices.print(f"failed: {name}", style="red")
+    return finished.returncode == 0
+
+
+def test(context: typer.Context) -> None:
+    """Check style, types and architecture, then run pytest with the arguments given.
+
+    Without arguments everything under tests/ runs, spread over the processors.
+    """
+    checks = {
+        "ruff check": ("-m", "ruff", "check", "--quiet"),
+        "ruff format": ("-m", "ruff", "format", "--check", "--quiet"),
+        "mypy": ("-m", "mypy", "--no-error-summary"),
+        "import contracts": (
+            "-c",
+            "from importlinter.cli import lint_imports_command as lint; lint()",
+            "--no-logo",
+        ),
+    }
+    results = [passes(name, *arguments) for name, arguments in checks.items()]
+    if not all(results):
+        raise typer.Exit(REFUSED)
+    processes = ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "loadfile"]
+    raise typer.Exit(run_python("-m", "pytest", *(context.args or processes)))
+
+
+@bench_app.command("http", context_settings=PASS_ON)
+def bench_http(context: typer.Context) -> None:
+    """An estimate over HTTP beside a bare FastAPI endpoint (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.http", *context.args))
+
+
+@bench_app.command("core", context_settings=PASS_ON)
+def bench_core(context: typer.Context) -> None:
+    """Estimates per second inside one process, without HTTP (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.core", *context.args))
+
+
+@bench_app.command("sweeps", context_settings=PASS_ON)
+def bench_sweeps(context: typer.Context) -> None:
+    """Configurations per second of one core, and of workers together (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
+
+
+def docs(context: typer.Context) -> None:
+    """Build the documentation site into build/site; other arguments are mkdocs' (serve)."""
+    arguments = context.args or ("build", "--strict", "--quiet")
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")  # what to do about it is in mkdocs.yml
+    raise typer.Exit(run_python("-m", "mkdocs", *arguments))
+
+
+def lock(
+    upgrade: Annotated[bool, typer.Option(help="Take the newest versions allowed.")] = False,
+) -> None:
+    """Compile requirements/*.txt from pyproject.toml (needs uv)."""
+    folder = checkout()
+    uv = shutil.which("uv")
+    if uv is None:
+        notices.print("uv was not found; see CONTRIBUTING.md.")
+        raise typer.Exit(MISUSED)
+    compile_lock = [
+        *(uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"),
+        *(
+            "--generate-hashes",
+            "--no-emit-index-url",
+            "--custom-compile-command",
+            "./headroom lock",
+        ),
+        *(("--upgrade",) if upgrade else ()),
+    ]
+    # Each lock is a part of the development one, so that one environment can hold any of them.
+    runtime = ("pyproject.toml", "-c", "requirements/dev.txt")
+    extras = ("--extra", "mcp", "--extra", "otel")
+    for arguments in (
+        ("--group", "dev", *extras, "pyproject.toml", "-o", "requirements/dev.txt"),
+        ("--extra", "mcp", *runtime, "-o", "requirements/mcp.txt"),
+        (*extras, *runtime, "-o", "requirements/otel.txt"),
+        (*runtime, "-o", "requirements/runtime.txt"),
+    ):
+        subprocess.run([*compile_lock, *arguments], cwd=folder, check=True)  # noqa: S603

@@ -1,0 +1,134 @@
+"""Answers from the packaged catalog, without a server and without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from service.api.http.hub_models import with_hub_models
+from service.api.http.problems import (
+    PROBLEM_TYPES,
+    Problem,
+    invalid,
+    problem_details,
+    validation_problem,
+)
+from service.catalog.documents import CatalogInvalid
+from service.catalog.files import packaged_documents, read_files
+from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.client.estimator import NotReached, Refused
+from service.estimation.catalog.listing import Listing, entry_answer, list_entries
+from service.estimation.comparison.table import comparison_answer
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.estimate import (
+    inference_estimate,
+    inference_latency_answer,
+    inference_memory_answer,
+)
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
+from service.estimation.recommendations.training.recommend import training_recommendation_answer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest, Request
+from service.estimation.training.estimate import (
+    training_estimate,
+    training_latency_answer,
+    training_memory_answer,
+)
+from service.estimation.training.requests import (
+    EstimateTrainingRequest,
+    LatencyTrainingRequest,
+    MemoryTrainingRequest,
+)
+from service.hub.hub import Hub
+from service.settings import INSTALLATION, Settings
+
+_UseCase = Callable[[Any, CatalogSnapshot], dict[str, Any]]
+
+_QUESTIONS: Mapping[str, tuple[type[Request], _UseCase]] = {
+    "estimates/inference": (InferenceRequest, inference_estimate),
+    "estimates/training": (EstimateTrainingRequest, training_estimate),
+    "memory/inference": (MemoryInferenceRequest, inference_memory_answer),
+    "memory/training": (MemoryTrainingRequest, training_memory_answer),
+    "latency/inference": (LatencyInferenceRequest, inference_latency_answer),
+    "latency/training": (LatencyTrainingRequest, training_latency_answer),
+    "impacts": (ImpactsRequest, impacts_answer),
+    "recommendations": (RecommendationRequest, recommendation_answer),
+    "recommendations/training": (
+        TrainingRecommendationRequest,
+        training_recommendation_answer,
+    ),
+    "compare": (CompareRequest, comparison_answer),
+}
+_COLLECTIONS = ("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances")
+
+
+class InProcess:
+    """Answers by itself; the catalog is read when it is first needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _snapshot(self) -> CatalogSnapshot:
+        """The catalog's files, which carry the number 0 as they do while no database has them."""
+        folder = self._settings.catalog_directory
+        try:
+            if folder != INSTALLATION / "hardware_catalog":
+                return snapshot_from_documents(packaged_documents(folder), 0)
+            # What is packaged was checked against its schemas when it was packaged.
+            files = read_files(folder)
+            if files.errors:
+                raise CatalogInvalid(files.errors)
+            return snapshot_from_documents(files.documents, 0)
+        except CatalogInvalid as error:
+            raise NotReached(f"the catalog in {folder} is not sound:\n{error}") from None
+
+    async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a question; see :class:`service.client.estimator.Door`."""
+        model, use_case = _QUESTIONS[question]
+        try:
+            asked: Any = model.model_validate_json(orjson.dumps(body), strict=True)
+            request = await self._with_hub_models(asked)
+            self._check_revision(request.catalog_revision)
+            return use_case(request, self._snapshot)
+        except ValidationError as error:
+            raise _refused(validation_problem(error, {})) from None
+        except Rejected as rejected:
+            raise _refused(invalid(rejected.errors)) from None
+        except Problem as problem:
+            if PROBLEM_TYPES[problem.slug].status >= 500:
+                raise NotReached(problem.detail) from None
+            raise _refused(problem) from None
+
+    async def _with_hub_models(self, asked: Any) -> Any:
+        hub = Hub(self._settings)
+        try:
+            return await with_hub_models(asked, hub)
+        finally:
+            await hub.stop()
+
+    async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
+        """Entries of the catalog; see :class:`service.client.estimator.Door`."""
+        if collection not in _COLLECTIONS:
+            known = ", ".join(_COLLECTIONS)
+            raise _refused(Problem("not-found", f"no such collection; there are {known}"))
+        page = list_entries(self._snapshot, collection, Listing(text=text or None, limit=most))
+        return [entry_answer(self._snapshot, collection, entry) for entry in page.entries]
+
+    def _check_revision(self, revision: int | None) -> None:
+        if revision not in (None, self._snapshot.revision):
+            raise Rejected(
+                [FieldError("/catalog_revision", "earlier revisions are with a server: --server")]
+            )
+
+
+def _refused(problem: Problem) -> Refused:
+    return Refused(problem_details(problem))

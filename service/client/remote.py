@@ -1,0 +1,73 @@
+"""Asks a running service over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import orjson
+
+from service.client.estimator import NotReached, Refused
+
+#: Recommendations over the whole catalog take seconds, and a busy server makes them wait.
+_TIMEOUT_S = 120.0
+_CONNECT_TIMEOUT_S = 5.0
+
+
+class Server:
+    """A service at an address such as ``http://127.0.0.1:8000``.
+
+    With an API key, own entries of its organisation can be asked about.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._url = url.rstrip("/").removesuffix("/v1")
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._transport = transport
+
+    async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a question; see :class:`service.client.estimator.Door`."""
+        try:
+            content = orjson.dumps(body)
+        except orjson.JSONEncodeError as error:
+            raise Refused({"detail": f"the request is no JSON: {error}"}) from None
+        return await self._answer(
+            "POST", question, content=content, headers={"Content-Type": "application/json"}
+        )
+
+    async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
+        """Entries of the catalog; see :class:`service.client.estimator.Door`."""
+        params = {"limit": str(most)} | ({"q": text} if text else {})
+        page = await self._answer("GET", collection, params=params)
+        items = page.get("items")
+        if not isinstance(items, list):
+            raise NotReached(f"{self._url} answers something else than Headroom does")
+        return items
+
+    async def _answer(self, method: str, path: str, **asked: Any) -> dict[str, Any]:
+        timeout = httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S)
+        try:
+            async with httpx.AsyncClient(
+                timeout=timeout, transport=self._transport, headers=self._headers
+            ) as client:
+                response = await client.request(method, f"{self._url}/v1/{path}", **asked)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            told = str(error) or type(error).__name__
+            raise NotReached(f"{self._url} cannot be reached: {told}") from None
+        try:
+            answer = orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise NotReached(
+                f"{self._url} answers {response.status_code} with something else than Headroom does"
+            )
+        if response.is_success:
+            return answer
+        if 400 <= response.status_code < 500:
+            raise Refused(answer)
+        detail = answer.get("detail") or answer.get("title") or "it failed"
+        raise NotReached(f"{self._url} answers {response.status_code}: {detail}")

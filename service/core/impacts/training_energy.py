@@ -1,0 +1,111 @@
+"""Power of accelerators while they train, and the energy of a step and of a whole run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.deployment import Accelerator
+from service.core.elementwise import maximum, minimum
+from service.core.explanation import Formula, Step
+from service.core.impacts.energy import (
+    SECONDS_PER_HOUR,
+    DeploymentPower,
+    deployment_power,
+    power_steps,
+)
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval, product, scale
+from service.core.performance.calibration import PowerModel
+from service.core.performance.inference.latency import Usage
+from service.core.performance.training.run import TrainingRun
+from service.core.performance.training.step import TrainingStep
+
+_WATTS = 1000.0
+
+STEP_ENERGY = Formula(
+    "it_energy_per_step_kwh", "it_power · step_s / 3600 / 1000", "kWh", "definition"
+)
+RUN_ENERGY = Formula("it_energy_kwh", "it_power · wall_s / 3600 / 1000", "kWh", "definition")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingEnergy:
+    """Power of all accelerators with their hosts, and IT energy before the building's share.
+
+    ``run_kwh`` is that of the whole run, failures and restarts included, through which the
+    accelerators draw what they draw in a step; None without a run.
+    """
+
+    power: DeploymentPower
+    step_s: Interval
+    step_kwh: Interval
+    step_hours: Interval
+    run: TrainingRun | None
+    run_kwh: Interval | None
+
+    def steps(self, calibration: str) -> tuple[Step, ...]:
+        """The formulas applied, in order, with the figures that went in and came out."""
+        it_power: dict[str, float | str] = {"it_power_w": self.power.it_w.value}
+        found = (
+            *power_steps(self.power, calibration),
+            Step(STEP_ENERGY, it_power | {"step_s": self.step_s.value}, self.step_kwh.value),
+        )
+        if self.run is None or self.run_kwh is None:
+            return found
+        wall_s = self.run.wall_s.value
+        return (*found, Step(RUN_ENERGY, it_power | {"wall_s": wall_s}, self.run_kwh.value))
+
+
+def training_energy(
+    accelerator: Accelerator,
+    accelerators: int,
+    step: TrainingStep,
+    step_s: Interval,
+    run: TrainingRun | None,
+    model: PowerModel,
+    infrastructure: Infrastructure,
+) -> TrainingEnergy:
+    """Power and energy of a training run.
+
+    Parameters
+    ----------
+    accelerator, accelerators
+        Device and how many.
+    step, step_s
+        Work of a step on one of them, and its time with an interval [s].
+    run
+        The whole run, if its tokens are known.
+    model, infrastructure
+        Fitted power by use, and what stands around the accelerators.
+
+    Returns
+    -------
+    TrainingEnergy
+        Power [W] and energy [kWh].
+
+    Raises
+    ------
+    ValueError
+        If the accelerator's thermal design power is unknown.
+    """
+    bandwidth = accelerator.memory_bandwidth_bytes_per_s
+    waiting_s = step.bubble_s + step.overhead_s + step.offload_s
+    usage = Usage(
+        memory_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
+        compute_ratio=minimum(step.hfu_ratio, 1.0),
+        busy_ratio=1.0,
+        kernel_ratio=maximum(1.0 - waiting_s / step.step_s, 0.0),
+    )
+    power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
+    step_hours = scale(step_s, 1.0 / SECONDS_PER_HOUR)
+    run_kwh = None
+    if run is not None:
+        run_kwh = scale(product(power.it_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
+    return TrainingEnergy(
+        power=power,
+        step_s=step_s,
+        step_kwh=scale(product(power.it_w, step_hours), 1.0 / _WATTS),
+        step_hours=scale(step_hours, accelerators),
+        run=run,
+        run_kwh=run_kwh,
+    )

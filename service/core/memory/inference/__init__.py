@@ -1,0 +1,1 @@
+"""Memory of an inference deployment."""

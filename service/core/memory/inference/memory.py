@@ -1,0 +1,401 @@
+"""Memory of an inference deployment on its fullest accelerator, and what fits beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.tensors import TensorClass
+from service.core.deployment import (
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    Precision,
+    ServingSettings,
+)
+from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
+from service.core.explanation import Step
+from service.core.interval import Interval, exact, independent_sum, scale, shift
+from service.core.memory.inference import steps as inference_steps
+from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
+from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
+from service.core.memory.kv_cache import CacheLayout, cache_layout, layout_sequence_bytes
+from service.core.memory.weights import RankWeights, stage_weights
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What of a rank's memory does not depend on the workload, for one pipeline stage."""
+
+    weights: RankWeights
+    cache: CacheLayout
+    peak: StepPeak
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceMemory:
+    """Memory on the fullest accelerator [B], and the room it leaves.
+
+    ``usable_bytes`` is the share of ``capacity_bytes`` that the engine may fill, and
+    ``kv_cache_budget`` what weights and the parts that count against the share leave of it for
+    caches, as long as everything together stays within the capacity. ``headroom`` is what the
+    requested caches leave of that; ``fits`` says whether its value is not negative, and
+    ``fits_certainty`` the same of the whole interval: "yes", "likely", "unlikely" or "no".
+    ``kv_cache_capacity_tokens`` counts tokens of all sequences of one replica,
+    ``max_concurrency`` sequences of the workload's shape over all replicas, and
+    ``max_context_tokens`` the longest sequence at the workload's concurrency, up to what model and
+    settings allow (infinite where nothing bounds it). ``kv_cache_bytes_per_token`` is the size of
+    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
+    ``draft_bytes`` a draft model with its caches (part of the runtime memory), and
+    ``shared_bytes`` what sequences share of it; ``step_tokens`` are computed in one step,
+    ``rank_concurrency`` sequences are held by a rank.
+    """
+
+    deployment: InferenceDeployment
+    workload: InferenceWorkload
+    serving: ServingSettings
+    engine: EngineRuntime
+    plan: StagePlan
+    weights: Interval
+    kv_cache: Interval
+    activations: Interval
+    runtime: Interval
+    total: Interval
+    capacity_bytes: Number
+    usable_bytes: Number
+    fits: Number
+    fits_certainty: Number
+    headroom: Interval
+    shortfall: Interval
+    kv_cache_bytes_per_token: Number
+    kv_cache_budget: Interval
+    kv_cache_capacity_tokens: Interval
+    max_concurrency: Interval
+    max_context_tokens: Interval
+    sequence_bytes: Number
+    shared_bytes: Number
+    prefill_bytes: Number
+    step_tokens: Number
+    sampled_sequences: Number
+    rank_concurrency: Number
+    draft_bytes: Number = 0.0
+
+    @property
+    def weights_by_class(self) -> Mapping[TensorClass, float]:
+        """Weights on the rank by tensor class [B]."""
+        return self.plan.weights.by_class
+
+    def steps(self) -> tuple[Step, ...]:
+        """How the figures came about, in order; for a single workload, not for arrays."""
+        return inference_steps.steps(self)
+
+
+def inference_memory(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    overheads: RuntimeOverheads,
+) -> InferenceMemory:
+    """Memory of an inference deployment on its fullest accelerator.
+
+    Parameters
+    ----------
+    deployment
+        Model, number formats, accelerator and parallelism.
+    workload
+        Shape and number of requests; tokens, concurrency and prefix share may be arrays.
+    serving
+        Engine and its settings.
+    overheads
+        Measured runtime memory by engine.
+
+    Returns
+    -------
+    InferenceMemory
+        Components [B], verdict and limits.
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180; vLLM's division of
+    memory: what weights, the profiled peak and non-PyTorch memory leave of the share becomes cache
+    (vllm/v1/worker/gpu_worker.py, 2025).
+    """
+    plans = stage_plans(
+        deployment.architecture,
+        deployment.precision,
+        deployment.parallelism,
+        serving.kv_block_tokens,
+    )
+    estimates = [_on_stage(plan, deployment, workload, serving, overheads) for plan in plans]
+    if len(estimates) == 1:
+        return estimates[0]
+    return max(estimates, key=lambda memory: float(np.max(memory.total.value)))
+
+
+@lru_cache(maxsize=1024)
+def stage_plans(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    parallelism: Parallelism,
+    block_tokens: int,
+) -> tuple[StagePlan, ...]:
+    """Plans of the pipeline stages that can be the fullest: no other holds more of everything."""
+    peak = step_peak(architecture, precision.activations, parallelism)
+    plans: list[StagePlan] = []
+    for stage in range(parallelism.pipeline):
+        weights = stage_weights(architecture, precision.weights, parallelism, stage)
+        outdone = [
+            other.weights.layers >= weights.layers
+            and other.weights.total_bytes >= weights.total_bytes
+            for other in plans
+        ]
+        if any(outdone):
+            continue
+        layout = cache_layout(architecture, precision.kv_cache, parallelism, block_tokens, stage)
+        plans.append(StagePlan(weights, layout, peak))
+    return tuple(plans)
+
+
+def _on_stage(
+    plan: StagePlan,
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    overheads: RuntimeOverheads,
+) -> InferenceMemory:
+    parallelism = deployment.parallelism
+    engine = overheads.of(serving.engine)
+    layout = plan.cache
+    tokens = workload.input_tokens + workload.output_tokens
+    concurrency = ceil(workload.concurrency / parallelism.data)
+
+    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
+    sampled = engine.sampled_sequences(
+        deployment.accelerator, concurrency, serving.max_running_sequences
+    )
+    peak = step_peak_bytes(plan.peak, step_tokens, sampled, engine.bytes_per_logit)
+    activations, slack = engine.temporary(peak)
+    draft = _draft_bytes(serving, parallelism, concurrency, tokens)
+    libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
+    runtime = independent_sum((libraries, slack, engine.graphs))
+
+    copies = engine.cache_copies
+    sequence = copies * layout_sequence_bytes(layout, tokens)
+    # One sequence at a time holds a step's worth of tokens beside its windows.
+    prefill = (
+        copies * layout_sequence_bytes(layout, tokens, minimum(step_tokens, tokens)) - sequence
+        if layout.windowed
+        else 0.0
+    )
+    shared = copies * _shared_bytes(layout, workload, tokens)
+    cache = concurrency * (sequence - shared) + shared + prefill
+
+    weights = plan.weights.total_bytes
+    total = shift(independent_sum((activations, runtime)), weights + cache)
+    capacity = deployment.accelerator.memory_bytes
+    usable = capacity * serving.memory_utilization_ratio
+    inside = [libraries, slack]
+    if engine.activations_in_share:
+        inside.append(activations)
+    if engine.graphs_in_share:
+        inside.append(engine.graphs)
+    budget = _budget(
+        weights, usable, independent_sum(inside), capacity, shift(total, -weights - cache)
+    )
+    headroom = shift(budget, -cache)
+    next_token = _next_token_bytes(layout, tokens)
+    return InferenceMemory(
+        deployment=deployment,
+        workload=workload,
+        serving=serving,
+        engine=engine,
+        plan=plan,
+        weights=exact(weights),
+        kv_cache=exact(cache),
+        activations=activations,
+        runtime=runtime,
+        total=total,
+        capacity_bytes=capacity,
+        usable_bytes=usable,
+        fits=headroom.value >= 0.0,
+        fits_certainty=_certainty(headroom),
+        headroom=headroom,
+        shortfall=_shortfall(headroom),
+        kv_cache_bytes_per_token=next_token,
+        kv_cache_budget=budget,
+        kv_cache_capacity_tokens=_capacity_tokens(layout, budget, sequence, tokens),
+        max_concurrency=_max_concurrency(budget, sequence, shared, prefill, parallelism.data),
+        max_context_tokens=_max_context_tokens(
+            layout,
+            scale(budget, 1.0 / copies),
+            concurrency,
+            step_tokens,
+            _context_limit(deployment, serving),
+        ),
+        sequence_bytes=sequence,
+        shared_bytes=shared,
+        prefill_bytes=prefill,
+        step_tokens=step_tokens,
+        sampled_sequences=sampled,
+        rank_concurrency=concurrency,
+        draft_bytes=draft,
+    )
+
+
+def _draft_bytes(
+    serving: ServingSettings, parallelism: Parallelism, concurrency: Number, tokens: Number
+) -> Number:
+    """Weights and caches of a draft model on a rank [B]."""
+    asked = serving.speculation
+    if asked is None or asked.architecture is None or asked.precision is None:
+        return 0.0
+    plans = stage_plans(asked.architecture, asked.precision, parallelism, serving.kv_block_tokens)
+    plan = max(plans, key=lambda one: one.weights.total_bytes)
+    return plan.weights.total_bytes + concurrency * layout_sequence_bytes(plan.cache, tokens)
+
+
+def _step_tokens(
+    engine: EngineRuntime, serving: ServingSettings, input_tokens: Number, concurrency: Number
+) -> Number:
+    """Tokens that the engine prepares for, or computes, in one step."""
+    if engine.prefills_whole:
+        return concurrency * input_tokens
+    most = min(float(serving.chunked_prefill_tokens), engine.most_step_tokens)
+    if engine.reserves_cache:
+        # It measures its peak with a full step when it starts, whatever the load will be.
+        return most
+    return minimum(most, concurrency * input_tokens)
+
+
+def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Number) -> Number:
+    """Bytes of a sequence that all others read too: whole pages of the common prefix."""
+    ratio = workload.prefix_cached_ratio
+    if isinstance(ratio, float | int) and ratio == 0.0:
+        return 0.0
+    block = layout.block_tokens * layout.context_ranks
+    common = minimum(ratio * workload.input_tokens, maximum(tokens - 1, 0.0))
+    return layout.full_bytes_per_token * layout.block_tokens * floor(common / block)
+
+
+def _next_token_bytes(layout: CacheLayout, tokens: Number) -> Number:
+    size: Number = layout.full_bytes_per_token / layout.context_ranks
+    for part in layout.windowed:
+        size = size + where(tokens <= part.window_tokens, part.bytes_per_token, 0.0)
+    return size
+
+
+def _budget(
+    weights: float, usable: Number, inside: Interval, capacity: Number, overhead: Interval
+) -> Interval:
+    """Room for caches: within the engine's share, and within the accelerator with all beside it."""
+
+    def room(within_share: Number, within_accelerator: Number) -> Number:
+        return minimum(usable - within_share, capacity - within_accelerator) - weights
+
+    return Interval(
+        room(inside.value, overhead.value),
+        room(inside.high, overhead.high),
+        room(inside.low, overhead.low),
+    )
+
+
+def _certainty(headroom: Interval) -> Number:
+    return where(
+        headroom.low >= 0.0,
+        "yes",
+        where(headroom.value >= 0.0, "likely", where(headroom.high >= 0.0, "unlikely", "no")),
+    )
+
+
+def _shortfall(headroom: Interval) -> Interval:
+    return Interval(
+        maximum(-headroom.value, 0.0), maximum(-headroom.high, 0.0), maximum(-headroom.low, 0.0)
+    )
+
+
+def _capacity_tokens(
+    layout: CacheLayout, budget: Interval, sequence: Number, tokens: Number
+) -> Interval:
+    """Tokens of all sequences that the budget holds, at the workload's length."""
+    block = layout.block_tokens
+    per_byte = ceil(tokens / block) * block / maximum(sequence, 1.0)
+
+    def capacity(room: Number) -> Number:
+        return maximum(floor(room * per_byte / block) * block, 0.0)
+
+    return Interval(capacity(budget.value), capacity(budget.low), capacity(budget.high))
+
+
+def _max_concurrency(
+    budget: Interval, sequence: Number, shared: Number, prefill: Number, replicas: int
+) -> Interval:
+    """Sequences that the budget holds, over all replicas."""
+    private = maximum(sequence - shared, 1.0)
+
+    def sequences(room: Number) -> Number:
+        return replicas * maximum(floor((room - shared - prefill) / private), 0.0)
+
+    return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
+
+
+def _context_limit(deployment: InferenceDeployment, serving: ServingSettings) -> float:
+    """Longest sequence that settings and model allow."""
+    if serving.max_model_len is not None:
+        return float(serving.max_model_len)
+    limit = deployment.architecture.max_position_embeddings
+    return float("inf") if limit is None else float(limit)
+
+
+def _max_context_tokens(
+    layout: CacheLayout,
+    budget: Interval,
+    concurrency: Number,
+    step_tokens: Number,
+    limit: float,
+) -> Interval:
+    """Longest sequence such that ``concurrency`` of them fit.
+
+    The size of a sequence grows with its length ever more slowly, as one window after the other
+    fills up: it is the least of as many straight lines as there are windows, plus one. So the
+    longest sequence within a size is the greatest of the lengths that the lines give.
+    """
+    lines = _size_lines(layout)
+    sequences = maximum(concurrency, 1.0)
+    # One sequence at a time holds a step's worth of tokens beside its windows.
+    prefill = step_tokens * layout.windowed_bytes_per_token
+
+    def longest(room: Number) -> Number:
+        per_sequence = (room - prefill) / sequences
+        tokens: Number = 0.0
+        for constant, slope in lines:
+            if slope > 0.0:
+                reach = floor((per_sequence - constant) / slope / layout.block_tokens)
+                tokens = maximum(tokens, reach * layout.block_tokens)
+            else:
+                tokens = maximum(tokens, where(per_sequence >= constant, limit, 0.0))
+        return minimum(tokens, limit)
+
+    return Interval(longest(budget.value), longest(budget.low), longest(budget.high))
+
+
+def _size_lines(layout: CacheLayout) -> list[tuple[Number, float]]:
+    """Constant and slope of a sequence's size with 0, 1, 2 … windows filled, narrowest first."""
+    block = layout.block_tokens
+    constant: Number = layout.state_bytes
+    slope = layout.full_bytes_per_token / layout.context_ranks + layout.windowed_bytes_per_token
+    lines: list[tuple[Number, float]] = [(constant, slope)]
+    for part in layout.windowed:
+        pages = ceil(part.window_tokens / block) + 1.0
+        constant = constant + part.bytes_per_token * block * pages
+        slope = slope - part.bytes_per_token
+        # What is left of the last window by subtraction is rounding, not bytes.
+        lines.append((constant, slope if part is not layout.windowed[-1] else _full(layout)))
+    return lines
+
+
+def _full(layout: CacheLayout) -> float:
+    return layout.full_bytes_per_token / layout.context_ranks

@@ -1,0 +1,418 @@
+"""Inference with memory beyond the accelerator: what lives where, and what that costs a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from service.core.architecture.model import MixtureOfExperts
+from service.core.architecture.tensors import TensorClass
+from service.core.elementwise import Number, ceil, maximum, minimum, where
+from service.core.explanation import Formula, Step
+from service.core.interval import Interval, independent_sum, scale, shift
+from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.placement import Part, Placement, Room, place
+from service.core.memory.tiers import (
+    Traffic,
+    effective_bandwidth,
+    free_share,
+    mean_latency,
+    shared_bandwidth,
+    step_time_s,
+)
+
+#: Prefetching hides anything from nothing to all but the slowest tier; the value is halfway.
+USUAL_OVERLAP_RATIO = 0.5
+
+ROOM = Formula(
+    "Room for weights and caches in the accelerator",
+    "weights + room for caches",
+    "B",
+    "Sum of the parts",
+)
+HELD = Formula(
+    "Held by a tier",
+    "parts by bytes touched per byte stored, the most touched in the fastest tier with room",
+    "B",
+    "Exchange argument: swapping bytes of two tiers could only make a step longer",
+)
+BANDWIDTH = Formula(
+    "Bandwidth with tiers",
+    "bytes touched / (overlap × longest time + (1 − overlap) × sum of times)",
+    "B/s",
+    "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideTier:
+    """Memory beside the accelerator's own: the part of it that one accelerator may use.
+
+    ``kind`` is that of :class:`~service.core.memory.tiers.MemoryTier`; a capacity without bound
+    is infinite [B], the bandwidth is what arrives at the accelerator [B/s].
+    """
+
+    id: str
+    kind: str
+    capacity_bytes: Number
+    bandwidth_bytes_per_s: Number
+    latency: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """What is moved out whether there is room or not.
+
+    ``to`` is the position of the tier that takes those shares of weights and caches; caches of
+    ``parked_sequences``, idle conversations of all replicas, go wherever there is room.
+    ``overlap_ratio`` is how much of the slower transfers prefetching hides; ends take it at 0 and
+    at 1.
+    """
+
+    weights_ratio: float = 0.0
+    kv_cache_ratio: float = 0.0
+    parked_sequences: float = 0.0
+    to: int = 0
+    overlap_ratio: float = USUAL_OVERLAP_RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceTiers:
+    """Where everything lives on the fullest accelerator, and what a decoding step reads.
+
+    The first of ``used``, ``rooms`` and the placement's tiers is the accelerator, the others are
+    those of ``outside``. ``bandwidth``, ``slowdown_ratio`` (over an accelerator with room for
+    everything) and ``latency`` are None if something has no place, and ``latency`` also where
+    that of a tier is unknown.
+    """
+
+    memory: InferenceMemory
+    outside: tuple[OutsideTier, ...]
+    offload: Offload
+    rooms: tuple[Room, ...]
+    accelerator_latency: Interval | None
+    placement: Placement
+    reserved: Interval
+    used: tuple[Interval, ...]
+    unplaced: Interval
+    fits_certainty: str
+    bandwidth: Interval | None
+    slowdown_ratio: Interval | None
+    latency: Interval | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything has a place."""
+        return bool(self.placement.fits)
+
+    def held_outside(self, kinds: Iterable[str]) -> Interval:
+        """Bytes in tiers of some kinds, for all accelerators together [B]."""
+        wanted = set(kinds)
+        held = [
+            used
+            for tier, used in zip(self.outside, self.used[1:], strict=True)
+            if tier.kind in wanted
+        ]
+        count = self.memory.deployment.parallelism.accelerator_count
+        # Together, because one accelerator's size decides all of them.
+        return Interval(
+            count * sum(used.value for used in held),
+            count * sum(used.low for used in held),
+            count * sum(used.high for used in held),
+        )
+
+    def free_share_ratio(self, tier: int) -> float:
+        """Share of a step's traffic that a tier outside could deliver hidden by the others."""
+        share: float = free_share(
+            self.rooms[0].bandwidth_bytes_per_s, self.rooms[tier].bandwidth_bytes_per_s
+        )
+        return share
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        """What a step reads of each tier."""
+        return _traffic(self.placement, self.rooms)
+
+    def steps(self) -> tuple[Step, ...]:
+        """How the figures came about, in order."""
+        budget = self.memory.kv_cache_budget.value
+        steps = [
+            Step(
+                ROOM,
+                {"weights_bytes": self.memory.weights.value, "room_for_caches_bytes": budget},
+                self.rooms[0].capacity_bytes,
+            )
+        ]
+        names = ("accelerator", *(tier.id for tier in self.outside))
+        for index, name in enumerate(names):
+            inputs: dict[str, float | str] = {
+                "tier": name,
+                "bandwidth_bytes_per_s": self.rooms[index].bandwidth_bytes_per_s,
+                "touched_bytes": self.placement.touched_bytes(index),
+            }
+            if self.rooms[index].capacity_bytes < inf:
+                inputs["room_bytes"] = self.rooms[index].capacity_bytes
+            steps.append(Step(HELD, inputs, self.placement.stored_bytes(index)))
+        if self.bandwidth is not None:
+            times = {
+                f"{name}_s": traffic.time_s
+                for name, traffic in zip(names, self.traffic(), strict=True)
+            }
+            steps.append(
+                Step(
+                    BANDWIDTH,
+                    times | {"overlap_ratio": self.offload.overlap_ratio},
+                    self.bandwidth.value,
+                )
+            )
+        return tuple(steps)
+
+
+def inference_tiers(
+    memory: InferenceMemory,
+    outside: Sequence[OutsideTier],
+    offload: Offload,
+    accelerator_latency: Interval | None,
+) -> InferenceTiers:
+    """Place weights and caches of an inference deployment in the accelerator and outside it.
+
+    Activations and what libraries hold stay in the accelerator.
+
+    Parameters
+    ----------
+    memory
+        What the fullest accelerator needs, for a single workload.
+    outside
+        The other tiers, in the order in which they were named.
+    offload
+        What is moved out regardless.
+    accelerator_latency
+        Latency of the accelerator's own memory, if known [s].
+
+    Returns
+    -------
+    InferenceTiers
+        Placement, verdict, and the bandwidth that the tiers together amount to.
+    """
+    parts = inference_parts(memory, offload)
+    bandwidth = memory.deployment.accelerator.memory_bandwidth_bytes_per_s
+    others = [Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside]
+    budget = shift(memory.kv_cache_budget, memory.weights.value)
+    # Weights and caches cannot make up for other parts that are too large by themselves.
+    lacking = Interval(*(max(-room, 0.0) for room in (budget.value, budget.high, budget.low)))
+
+    def placed(room: float) -> tuple[tuple[Room, ...], Placement]:
+        rooms = (Room(max(room, 0.0), bandwidth), *others)
+        return rooms, place(parts, rooms)
+
+    rooms, placement = placed(budget.value)
+    _, narrow = placed(budget.low)
+    _, wide = placed(budget.high)
+    used = tuple(
+        _spread(*(each.stored_bytes(index) for each in (placement, narrow, wide)))
+        for index in range(len(rooms))
+    )
+    unplaced = _spread(
+        placement.stored_bytes(None) + lacking.value,
+        narrow.stored_bytes(None) + lacking.high,
+        wide.stored_bytes(None) + lacking.low,
+    )
+    complete = placement.fits and lacking.value == 0.0
+    speed = _speed(placement, rooms, offload.overlap_ratio) if complete else None
+    return InferenceTiers(
+        memory=memory,
+        outside=tuple(outside),
+        offload=offload,
+        rooms=rooms,
+        accelerator_latency=accelerator_latency,
+        placement=placement,
+        reserved=independent_sum((memory.activations, memory.runtime)),
+        used=used,
+        unplaced=unplaced,
+        fits_certainty=_certainty(complete, narrow.fits and lacking.high == 0.0, wide.fits),
+        bandwidth=None if speed is None else speed[0],
+        slowdown_ratio=None if speed is None else speed[1],
+        latency=None
+        if speed is None
+        else _latency(placement, rooms, [accelerator_latency, *(tier.latency for tier in outside)]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTier:
+    """Memory of a host, a pool or drives, before it is divided among the accelerators that use it.
+
+    Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
+    all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
+    accelerator's own to its host.
+    """
+
+    id: str
+    kind: str
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+    latency: Interval | None
+    users: int | None = None
+    link_bytes_per_s: float | None = None
+
+    def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
+        """The part of one of so many users, through a link [B/s]."""
+        sharing = users if self.users is None else self.users
+        link = link_bytes_per_s if self.link_bytes_per_s is None else self.link_bytes_per_s
+        return OutsideTier(
+            id=self.id,
+            kind=self.kind,
+            capacity_bytes=self.capacity_bytes / sharing,
+            bandwidth_bytes_per_s=shared_bandwidth(self.bandwidth_bytes_per_s, sharing, link),
+            latency=self.latency,
+        )
+
+
+def tiered(
+    memory: InferenceMemory, outside: Sequence[OutsideTier], offload: Offload
+) -> tuple[Number, Number, Interval]:
+    """Whether everything has a place with tiers outside, what they hold, and how fast all are.
+
+    Parameters and references as for :func:`inference_tiers`, of which this is the central case;
+    figures may be arrays. Where something has no place, the bandwidth is the accelerator's own.
+
+    Returns
+    -------
+    Number, Number, Interval
+        Verdict, bytes outside [B], and bandwidth of all tiers together [B/s], whose ends take
+        prefetching to hide nothing, and all it can.
+    """
+    bandwidth = memory.deployment.accelerator.memory_bandwidth_bytes_per_s
+    room = memory.kv_cache_budget.value + memory.weights.value
+    rooms = (
+        Room(maximum(room, 0.0), bandwidth),
+        *(Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside),
+    )
+    placement = place(inference_parts(memory, offload), rooms)
+    fits = (room >= 0.0) & placement.fits
+    traffic = _traffic(placement, rooms)
+
+    def amounting(overlap_ratio: float) -> Number:
+        return where(fits, effective_bandwidth(traffic, overlap_ratio), bandwidth)
+
+    held = sum(placement.stored_bytes(index) for index in range(1, len(rooms)))
+    bandwidths = Interval(amounting(offload.overlap_ratio), amounting(0.0), amounting(1.0))
+    return fits, held, bandwidths
+
+
+def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
+    """What a decoding step stores and touches on the fullest accelerator.
+
+    All weights and caches of running sequences are read once, but of the embedding table only the
+    rows of the step's tokens, and of routed experts those that some token chose.
+
+    References
+    ----------
+    Expected share of experts in use when each of B tokens picks k of E: 1 − (1 − k/E)^B.
+    """
+    architecture = memory.deployment.architecture
+    sequences = maximum(memory.rank_concurrency * 1.0, 1.0)
+    touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
+    if not architecture.tied_embeddings:
+        touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)
+    names = {
+        TensorClass.EXPERT: "expert_weights",
+        TensorClass.EMBEDDING: "embedding_weights",
+    }
+    by_name: dict[str, tuple[Number, Number]] = {}
+    for kind, size in memory.weights_by_class.items():
+        name = names.get(kind, "other_weights")
+        stored, read = by_name.get(name, (0.0, 0.0))
+        by_name[name] = (stored + size, read + size * touched.get(kind, 1.0))
+    parts: list[Part] = []
+    for name, (stored, read) in by_name.items():
+        parts += _divided(name, stored, read, offload.weights_ratio, offload.to)
+    cache = memory.kv_cache.value * 1.0
+    parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
+    if offload.parked_sequences:
+        each = memory.sequence_bytes - memory.shared_bytes
+        parked = ceil(offload.parked_sequences / memory.deployment.parallelism.data)
+        parts.append(Part("parked_kv_cache", parked * each, 0.0))
+    return parts
+
+
+def _divided(
+    name: str, stored: Number, touched: Number, outside_ratio: float, tier: int
+) -> list[Part]:
+    """A part, or two where a share of it is bound to a tier outside."""
+    moved = Part(name, stored * outside_ratio, touched * outside_ratio, tier + 1)
+    stays = Part(name, stored * (1.0 - outside_ratio), touched * (1.0 - outside_ratio))
+    return [part for part in (moved, stays) if np.any(part.stored_bytes)]
+
+
+def _experts_touched_ratio(memory: InferenceMemory, sequences: Number) -> Number:
+    parallelism = memory.deployment.parallelism
+    if parallelism.expert > parallelism.tensor:
+        sequences = sequences * parallelism.data
+    held, read = 0.0, 0.0 * sequences
+    for group in memory.deployment.architecture.groups:
+        if isinstance(group.feed_forward, MixtureOfExperts):
+            experts = group.feed_forward
+            size = group.count * sum(
+                tensor.elements
+                for tensor in experts.tensors
+                if tensor.tensor_class is TensorClass.EXPERT
+            )
+            missed = (1.0 - experts.experts_per_token / experts.experts) ** sequences
+            held += size
+            read = read + size * (1.0 - missed)
+    return read / held if held else 1.0
+
+
+def _traffic(placement: Placement, rooms: Sequence[Room]) -> tuple[Traffic, ...]:
+    return tuple(
+        Traffic(placement.touched_bytes(index), room.bandwidth_bytes_per_s)
+        for index, room in enumerate(rooms)
+    )
+
+
+def _speed(
+    placement: Placement, rooms: Sequence[Room], overlap_ratio: float
+) -> tuple[Interval, Interval]:
+    """Bandwidth with tiers, and how much longer a step is than with one tier for everything."""
+    traffic = _traffic(placement, rooms)
+    bandwidth = Interval(
+        effective_bandwidth(traffic, overlap_ratio),
+        effective_bandwidth(traffic, 0.0),
+        effective_bandwidth(traffic, 1.0),
+    )
+    alone = sum(tier.touched_bytes for tier in traffic) / rooms[0].bandwidth_bytes_per_s
+    times = Interval(
+        step_time_s(traffic, overlap_ratio),
+        step_time_s(traffic, 1.0),
+        step_time_s(traffic, 0.0),
+    )
+    return bandwidth, scale(times, 1.0 / alone)
+
+
+def _latency(
+    placement: Placement, rooms: Sequence[Room], latencies: Sequence[Interval | None]
+) -> Interval | None:
+    """Mean latency over accesses in proportion to the bytes touched, if all tiers' are known."""
+    touched = [placement.touched_bytes(index) for index in range(len(rooms))]
+    shares = []
+    for size, latency in zip(touched, latencies, strict=True):
+        if size and latency is None:
+            return None
+        if latency is not None:
+            shares.append((size / sum(touched), latency))
+    return mean_latency(shares)
+
+
+def _spread(value: float, one: float, other: float) -> Interval:
+    return Interval(value, min(value, one, other), max(value, one, other))
+
+
+def _certainty(fits: bool, fits_narrow: bool, fits_wide: bool) -> str:
+    if fits_narrow:
+        return "yes"
+    if fits:
+        return "likely"
+    return "unlikely" if fits_wide else "no"

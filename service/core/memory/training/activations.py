@@ -1,0 +1,352 @@
+"""What the forward pass of a training step leaves behind for the backward pass, on one rank.
+
+Every kind of layer is reduced to :class:`LayerSavings`: bytes that stay, and bytes that one layer's
+backward pass holds beside them, per token and, for attention scores, per pair of tokens. A GPT
+layer with dropout and without gates gives the 34·h of Korthikanti et al.; gated feed-forward parts,
+grouped heads, latents, experts and frozen weights follow from the same parts.
+
+References
+----------
+Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022,
+sections 4 and 5, https://arxiv.org/abs/2205.05198; Chen et al., Training Deep Nets with Sublinear
+Memory Cost, 2016, https://arxiv.org/abs/1604.06174; Dao et al., FlashAttention, 2022,
+https://arxiv.org/abs/2205.14135
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.core.architecture.model import (
+    Attention,
+    DenseFeedForward,
+    LatentAttention,
+    LayerGroup,
+    MixtureOfExperts,
+    ModelArchitecture,
+)
+from service.core.architecture.sharding import kv_heads, rank_shape
+from service.core.architecture.tensors import Shard, Tensor
+from service.core.deployment import Parallelism
+from service.core.elementwise import Number, maximum, minimum
+from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.state import is_adapted
+
+HALF_BYTES = 2.0  # an activation in 16 bit, also where products run in 8
+_MASK = 1.0  # bytes of an element of a dropout mask
+_WIDE = 4.0  # bytes of an element kept in 32 bit by unfused norms and statistics
+
+#: Results of softmax and dropout that are stored per head and pair of tokens, beside a mask.
+#: Source: Korthikanti et al., 2022, section 4.1 (5·a·s²·b in 16 bit).
+_SCORE_RESULTS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSavings:
+    """What layers alike keep on a rank, per layer.
+
+    ``stored`` bytes stay until the backward pass; ``working`` bytes are what the backward pass of
+    one layer (or checkpointed block) holds beside them: recomputed results and gradients. Attention
+    scores take bytes per pair of tokens of one sequence, everything else per token.
+    """
+
+    count: int
+    stored_bytes_per_token: float
+    stored_bytes_per_pair: float
+    working_bytes_per_token: float
+    working_bytes_per_pair: float
+
+
+@lru_cache(maxsize=1024)
+def layer_savings(
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    quantised_input_bytes: float = 0.0,
+    element_bytes: float = HALF_BYTES,
+) -> tuple[LayerSavings, ...]:
+    """What each group of layers keeps on a rank.
+
+    Parameters
+    ----------
+    architecture
+        The model.
+    parallelism
+        Degrees of parallelism; sequence parallelism divides what tensor parallelism does not.
+    settings
+        Checkpointing, attention kernel, fusion, dropout and what is trained.
+    quantised_input_bytes
+        Bytes per input element that products with 4-bit weights keep, where the base is
+        quantised [B].
+    element_bytes
+        Size of an activation [B].
+
+    Returns
+    -------
+    tuple of LayerSavings
+        One for each group of the architecture.
+    """
+    return tuple(
+        _group_savings(
+            group, architecture, parallelism, settings, quantised_input_bytes, element_bytes
+        )
+        for group in architecture.groups
+    )
+
+
+def _group_savings(
+    group: LayerGroup,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    quantised_input_bytes: float,
+    width: float,
+) -> LayerSavings:
+    hidden = float(architecture.hidden_size)
+    ranks = parallelism.tensor
+    undivided = 1.0 / ranks if settings.sequence_parallel else 1.0
+    mixer, products = _mixer_bytes(group, hidden, undivided, parallelism, settings, width)
+    part, part_products = _feed_forward_bytes(
+        group, hidden, undivided, parallelism, settings, width
+    )
+    everything = mixer + part
+    if settings.method == "qlora":
+        everything += quantised_input_bytes * _input_elements(group, hidden, parallelism)
+    gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
+    residual = width * hidden * undivided
+    scores = 0.0
+    if settings.attention == "eager" and isinstance(group.mixer, Attention | LatentAttention):
+        scores = (_SCORE_RESULTS * width + _MASK) * group.mixer.query_heads / ranks
+    match settings.activation_checkpointing:
+        case "none":
+            stored, again, kept_scores = everything, 0.0, scores
+        case "selective":
+            stored, again, kept_scores = everything, 0.0, 0.0
+        case "selective-operators":
+            # Every other matrix product is kept, and attention; the rest is recomputed.
+            stored = (
+                residual + (products + part_products) / 2.0 + _attended_bytes(group, ranks, width)
+            )
+            again, kept_scores = everything, 0.0
+        case "full":
+            stored = residual / settings.checkpoint_every
+            again, kept_scores = everything * settings.checkpoint_every, 0.0
+    return LayerSavings(
+        count=group.count,
+        stored_bytes_per_token=stored,
+        stored_bytes_per_pair=kept_scores,
+        # Gradients of the widest results and of the residual stream stand beside what they need.
+        working_bytes_per_token=again + part_products + residual + gathered,
+        working_bytes_per_pair=scores,
+    )
+
+
+def gathered_bytes_per_token(
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    element_bytes: float = HALF_BYTES,
+) -> float:
+    """Whole input and its whole gradient, gathered around a product by sequence parallelism [B].
+
+    References
+    ----------
+    Korthikanti et al., 2022, section 4.2.2, https://arxiv.org/abs/2205.05198
+    """
+    if parallelism.tensor == 1 or not settings.sequence_parallel:
+        return 0.0
+    return 2.0 * element_bytes * architecture.hidden_size
+
+
+def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) -> float:
+    """Elements per token that enter matrix products: what a part reads and what it writes from."""
+    heads = kv_heads(group)
+    elements = 0.0
+    for part in (group.mixer, group.feed_forward):
+        if part is None:
+            continue
+        chosen = part.experts_per_token if isinstance(part, MixtureOfExperts) else 1
+        elements += hidden
+        for tensor in _writing(part.tensors):
+            rows = rank_shape(tensor, parallelism, heads)[1]
+            elements += rows * (chosen if tensor.shard is Shard.EXPERT_ROW else 1)
+    return elements
+
+
+def _mixer_bytes(
+    group: LayerGroup,
+    hidden: float,
+    undivided: float,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    width: float,
+) -> tuple[float, float]:
+    """Bytes per token that a mixer keeps, and those of its matrix products' results."""
+    mixer = group.mixer
+    if mixer is None:
+        return 0.0, 0.0
+    ranks = parallelism.tensor
+    heads = kv_heads(group)
+    inner = sum(rank_shape(tensor, parallelism, heads)[2] for tensor in _reading(mixer.tensors))
+    kept = _norm_bytes(hidden, settings, width) * undivided
+    kept += _input_bytes(_reading(mixer.tensors), hidden, settings, width) * undivided
+    kept += width * inner
+    if isinstance(mixer, LatentAttention):
+        # Latents are kept before and after their norms, and keys are joined with rotary parts.
+        kept += width * (mixer.kv_lora_rank + (mixer.q_lora_rank or 0))
+        key = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim
+        kept += width * mixer.query_heads * key / ranks
+    kept += _attended_bytes(group, ranks, width)
+    if settings.dropout:
+        kept += _MASK * hidden * undivided
+    return kept, width * (inner + hidden * undivided)
+
+
+def _attended_bytes(group: LayerGroup, ranks: int, width: float) -> float:
+    """Bytes per token of what attention puts out, with the statistics of its softmax."""
+    match group.mixer:
+        case Attention() as mixer:
+            return (width * mixer.value_head_dim * mixer.query_heads) / ranks
+        case LatentAttention() as latent:
+            return (width * latent.v_head_dim * latent.query_heads) / ranks
+        case _:
+            return 0.0
+
+
+def _feed_forward_bytes(
+    group: LayerGroup,
+    hidden: float,
+    undivided: float,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    width: float,
+) -> tuple[float, float]:
+    """Bytes per token that a feed-forward part keeps, and those of its products' results."""
+    part = group.feed_forward
+    if part is None:
+        return 0.0, 0.0
+    ranks = parallelism.tensor
+    kept = _norm_bytes(hidden, settings, width) * undivided
+    kept += _input_bytes(_reading(part.tensors), hidden, settings, width) * undivided
+    wide = _wide_elements(part.gated, settings, _writing(part.tensors))
+    if isinstance(part, DenseFeedForward):
+        kept += width * wide * part.intermediate_size / ranks
+        products = (2.0 if part.gated else 1.0) * part.intermediate_size / ranks
+    else:
+        # Routed tokens are copied once for each of their experts, in and out; ranks share them.
+        chosen = part.experts_per_token / ranks
+        kept += width * chosen * (2.0 * hidden + wide * part.expert_intermediate_size)
+        kept += width * wide * part.shared_intermediate_size / ranks
+        products = (2.0 if part.gated else 1.0) * (
+            chosen * part.expert_intermediate_size + part.shared_intermediate_size / ranks
+        )
+    if settings.dropout:
+        kept += _MASK * hidden * undivided
+    return kept, width * (products + hidden * undivided)
+
+
+def _norm_bytes(hidden: float, settings: TrainingSettings, width: float) -> float:
+    """Bytes per token that a norm keeps: its input, and 32-bit copies where it is not fused."""
+    copies = 0.0 if settings.fused_kernels else (_WIDE + width) * hidden
+    return width * hidden + copies
+
+
+def _input_bytes(
+    tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings, width: float
+) -> float:
+    """Bytes per token of the input that matrix products share, if a weight gradient needs it."""
+    if settings.method == "full" or any(is_adapted(tensor, settings) for tensor in tensors):
+        return width * hidden
+    return 0.0
+
+
+def _wide_elements(gated: bool, settings: TrainingSettings, down: Sequence[Tensor]) -> float:
+    """Results of intermediate width that are kept: before, within and after the activation."""
+    needed = settings.method == "full" or any(is_adapted(tensor, settings) for tensor in down)
+    product = 1.0 if needed else 0.0
+    if not gated:
+        return 1.0 + product
+    return (2.0 if settings.fused_kernels else 3.0) + product
+
+
+def _reading(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Matrices that read the layer's input, and latents made of it."""
+    return tuple(tensor for tensor in tensors if tensor.is_matrix and tensor.shard not in _WRITING)
+
+
+def _writing(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Matrices that write a part's output."""
+    return tuple(tensor for tensor in tensors if tensor.is_matrix and tensor.shard in _WRITING)
+
+
+_WRITING = frozenset({Shard.ROW, Shard.EXPERT_ROW})
+
+
+def stored_bytes(
+    savings: Sequence[LayerSavings],
+    layer_share: float,
+    sequences: Number,
+    tokens: Number,
+    context: int = 1,
+) -> Number:
+    """What one micro-batch leaves behind on a rank until its backward pass.
+
+    Parameters
+    ----------
+    savings
+        What each group of layers keeps.
+    layer_share
+        Share of the model's layers that the rank holds [-].
+    sequences, tokens
+        Sequences of the micro-batch and tokens of each [-].
+    context
+        Ranks among which a sequence's tokens are divided [-].
+
+    Returns
+    -------
+    Number
+        Bytes on the rank [B].
+    """
+    here = tokens / context
+    per_sequence: Number = 0.0
+    for group in savings:
+        size = group.stored_bytes_per_token * here + group.stored_bytes_per_pair * here * tokens
+        per_sequence = per_sequence + group.count * layer_share * size
+    return sequences * per_sequence
+
+
+def working_bytes(
+    savings: Sequence[LayerSavings], sequences: Number, tokens: Number, context: int = 1
+) -> Number:
+    """What the backward pass of the widest layer holds beside what is stored [B].
+
+    Parameters as for :func:`stored_bytes`.
+    """
+    here = tokens / context
+    widest: Number = 0.0
+    for group in savings:
+        size = group.working_bytes_per_token * here + group.working_bytes_per_pair * here * tokens
+        widest = maximum(widest, size)
+    return sequences * widest
+
+
+def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: int) -> Number:
+    """Micro-batches whose activations a pipeline stage holds at once [-].
+
+    References
+    ----------
+    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM, 2021, sections 2.2.1 and 2.2.2, https://arxiv.org/abs/2104.04473
+    """
+    given = settings.gradient_accumulation_steps * 1.0
+    if pipeline == 1:
+        return 1.0
+    match settings.pipeline_schedule:
+        case "gpipe":
+            return given
+        case "1f1b":
+            return minimum(given, float(pipeline - stage))
+        case "interleaved":
+            return minimum(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)

@@ -1,0 +1,440 @@
+"""Memory of a training run on its fullest accelerator, and what it keeps elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from service.core.architecture.sharding import stage_layer_counts
+from service.core.deployment import InferenceDeployment
+from service.core.elementwise import Number, floor, maximum, minimum, where
+from service.core.explanation import Step
+from service.core.interval import Interval, exact, independent_sum, product, scale, shift
+from service.core.memory.inference.runtime import communicates
+from service.core.memory.training import steps as training_steps
+from service.core.memory.training.activations import (
+    HALF_BYTES,
+    gathered_bytes_per_token,
+    layer_savings,
+    micro_batches_in_flight,
+    stored_bytes,
+    working_bytes,
+)
+from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.state import StageState, stage_state
+
+#: Layers whose activations stay on the accelerator while the others are offloaded: the one in use
+#: and the one on its way.
+_RESIDENT_LAYERS = 2.0
+
+_HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """Memory on the fullest accelerator [B], and in host memory and on NVMe per accelerator.
+
+    ``activations`` are what stays until the backward pass and what the backward pass of a layer
+    holds beside it, as far as this is not within the room of ``logits``, whose peak is over
+    before. ``update`` is what the optimizer's step holds beyond the room of both.
+    ``communication`` are gathered parameters and message buffers, ``libraries`` context and
+    collectives, ``unallocated`` these and fragmentation: what no tensor takes. ``runtime`` is
+    ``update``, ``communication`` and ``unallocated`` together. ``fits`` compares the whole memory
+    with ``total.value``, ``fits_certainty`` with the interval: "yes", "likely", "unlikely" or
+    "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same.
+    """
+
+    deployment: InferenceDeployment
+    micro_batch: MicroBatch
+    settings: TrainingSettings
+    framework: FrameworkRuntime
+    state: StageState
+    in_flight: Number
+    weights: Interval
+    gradients: Interval
+    optimizer: Interval
+    activations: Interval
+    logits: Interval
+    update: Interval
+    communication: Interval
+    libraries: Interval
+    unallocated: Interval
+    runtime: Interval
+    total: Interval
+    capacity_bytes: Number
+    fits: Number
+    fits_certainty: Number
+    headroom: Interval
+    shortfall: Interval
+    host_bytes: Number
+    nvme_bytes: Number
+    stored_activations_bytes: Number
+    working_bytes: Number
+    max_micro_batch_sequences: Interval
+
+    def steps(self) -> tuple[Step, ...]:
+        """How the figures came about, in order; for a single run, not for arrays."""
+        return training_steps.steps(self)
+
+
+def training_memory(
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> TrainingMemory:
+    """Memory of a training run on its fullest accelerator.
+
+    Parameters
+    ----------
+    deployment
+        Model, number formats, accelerator and parallelism. ``precision.weights`` is what weights
+        are stored in (of a frozen base, for QLoRA), ``precision.activations`` what they are
+        computed in.
+    micro_batch
+        Sequences and tokens that a data-parallel rank computes at once; may be arrays.
+    settings
+        How it is trained.
+    overheads
+        Measured runtime memory by framework.
+
+    Returns
+    -------
+    TrainingMemory
+        Components [B], verdict and the largest micro-batch.
+
+    References
+    ----------
+    Rajbhandari et al., ZeRO, 2019, https://arxiv.org/abs/1910.02054; Korthikanti et al., 2022,
+    https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
+    https://arxiv.org/abs/2101.06840
+    """
+    estimates = decisive_stages(deployment, micro_batch, settings, overheads)
+    if len(estimates) == 1:
+        return estimates[0]
+    fullest = max(estimates, key=lambda memory: float(np.max(memory.total.value)))
+    return replace(fullest, max_micro_batch_sequences=_least(estimates))
+
+
+def decisive_stages(
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> tuple[TrainingMemory, ...]:
+    """Memory of the pipeline stages of which one is the fullest, whatever is trained.
+
+    Parameters and references as for :func:`training_memory`. With arrays the fullest stage may be
+    another one in each element.
+
+    Returns
+    -------
+    tuple of TrainingMemory
+        At most three, in order.
+    """
+    pipeline = deployment.parallelism.pipeline
+    layers = stage_layer_counts(deployment.architecture.layer_count, pipeline)
+    # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
+    stages = {0, layers.index(max(layers)), pipeline - 1}
+    return tuple(
+        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(stages)
+    )
+
+
+def training_stages(
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> tuple[TrainingMemory, ...]:
+    """Memory of every pipeline stage of a training run, each with what fits on it alone.
+
+    Parameters and references as for :func:`training_memory`.
+
+    Returns
+    -------
+    tuple of TrainingMemory
+        One for each stage, in order.
+    """
+    return tuple(
+        _on_stage(stage, deployment, micro_batch, settings, overheads)
+        for stage in range(deployment.parallelism.pipeline)
+    )
+
+
+def _least(estimates: Sequence[TrainingMemory]) -> Interval:
+    """The micro-batch that fits on every stage: another than the fullest may grow faster."""
+    least = estimates[0].max_micro_batch_sequences
+    for memory in estimates[1:]:
+        other = memory.max_micro_batch_sequences
+        least = Interval(
+            minimum(least.value, other.value),
+            minimum(least.low, other.low),
+            minimum(least.high, other.high),
+        )
+    return least
+
+
+def _on_stage(
+    stage: int,
+    deployment: InferenceDeployment,
+    micro_batch: MicroBatch,
+    settings: TrainingSettings,
+    overheads: TrainingOverheads,
+) -> TrainingMemory:
+    architecture, parallelism = deployment.architecture, deployment.parallelism
+    framework = overheads.of(settings.framework)
+    structural = settings.structural
+    state = stage_state(architecture, deployment.precision, parallelism, structural, stage)
+    element_bytes = _element_bytes(deployment)
+    savings = layer_savings(
+        architecture, parallelism, structural, framework.quantised_input_bytes, element_bytes
+    )
+    share = state.layers / architecture.layer_count
+    in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)
+    context = parallelism.context
+
+    stored = in_flight * stored_bytes(
+        savings, share, micro_batch.sequences, micro_batch.tokens, context
+    )
+    moved = 0.0
+    if settings.offload.activations == "cpu":
+        resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
+        stored, moved = resident, stored - resident
+    working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
+    gathered, whole_gradients = _gathered_bytes(deployment, settings, state)
+    logits_each, logits_part = _logits_bytes(deployment, settings, framework, stage)
+    logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
+    # The loss is over before the backward pass of the first layer begins: the larger one counts.
+    backward = maximum(working + whole_gradients - logits, 0.0)
+    ratio = framework.activation_ratio
+    activations = scale(ratio, stored + backward)
+    losses = scale(ratio, logits)
+    step = min(state.updated_elements, framework.step_elements) * (
+        framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
+    )
+    update = maximum(step - activations.value - losses.value, 0.0)
+
+    places = _places(state, settings)
+    temporary = independent_sum((activations, losses, exact(gathered + update)))
+    libraries = [framework.context]
+    if communicates(parallelism) or parallelism.data > 1:
+        libraries.append(framework.collectives)
+    held = independent_sum(libraries)
+    unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
+
+    capacity = deployment.accelerator.memory_bytes
+    fixed = places.weights + places.gradients + gathered
+    rest = shift(independent_sum((activations, losses, unallocated)), fixed + update)
+    optimizer, host = places.optimizer, places.host + moved
+    paged = settings.optimizer.startswith("paged-")
+    if paged:
+        # Unified memory pages optimizer states out where the accelerator has no room for them.
+        kept = minimum(optimizer, maximum(capacity - rest.value, 0.0))
+        optimizer, host = kept, host + (places.optimizer - kept)
+    total = shift(rest, optimizer)
+    headroom = Interval(capacity - total.value, capacity - total.high, capacity - total.low)
+    return TrainingMemory(
+        deployment=deployment,
+        micro_batch=micro_batch,
+        settings=settings,
+        framework=framework,
+        state=state,
+        in_flight=in_flight,
+        weights=exact(places.weights),
+        gradients=exact(places.gradients),
+        optimizer=exact(optimizer),
+        activations=activations,
+        logits=losses,
+        update=exact(update),
+        communication=exact(gathered),
+        libraries=held,
+        unallocated=unallocated,
+        runtime=shift(unallocated, update + gathered),
+        total=total,
+        capacity_bytes=capacity,
+        fits=headroom.value >= 0.0,
+        fits_certainty=_certainty(headroom),
+        headroom=headroom,
+        shortfall=Interval(
+            maximum(-headroom.value, 0.0),
+            maximum(-headroom.high, 0.0),
+            maximum(-headroom.low, 0.0),
+        ),
+        host_bytes=host,
+        nvme_bytes=places.nvme,
+        stored_activations_bytes=stored,
+        working_bytes=working,
+        max_micro_batch_sequences=_max_sequences(
+            capacity - fixed - (0.0 if paged else optimizer),
+            held,
+            framework,
+            gathered,
+            _per_sequence(stored, working, logits_each, micro_batch, context),
+            (whole_gradients, logits_part, step),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the parts of a rank's state are kept [B]."""
+
+    weights: float
+    gradients: float
+    optimizer: Number
+    host: Number
+    nvme: float
+
+
+def _places(state: StageState, settings: TrainingSettings) -> _Places:
+    """Divide a state among accelerator, host memory and NVMe.
+
+    With an offloaded optimizer gradients follow their states as soon as they are divided (ZeRO 2
+    and 3): the accelerator keeps one bucket of them.
+    """
+    weights, gradients, optimizer = (
+        state.weights_bytes,
+        state.gradients_bytes,
+        state.optimizer_bytes,
+    )
+    away = {"cpu": 0.0, "nvme": 0.0}
+    if settings.offload.optimizer != "none":
+        away[settings.offload.optimizer] += optimizer
+        optimizer = 0.0
+        if settings.zero_stage >= 2:
+            bucket = min(gradients, settings.bucket_elements * settings.gradient_bytes)
+            away["cpu"] += gradients
+            gradients = bucket
+    if settings.offload.parameters != "none":
+        away[settings.offload.parameters] += weights
+        weights = 0.0
+    return _Places(weights, gradients, optimizer, away["cpu"], away["nvme"])
+
+
+def _element_bytes(deployment: InferenceDeployment) -> float:
+    """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
+    return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
+
+
+def _gathered_bytes(
+    deployment: InferenceDeployment, settings: TrainingSettings, state: StageState
+) -> tuple[float, float]:
+    """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
+
+    Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
+    the layers. In a pipeline they stay gathered, and gradients whole, until the last micro-batch,
+    because every micro-batch would have to gather and scatter them again.
+
+    References
+    ----------
+    Zhao et al., PyTorch FSDP, 2023, sections 3.2 and 4, https://arxiv.org/abs/2304.11277;
+    pytorch/torchtitan torchtitan/parallelisms, 2024 (no resharding after the forward pass in
+    pipelines).
+    """
+    parallelism = deployment.parallelism
+    computed = deployment.precision.activations
+    width = min(deployment.precision.weights.bits_per_element, computed.bits_per_element) / 8.0
+    dequantised = 0.0
+    if settings.method == "qlora":
+        dequantised = state.largest_matrix_elements * computed.bytes_per_element
+    replicas = parallelism.data * parallelism.context
+    offloaded = settings.offload.parameters != "none"
+    if offloaded or (settings.zero_stage == 3 and replicas > 1):
+        trained = settings.gradient_bytes * state.trainable_elements / state.elements
+        if parallelism.pipeline > 1:
+            return dequantised + state.elements * (width + trained), 0.0
+        layers = (1.0 + settings.prefetch_layers) * state.layer_elements
+        largest = max(state.layer_elements, state.end_elements)
+        return dequantised + (layers + state.end_elements) * width, largest * trained
+    if replicas > 1 and settings.zero_stage >= 1:
+        bucket = min(settings.bucket_elements, state.trainable_elements)
+        each = 2.0 + (settings.gradient_bytes if settings.zero_stage == 2 else 0.0)
+        return dequantised + bucket * each, 0.0
+    return dequantised, 0.0
+
+
+def _logits_bytes(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    framework: FrameworkRuntime,
+    stage: int,
+) -> tuple[float, float]:
+    """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
+
+    References
+    ----------
+    Hsu et al., Liger Kernel, 2024, https://arxiv.org/abs/2410.10989 (fused linear cross-entropy);
+    Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024,
+    https://arxiv.org/abs/2411.09009
+    """
+    parallelism = deployment.parallelism
+    if stage != parallelism.pipeline - 1:
+        return 0.0, 0.0
+    vocabulary = deployment.architecture.vocab_size / parallelism.tensor
+    gathered = gathered_bytes_per_token(
+        deployment.architecture, parallelism, settings, _element_bytes(deployment)
+    )
+    part = vocabulary * settings.cross_entropy_chunk_tokens * framework.bytes_per_logit
+    match settings.cross_entropy:
+        case "plain":
+            return vocabulary * framework.bytes_per_logit + gathered, 0.0
+        case "half-precision":
+            # Logits, their shifted copy, log-probabilities and the gradient.
+            return vocabulary * 4.0 * _HALF + gathered, 0.0
+        case "chunked":
+            # All logits in 16 bit with their gradients; only parts go through 32 bit.
+            return vocabulary * 4.0 + gathered, part
+        case "fused":
+            return gathered, part
+
+
+def _per_sequence(
+    stored: Number, working: Number, logits_each: float, micro_batch: MicroBatch, context: int
+) -> tuple[Number, Number]:
+    """Bytes per sequence of the micro-batch at the two worst moments: backward pass and loss."""
+    sequences = micro_batch.sequences
+    logits = logits_each * micro_batch.tokens / context
+    return (stored + working) / sequences, stored / sequences + logits
+
+
+def _max_sequences(
+    capacity: Number,
+    libraries: Interval,
+    framework: FrameworkRuntime,
+    gathered: float,
+    per_sequence: tuple[Number, Number],
+    once: tuple[float, float, float],
+) -> Interval:
+    """Sequences of a micro-batch that fit; the ends take all that is uncertain at its ends.
+
+    ``per_sequence`` and ``once`` are what the backward pass and the loss take for each sequence
+    and in any case, and last what the optimizer's step takes.
+    """
+    backward, loss = per_sequence
+    whole_gradients, logits_part, step = once
+
+    def most(held: Number, fragmentation: Number, ratio: Number) -> Number:
+        room = (capacity - held - gathered * fragmentation) / (1.0 + fragmentation)
+        fitting = minimum(
+            (room / ratio - whole_gradients) / backward, (room / ratio - logits_part) / loss
+        )
+        return where(room >= step, maximum(floor(fitting), 0.0), 0.0)
+
+    slack, ratio = framework.fragmentation_ratio, framework.activation_ratio
+    return Interval(
+        most(libraries.value, slack.value, ratio.value),
+        most(libraries.high, slack.high, ratio.high),
+        most(libraries.low, slack.low, ratio.low),
+    )
+
+
+def _certainty(headroom: Interval) -> Number:
+    return where(
+        headroom.low >= 0.0,
+        "yes",
+        where(headroom.value >= 0.0, "likely", where(headroom.high >= 0.0, "unlikely", "no")),
+    )

@@ -1,0 +1,162 @@
+"""Prompts on some replicas, decoding on others: two pools joined by the transfer of caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from service.core.performance.inference.batching import SteadyState
+from service.core.performance.inference.open_load import SHARES, OpenLoad, Percentiles
+from service.core.performance.inference.queueing import prompt_queue
+from service.core.performance.step import StepTime
+
+#: Halvings of searches for a rate or a batch: one part in a million.
+_HALVINGS = 40
+#: Closed loops keep their pools below this share of saturation, where waiting has no bound.
+_MOST_BUSY = 0.9999
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Two pools of replicas and what a request takes in each.
+
+    ``prompt_s`` is the time of a whole prompt on a prefill replica, ``transfer_s`` that of its
+    cache to a decode replica [s]; ``decode`` gives the decode step at a batch.
+    """
+
+    prefill_replicas: int
+    decode_replicas: int
+    slots: float
+    later_tokens: float
+    prompt_s: float
+    transfer_s: float
+    prefill: StepTime
+    chunks: float
+    decode: Callable[[float], StepTime]
+
+    @property
+    def replicas(self) -> int:
+        """Replicas of both pools."""
+        return self.prefill_replicas + self.decode_replicas
+
+    @property
+    def prefill_limit_per_s(self) -> float:
+        """Prompts that the prefill pool can compute in a second [1/s]."""
+        return self.prefill_replicas / self.prompt_s
+
+    @property
+    def decode_limit_per_s(self) -> float:
+        """Requests that the decode pool can end in a second with all slots taken [1/s]."""
+        if self.later_tokens <= 0.0:
+            return float("inf")
+        step_s = float(self.decode(self.slots).total_s)
+        return self.decode_replicas * self.slots / (self.later_tokens * step_s)
+
+    @property
+    def saturation_per_s(self) -> float:
+        """The lower of the two limits [1/s]."""
+        return min(self.prefill_limit_per_s, self.decode_limit_per_s)
+
+    def ttft_s(self, rate_per_s: float) -> float:
+        """Mean wait, prompt and transfer at a rate below saturation [s]."""
+        queue = prompt_queue(rate_per_s / self.prefill_replicas, self.prompt_s)
+        return float(queue.mean_wait_s) + self.prompt_s + self.transfer_s
+
+    def batch(self, rate_per_s: float) -> float:
+        """Sequences on each decode replica: Little's law over its own step time [-]."""
+        each = rate_per_s / self.decode_replicas
+        low, high = 0.0, self.slots
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            held_s = self.later_tokens * float(self.decode(max(middle, 1.0)).total_s)
+            low, high = (low, middle) if middle >= each * held_s else (middle, high)
+        return high
+
+    def state(self, rate_per_s: float) -> SteadyState:
+        """The average replica at a rate."""
+        running = self.batch(rate_per_s)
+        decode = self.decode(max(running, 1.0))
+        return SteadyState(
+            decode=decode,
+            prefill=self.prefill,
+            mixed=self.prefill,
+            chunks=self.chunks,
+            decoding=running,
+            prefilling=rate_per_s * self.prompt_s / self.prefill_replicas,
+            unloaded_ttft_s=self.prompt_s + self.transfer_s,
+            ttft_s=self.ttft_s(rate_per_s),
+            tpot_s=decode.total_s,
+            requests_per_s=rate_per_s / self.replicas,
+        )
+
+
+def closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
+    """Both pools with so many requests always in flight.
+
+    Returns
+    -------
+    SteadyState, float
+        The average replica, and the rate of all [1/s].
+    """
+    low, high = 0.0, pools.saturation_per_s * _MOST_BUSY
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        tpot_s = float(pools.decode(max(pools.batch(middle), 1.0)).total_s)
+        held = middle * (pools.ttft_s(middle) + pools.later_tokens * tpot_s)
+        low, high = (middle, high) if held < concurrency else (low, middle)
+    return pools.state(low), low
+
+
+def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
+    """Both pools under random arrivals.
+
+    Prompts wait as in an M/D/1 queue at each prefill replica; decode replicas hold what Little's
+    law gives.
+
+    References
+    ----------
+    Zhong et al., DistServe, 2024, https://arxiv.org/abs/2401.09670 (queueing of disaggregated
+    pools); Kleinrock, Queueing Systems I, 1975, section 5.6.
+    """
+    limit = pools.saturation_per_s
+    utilisation = requests_per_s / limit
+    saturated = utilisation >= 1.0
+    rate = min(requests_per_s, limit * _MOST_BUSY)
+    state = pools.state(rate)
+    queue = prompt_queue(rate / pools.prefill_replicas, pools.prompt_s)
+    decode_s = pools.later_tokens * float(state.tpot_s)
+    ttft = {
+        name: state.unloaded_ttft_s + float(queue.wait_percentile_s(share))
+        for name, share in SHARES.items()
+    }
+    return OpenLoad(
+        state=state,
+        running=state.decoding,
+        waiting=rate * float(queue.mean_wait_s),
+        busy_ratio=min(utilisation, 1.0),
+        requests_per_s=(limit if saturated else requests_per_s) / pools.replicas,
+        utilisation_ratio=utilisation,
+        saturated=saturated,
+        mean_ttft_s=state.ttft_s,
+        ttft_s=None if saturated else Percentiles(**ttft),
+        e2e_s=None
+        if saturated
+        else Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
+    )
+
+
+def balanced_prefill_replicas(replicas: int, prompt_s: float, decode_share_s: float) -> int:
+    """Prefill replicas out of all that let both pools saturate together.
+
+    Parameters
+    ----------
+    replicas
+        Replicas of both pools, at least 2.
+    prompt_s
+        Time of a prompt on one replica [s].
+    decode_share_s
+        Time that a request takes from a decode replica: its tokens' steps over the batch [s].
+    """
+    share = prompt_s / (prompt_s + decode_share_s)
+    return min(max(ceil(replicas * share - 0.5), 1), replicas - 1)

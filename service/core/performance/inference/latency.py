@@ -1,0 +1,342 @@
+"""Latency and throughput of an inference deployment under a workload.
+
+Definitions: TTFT runs from a request's arrival to its first output token, waiting included;
+TPOT = (E2E − TTFT) / (output tokens − 1); E2E = TTFT + (output tokens − 1) · TPOT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.deployment import (
+    InferenceDeployment,
+    InferenceWorkload,
+    Parallelism,
+    ServingSettings,
+)
+from service.core.elementwise import Number, maximum, minimum
+from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.batching import SteadyState, steady_state
+from service.core.performance.inference.disaggregation import closed_loop, open_loop
+from service.core.performance.inference.open_load import OpenLoad, open_load
+from service.core.performance.inference.pools import disaggregated_pools
+from service.core.performance.inference.speculation import Drafting
+from service.core.performance.step import StepTime, added_up, peak_flops_per_s
+from service.core.performance.work import RankWork, rank_work
+
+#: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
+#: Source: vLLM EngineArgs, default max_num_seqs on data-centre accelerators, 2025.
+MOST_RUNNING_SEQUENCES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A forward step seen on the roofline: where its time goes and which limit it meets.
+
+    ``bottleneck`` is "compute", "memory_bandwidth", "interconnect", "overhead" or "capacity".
+    """
+
+    bottleneck: str
+    step_s: Number
+    compute_bound_s: Number
+    memory_bound_s: Number
+    interconnect_s: Number
+    overhead_s: Number
+    flops: Number
+    memory_bytes: Number
+    arithmetic_intensity_flop_per_byte: Number
+    ridge_point_flop_per_byte: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How hard one accelerator works while requests are in flight.
+
+    ``memory_ratio`` and ``compute_ratio`` are shares of peak bandwidth and peak FLOP/s;
+    ``busy_ratio`` is the share of time in which any request is in flight, ``kernel_ratio`` the
+    share of that in which kernels run rather than wait to be issued.
+    """
+
+    memory_ratio: Number
+    compute_ratio: Number
+    busy_ratio: Number
+    kernel_ratio: Number = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceLatency:
+    """What users of the deployment see, and why. Times [s], rates [1/s]."""
+
+    ttft_s: Interval
+    tpot_s: Interval
+    e2e_s: Interval
+    task_s: Interval
+    output_tokens_per_s_per_user: Interval
+    output_tokens_per_s_per_accelerator: Interval
+    output_tokens_per_s: Interval
+    requests_per_s: Interval
+    saturation_requests_per_s: Interval
+    running_sequences: Number
+    waiting_requests: Number
+    replicas: int
+    prefill: Phase
+    decode: Phase
+    usage: Usage
+    state: SteadyState
+    load: OpenLoad | None
+
+
+def inference_latency(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    calibration: PerformanceCalibration,
+    fitting_sequences: Number,
+) -> InferenceLatency:
+    """Latency, throughput and bottlenecks of a deployment in steady state.
+
+    Without a request rate the workload is a closed loop: ``concurrency`` requests are always in
+    flight, spread evenly over the replicas. With one, arrivals are random, and the number in
+    flight follows from Little's law.
+
+    Parameters
+    ----------
+    deployment
+        Model, formats, accelerator and layout.
+    workload
+        Lengths [tokens], concurrency [-] or request rate [1/s].
+    serving
+        Engine settings.
+    calibration
+        Efficiencies of the hardware family and engine.
+    fitting_sequences
+        Sequences of this workload that the KV cache of one replica holds [-].
+
+    Returns
+    -------
+    InferenceLatency
+        Intervals come from the residual spread of the calibration.
+    """
+    parallelism = deployment.parallelism
+    accelerator = deployment.accelerator
+    work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    drafting = _drafting(serving, parallelism)
+    replicas = parallelism.data
+    new_input_tokens = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
+    most_running = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
+    slots = maximum(minimum(fitting_sequences, most_running), 1.0)
+
+    def at(running: Number, prefill: StepTime | None = None) -> SteadyState:
+        return steady_state(
+            work,
+            accelerator,
+            parallelism,
+            calibration,
+            new_input_tokens=new_input_tokens,
+            context_tokens=workload.input_tokens,
+            output_tokens=workload.output_tokens,
+            running=running,
+            chunk_tokens=serving.chunked_prefill_tokens,
+            prefill=prefill,
+            drafting=drafting,
+        )
+
+    if serving.disaggregation is not None:
+        return _disaggregated(
+            deployment, workload, serving, calibration, work, float(new_input_tokens), float(slots)
+        )
+    full = at(slots)
+    later_tokens = workload.output_tokens - 1.0
+    load: OpenLoad | None = None
+    if workload.requests_per_s is None:
+        wanted = workload.concurrency / replicas
+        running = maximum(minimum(wanted, slots), 1.0)
+        state = full if running is slots else at(running, full.prefill)
+        # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
+        waiting = maximum(wanted - running, 0.0)
+        wait_s = waiting / state.requests_per_s
+        # Fewer users than replicas leave some replicas without work part of the time.
+        busy = minimum(wanted, 1.0)
+        rate = state.requests_per_s * busy * replicas
+        ttft_value = state.ttft_s + wait_s
+    else:
+        load = open_load(
+            lambda running: at(running, full.prefill),
+            full,
+            workload.requests_per_s / replicas,
+            slots,
+            later_tokens,
+        )
+        state, running, waiting, busy = load.state, load.running, load.waiting, load.busy_ratio
+        rate = load.requests_per_s * replicas
+        ttft_value = load.mean_ttft_s
+    return _latency(
+        deployment,
+        workload,
+        calibration,
+        state=state,
+        ttft_s=ttft_value,
+        rate=rate,
+        saturation=maximum(full.requests_per_s, state.requests_per_s) * replicas,
+        running=running,
+        waiting=waiting,
+        busy=busy,
+        load=load,
+    )
+
+
+def _disaggregated(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    calibration: PerformanceCalibration,
+    work: RankWork,
+    new_input_tokens: float,
+    slots: float,
+) -> InferenceLatency:
+    """Latency with prompts and decoding in pools of their own, of a single configuration."""
+    asked = serving.disaggregation
+    assert asked is not None  # noqa: S101 - the caller asks only then
+    pools = disaggregated_pools(
+        deployment, workload, serving, calibration, work, new_input_tokens, slots
+    )
+    load: OpenLoad | None = None
+    if workload.requests_per_s is None:
+        state, rate = closed_loop(pools, workload.concurrency)
+        busy, waiting = 1.0, 0.0
+    else:
+        load = open_loop(pools, workload.requests_per_s)
+        state, rate = load.state, load.requests_per_s * pools.replicas
+        busy, waiting = load.busy_ratio, load.waiting / pools.replicas
+    return _latency(
+        deployment,
+        workload,
+        calibration,
+        state=state,
+        ttft_s=state.ttft_s,
+        rate=rate,
+        saturation=pools.saturation_per_s,
+        running=state.decoding,
+        waiting=waiting,
+        busy=busy,
+        load=load,
+    )
+
+
+def _latency(
+    deployment: InferenceDeployment,
+    workload: InferenceWorkload,
+    calibration: PerformanceCalibration,
+    *,
+    state: SteadyState,
+    ttft_s: Number,
+    rate: Number,
+    saturation: Number,
+    running: Number,
+    waiting: Number,
+    busy: Number,
+    load: OpenLoad | None,
+) -> InferenceLatency:
+    """What users see, from the state of a replica; rates are of all replicas [1/s]."""
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    replicas = parallelism.data
+    later_tokens = workload.output_tokens - 1.0
+    sigma = calibration.hardware.decode_log_sigma
+    ttft = from_log_sigma(ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline))
+    tpot = from_log_sigma(state.tpot_s, sigma)
+    e2e = independent_sum((ttft, scale(tpot, later_tokens)))
+    requests_per_s = from_log_sigma(rate, sigma)
+    multiplied = added_up(deployment.precision.weights.matrix_precision, calibration.engine)
+    peak, _ = peak_flops_per_s(accelerator, multiplied)
+    output_tokens_per_s = scale(requests_per_s, workload.output_tokens)
+    return InferenceLatency(
+        ttft_s=ttft,
+        tpot_s=tpot,
+        e2e_s=e2e,
+        task_s=scale(e2e, workload.calls_per_task),
+        output_tokens_per_s_per_user=quotient(Interval(1.0, 1.0, 1.0), tpot),
+        output_tokens_per_s_per_accelerator=scale(
+            output_tokens_per_s, 1.0 / parallelism.accelerator_count
+        ),
+        output_tokens_per_s=output_tokens_per_s,
+        requests_per_s=requests_per_s,
+        saturation_requests_per_s=from_log_sigma(saturation, sigma),
+        running_sequences=running,
+        waiting_requests=waiting * replicas,
+        replicas=replicas,
+        prefill=_phase(state.prefill, deployment, peak, False),
+        decode=_phase(state.decode, deployment, peak, waiting > running),
+        usage=_usage(state, deployment, peak, busy, later_tokens),
+        state=state,
+        load=load,
+    )
+
+
+def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | None:
+    asked = serving.speculation
+    if asked is None:
+        return None
+    work = None
+    if asked.architecture is not None and asked.precision is not None:
+        work = rank_work(asked.architecture, asked.precision, parallelism)
+    return Drafting(work, asked.draft_tokens, asked.acceptance_ratio)
+
+
+def _phase(
+    step: StepTime, deployment: InferenceDeployment, peak_flops: Number, starved: bool
+) -> Phase:
+    memory_bound_s = step.work_s - step.compute_bound_s
+    parts = {
+        "compute": step.compute_bound_s,
+        "memory_bandwidth": memory_bound_s,
+        "interconnect": step.interconnect_s,
+        "overhead": step.overhead_s,
+    }
+    # With arrays of configurations there is no one bottleneck to name; the parts tell.
+    single = not hasattr(step.total_s, "shape")
+    bottleneck = max(parts, key=lambda part: parts[part]) if single else "varies"
+    if single and starved:
+        bottleneck = "capacity"
+    return Phase(
+        bottleneck=bottleneck,
+        step_s=step.total_s,
+        compute_bound_s=step.compute_bound_s,
+        memory_bound_s=memory_bound_s,
+        interconnect_s=step.interconnect_s,
+        overhead_s=step.overhead_s,
+        flops=step.flops,
+        memory_bytes=step.memory_bytes,
+        arithmetic_intensity_flop_per_byte=step.flops / step.memory_bytes,
+        ridge_point_flop_per_byte=peak_flops / deployment.accelerator.memory_bandwidth_bytes_per_s,
+    )
+
+
+def _usage(
+    state: SteadyState,
+    deployment: InferenceDeployment,
+    peak_flops: Number,
+    busy_ratio: Number,
+    later_tokens: Number,
+) -> Usage:
+    """Work done in one request's share of time, over that time.
+
+    A replica that ends ``requests_per_s`` requests runs that many prefills a second, and decode
+    steps back to back with the decoding sequences that are there.
+    """
+    accelerator = deployment.accelerator
+    prefills_per_s = state.requests_per_s * state.chunks
+    steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding, 1e-9)
+    flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
+    bytes_per_s = (
+        prefills_per_s * state.prefill.memory_bytes + steps_per_s * state.decode.memory_bytes
+    )
+    waiting_ratio = (
+        prefills_per_s * state.prefill.overhead_s + steps_per_s * state.decode.overhead_s
+    )
+    return Usage(
+        memory_ratio=minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0),
+        compute_ratio=minimum(flops_per_s / peak_flops, 1.0),
+        busy_ratio=busy_ratio,
+        kernel_ratio=maximum(1.0 - waiting_ratio, 0.0),
+    )

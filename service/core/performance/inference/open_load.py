@@ -1,0 +1,128 @@
+"""A replica under random arrivals: how many are in flight, and what percentiles users see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.core.elementwise import Number, maximum, minimum, sqrt, where
+from service.core.performance.inference.batching import SteadyState
+from service.core.performance.inference.queueing import poisson_tail_high, prompt_queue
+
+#: Halvings of the search for the number in flight: enough for one part in 60,000.
+_HALVINGS = 16
+_Z = {"p50": 0.0, "p95": 1.6448536269514722, "p99": 2.3263478740408408}
+#: Share of requests below each percentile.
+SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Median, 95th and 99th percentile of a latency [s]."""
+
+    p50: Number
+    p95: Number
+    p99: Number
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoad:
+    """One replica under a request rate.
+
+    ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
+    replica has no steady state: its queue grows without end, and the percentiles are None.
+    """
+
+    state: SteadyState
+    running: Number
+    waiting: Number
+    busy_ratio: Number
+    requests_per_s: Number
+    utilisation_ratio: Number
+    saturated: Number
+    mean_ttft_s: Number
+    ttft_s: Percentiles | None
+    e2e_s: Percentiles | None
+
+
+def open_load(
+    at: Callable[[Number], SteadyState],
+    full: SteadyState,
+    requests_per_s: Number,
+    slots: Number,
+    later_tokens: Number,
+) -> OpenLoad:
+    """Find the number in flight that a request rate leads to, and the latencies there.
+
+    Parameters
+    ----------
+    at
+        Steady state of a replica with a given number in flight.
+    full
+        Steady state with all slots taken.
+    requests_per_s
+        Poisson arrivals at this replica [1/s].
+    slots
+        Most sequences it can run [-].
+    later_tokens
+        Output tokens after the first [tokens].
+
+    Returns
+    -------
+    OpenLoad
+        Latencies in the steady state; at saturation those with all slots taken.
+
+    References
+    ----------
+    Little, 1961, https://doi.org/10.1287/opre.9.3.383.
+    """
+    utilisation = requests_per_s / full.requests_per_s
+    saturated = utilisation >= 1.0
+    low: Number = 0.0 * slots
+    high: Number = slots * 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        enough = at(middle).requests_per_s >= requests_per_s
+        high = where(enough, middle, high)
+        low = where(enough, low, middle)
+    running = where(saturated, slots, high)
+    state = at(running)
+    prefill_s = state.chunks * state.mixed.total_s
+    queue = prompt_queue(requests_per_s, prefill_s)
+    base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
+    busy = minimum(running, 1.0)
+    if bool(saturated) if not hasattr(saturated, "shape") else bool(saturated.all()):
+        return OpenLoad(
+            state=state,
+            running=running,
+            waiting=0.0,
+            busy_ratio=1.0,
+            requests_per_s=full.requests_per_s,
+            utilisation_ratio=utilisation,
+            saturated=saturated,
+            mean_ttft_s=state.ttft_s,
+            ttft_s=None,
+            e2e_s=None,
+        )
+    ttft: dict[str, Number] = {}
+    e2e: dict[str, Number] = {}
+    for name, z in _Z.items():
+        crowd = minimum(poisson_tail_high(running, z), slots)
+        crowded = state if name == "p50" else at(crowd)
+        ttft[name] = base_s + queue.wait_percentile_s(SHARES[name])
+        # Waiting and crowding are nearly independent: their excesses add in quadrature.
+        slower_s = maximum(crowded.tpot_s - state.tpot_s, 0.0) * later_tokens
+        waited_s = ttft[name] - base_s
+        e2e[name] = base_s + later_tokens * state.tpot_s + sqrt(slower_s**2 + waited_s**2)
+    return OpenLoad(
+        state=state,
+        running=running,
+        waiting=requests_per_s * queue.mean_wait_s,
+        busy_ratio=busy,
+        requests_per_s=minimum(requests_per_s, full.requests_per_s),
+        utilisation_ratio=utilisation,
+        saturated=saturated,
+        mean_ttft_s=base_s + queue.mean_wait_s,
+        ttft_s=Percentiles(**ttft),
+        e2e_s=Percentiles(**e2e),
+    )

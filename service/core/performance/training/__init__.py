@@ -1,0 +1,1 @@
+"""Time of a training step, and of a whole run."""

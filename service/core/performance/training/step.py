@@ -1,0 +1,294 @@
+"""Time of a training step by what it is spent on, and the throughput that follows.
+
+A step is ``gradient_accumulation_steps`` micro-batches forward and backward, with whatever is
+recomputed, the pipeline's bubble, the messages that do not hide behind computation, and the
+optimizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.deployment import InferenceDeployment
+from service.core.elementwise import Number, maximum, minimum
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.state import stage_state
+from service.core.performance.step import StepLoad, StepTime, peak_flops_per_s, step_time
+from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.traffic import (
+    HostRates,
+    context_messages_s,
+    data_messages_s,
+    hideable_ratio,
+    offloaded_transfers_s,
+    update_s,
+)
+from service.core.performance.training.work import TrainingWork, training_work
+from service.core.performance.work import RankWork
+
+#: Backward attention beside forward: five matrix products instead of two.
+#: Source: Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691.
+ATTENTION_BACKWARD = 2.5
+
+#: Share of the forward pass that is computed again.
+#: Source: Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198 (full: one more forward);
+#: "selective-operators" recomputes every other matrix product and all elementwise work.
+RECOMPUTED_PRODUCTS = {"none": 0.0, "selective": 0.0, "selective-operators": 0.5, "full": 1.0}
+RECOMPUTED_ATTENTION = {"none": 0.0, "selective": 1.0, "selective-operators": 0.0, "full": 1.0}
+RECOMPUTED_ELEMENTWISE = {"none": 0.0, "selective": 0.0, "selective-operators": 1.0, "full": 1.0}
+#: Share of elementwise traffic that is the forward pass: results are written and read once
+#: forward; backward, results and their gradients are read and gradients written.
+FORWARD_TRAFFIC_RATIO = 0.4
+
+#: Floating-point operations per parameter and token, forward and backward.
+#: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
+SIX = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """Time of an optimizer step [s] by what it is spent on, and the rates that follow.
+
+    ``matrix_s``, ``attention_s`` and ``elementwise_s`` are forward, backward and recomputation
+    of all micro-batches on one rank, ``recompute_s`` the part of them that is done twice.
+    ``tensor_messages_s`` and ``data_messages_s`` are what of the messages within a model copy
+    and between copies does not hide; ``bubble_s`` is the pipeline waiting, ``offload_s`` the
+    host in the way, ``overhead_s`` the accelerator waiting for its instructions. Per accelerator
+    and step, ``model_flops`` leave recomputation out, ``hardware_flops`` count it, and
+    ``six_nd_flops`` are six per active parameter and token.
+    """
+
+    step_s: Number
+    matrix_s: Number
+    attention_s: Number
+    elementwise_s: Number
+    recompute_s: Number
+    tensor_messages_s: Number
+    hidden_tensor_messages_s: Number
+    data_messages_s: Number
+    hidden_data_messages_s: Number
+    bubble_s: Number
+    optimizer_s: Number
+    offload_s: Number
+    overhead_s: Number
+    memory_bytes: Number
+    tokens_per_step: Number
+    tokens_per_s: Number
+    tokens_per_s_per_accelerator: Number
+    model_flops: Number
+    hardware_flops: Number
+    six_nd_flops: Number
+    peak_flops_per_s: Number
+    mfu_ratio: Number
+    hfu_ratio: Number
+
+    @property
+    def compute_s(self) -> Number:
+        """Forward, backward and recomputation of all micro-batches on one rank [s]."""
+        return self.matrix_s + self.attention_s + self.elementwise_s
+
+
+def training_step(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    micro_batch: MicroBatch,
+    host: HostRates,
+    calibration: TrainingCalibration,
+) -> TrainingStep:
+    """Time of one optimizer step and the throughput that follows.
+
+    Parameters
+    ----------
+    deployment
+        Model, formats, accelerator and layout. ``precision.weights`` is what weights are stored
+        in, ``precision.activations`` what they are computed in; products run in the narrower of
+        the two if weights of that format can be trained.
+    settings, micro_batch
+        How it is trained; sequences and tokens may be arrays.
+    host
+        Bandwidths around the accelerator.
+    calibration
+        Efficiencies of the framework on the hardware family; its figures may be arrays.
+
+    Returns
+    -------
+    TrainingStep
+        MFU counts the operators' FLOPs without recomputation over dense peak.
+
+    References
+    ----------
+    Narayanan et al., 2021, https://arxiv.org/abs/2104.04473 (pipeline bubble, interleaving);
+    Chowdhery et al., PaLM, 2022, appendix B, https://arxiv.org/abs/2204.02311 (MFU);
+    Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054 (traffic).
+    """
+    parallelism = deployment.parallelism
+    structure = (deployment.architecture, deployment.precision, parallelism, settings.structural)
+    work, state = training_work(*structure), stage_state(*structure, 0)
+    micro = _micro_batch(deployment, settings, micro_batch, work, calibration)
+    steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
+    # A rank computes its stage's share of every micro-batch.
+    share = steps / stages
+    compute_s = share * (micro.matrix_s + micro.attention_s + micro.elementwise_s)
+    messages_s, overhead_s = share * micro.messages_s, share * micro.waiting_s
+    bubble_s = (stages - 1) / settings.virtual_stages * micro.total_s / stages
+
+    moved_s = data_messages_s(deployment, settings, state, calibration)
+    hidden_s = minimum(
+        moved_s,
+        hideable_ratio(settings) * calibration.data_overlap_ratio * (compute_s + messages_s),
+    )
+    optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
+    transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
+    offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0)
+    overhead_s = overhead_s + calibration.performance.engine.step_s
+    step_s = (
+        compute_s
+        + messages_s
+        + overhead_s
+        + bubble_s
+        + (moved_s - hidden_s)
+        + optimizer_s
+        + offload_s
+    )
+    tokens_per_step = micro_batch.sequences * micro_batch.tokens * steps * parallelism.data
+    peak, _ = peak_flops_per_s(deployment.accelerator, work.matrix_precision)
+    accelerators = parallelism.accelerator_count
+    active = deployment.architecture.active_parameters
+    return TrainingStep(
+        step_s=step_s,
+        matrix_s=share * micro.matrix_s,
+        attention_s=share * micro.attention_s,
+        elementwise_s=share * micro.elementwise_s,
+        recompute_s=share * micro.recompute_s,
+        tensor_messages_s=messages_s,
+        hidden_tensor_messages_s=share * micro.hidden_messages_s,
+        data_messages_s=moved_s - hidden_s,
+        hidden_data_messages_s=hidden_s,
+        bubble_s=bubble_s,
+        optimizer_s=optimizer_s,
+        offload_s=offload_s,
+        overhead_s=overhead_s,
+        memory_bytes=share * micro.memory_bytes,
+        tokens_per_step=tokens_per_step,
+        tokens_per_s=tokens_per_step / step_s,
+        tokens_per_s_per_accelerator=tokens_per_step / step_s / accelerators,
+        model_flops=share * micro.model_flops,
+        hardware_flops=share * micro.hardware_flops,
+        six_nd_flops=SIX * active * tokens_per_step / accelerators,
+        peak_flops_per_s=peak,
+        mfu_ratio=share * micro.model_flops / step_s / peak,
+        hfu_ratio=share * micro.hardware_flops / step_s / peak,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _MicroBatchTime:
+    """Forward and backward of one micro-batch through all stages, on one rank of each [s]."""
+
+    matrix_s: Number
+    attention_s: Number
+    elementwise_s: Number
+    recompute_s: Number
+    messages_s: Number
+    hidden_messages_s: Number
+    waiting_s: Number
+    total_s: Number
+    model_flops: Number
+    hardware_flops: Number
+    memory_bytes: Number
+
+
+def _micro_batch(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    batch: MicroBatch,
+    work: TrainingWork,
+    calibration: TrainingCalibration,
+) -> _MicroBatchTime:
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    tokens = batch.sequences * batch.tokens * 1.0
+    load = StepLoad(tokens, batch.sequences * 1.0, batch.tokens / 2.0, 0.0, 0.0)
+
+    def part(chosen: RankWork) -> StepTime:
+        return step_time(chosen, load, accelerator, parallelism, calibration.performance)
+
+    products, attention = part(work.products), part(work.attention)
+    again = settings.activation_checkpointing
+    passes = 2.0 + (1.0 if settings.method == "full" else 0.0)
+    product_again, attention_again = RECOMPUTED_PRODUCTS[again], RECOMPUTED_ATTENTION[again]
+    matrix_s = products.work_s * (passes + product_again)
+    wider = work.attention_slowdown(accelerator)
+    attention_s = attention.work_s * wider * (1.0 + ATTENTION_BACKWARD + attention_again)
+
+    here = tokens / parallelism.context
+    bandwidth = (
+        accelerator.memory_bandwidth_bytes_per_s * calibration.performance.hardware.memory_ratio
+    )
+    moved = (
+        work.elementwise_bytes_per_token * here
+        + work.elementwise_bytes_per_pair * here * batch.tokens
+    ) * calibration.elementwise_passes
+    elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
+    dequantised = work.quantised_elements * calibration.dequantised_bytes
+    base_passes = 2.0 + product_again
+    elementwise_bytes = moved * (1.0 + elementwise_again) + dequantised * base_passes
+    recompute_s = (
+        products.work_s * product_again
+        + attention.work_s * wider * attention_again
+        + (moved * elementwise_again + dequantised * product_again) / bandwidth
+    )
+
+    routing_s = work.products.routed_layers * calibration.routing_s * (2.0 + product_again)
+    message_passes = 2.0 + (1.0 if again == "full" else 0.0)
+    sent_s = products.interconnect_s * message_passes
+    hidden_s = calibration.tensor_overlap_ratio * sent_s
+    passed_s = context_messages_s(deployment, batch, calibration)
+    exposed_s = maximum(passed_s - attention_s, 0.0)
+    busy_s = (
+        matrix_s + attention_s + elementwise_bytes / bandwidth + routing_s + (sent_s - hidden_s)
+    )
+    issued_late_s = maximum(_issue_s(settings, work, calibration) - busy_s, 0.0)
+    return _MicroBatchTime(
+        matrix_s=matrix_s,
+        attention_s=attention_s,
+        elementwise_s=elementwise_bytes / bandwidth,
+        recompute_s=recompute_s,
+        messages_s=sent_s - hidden_s + exposed_s,
+        hidden_messages_s=hidden_s + (passed_s - exposed_s),
+        waiting_s=routing_s + issued_late_s,
+        total_s=busy_s + exposed_s + issued_late_s,
+        model_flops=products.flops * passes + attention.flops * 3.0,
+        hardware_flops=products.flops * (passes + product_again)
+        + attention.flops * (3.0 + attention_again),
+        memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
+    )
+
+
+def _issue_s(
+    settings: TrainingSettings, work: TrainingWork, calibration: TrainingCalibration
+) -> Number:
+    """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
+    passes = 2.0 + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
+    each = calibration.performance.engine.layer_s * passes
+    if settings.zero_stage == 3:
+        each = each + calibration.sharded_layer_s * 2.0
+    return each * work.products.layers
+
+
+def bottleneck(step: TrainingStep) -> str:
+    """What most of a single step's time is spent on.
+
+    Returns
+    -------
+    str
+        "compute", "memory_bandwidth", "interconnect", "pipeline", "offload" or "overhead".
+    """
+    parts = {
+        "compute": step.matrix_s + step.attention_s,
+        "memory_bandwidth": step.elementwise_s + step.optimizer_s,
+        "interconnect": step.tensor_messages_s + step.data_messages_s,
+        "pipeline": step.bubble_s,
+        "offload": step.offload_s,
+        "overhead": step.overhead_s,
+    }
+    return max(parts, key=lambda part: float(parts[part]))

@@ -1,0 +1,173 @@
+"""What a training step moves between accelerators and to the host, and how long that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.architecture.model import Attention, LatentAttention
+from service.core.deployment import InferenceDeployment
+from service.core.elementwise import Number, maximum, minimum
+from service.core.memory.training.activations import layer_savings, stored_bytes
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.state import StageState
+from service.core.performance.collectives import scale_out
+from service.core.performance.training.calibration import TrainingCalibration
+
+#: Share of a micro-batch's work that is its backward pass.
+#: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361 (twice the forward).
+_BACKWARD_RATIO = 2.0 / 3.0
+
+_WIDTH = 2.0  # bytes of a weight or activation on its way, in 16 bit
+
+
+@dataclass(frozen=True, slots=True)
+class HostRates:
+    """Bandwidths around an accelerator, each of one direction [B/s].
+
+    ``link`` leads to the host, ``memory`` is its share of host memory's, ``nvme`` of storage's.
+    """
+
+    link_bytes_per_s: Number
+    memory_bytes_per_s: Number
+    nvme_bytes_per_s: Number
+
+
+def data_messages_s(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    state: StageState,
+    calibration: TrainingCalibration,
+) -> Number:
+    """Gradients and gathered weights among data- and context-parallel ranks in a step [s].
+
+    Gradients are scattered and, unless divided, gathered again; divided optimizers pass on
+    weights in their place. Fully sharded weights, frozen ones among them, are gathered for the
+    forward and again for the backward pass of every micro-batch, in a pipeline once. A ring over
+    several domains uses the links of all its ranks in each.
+
+    References
+    ----------
+    Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054;
+    Zhao et al., PyTorch FSDP, 2023, section 3.2, https://arxiv.org/abs/2304.11277
+    """
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    ranks = parallelism.data * parallelism.context
+    if ranks == 1:
+        return 0.0
+    gradients = state.trainable_elements * settings.gradient_bytes
+    width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
+    if settings.zero_stage == 3:
+        each = settings.gradient_accumulation_steps * 2.0
+        gathers = 1.0 if parallelism.pipeline > 1 else each
+        moved = gradients + gathers * state.elements * width
+    elif settings.zero_stage:
+        moved = gradients + state.trainable_elements * width
+    else:
+        moved = 2.0 * gradients
+    near = max(1, min(ranks, accelerator.scale_up_domain_accelerators // parallelism.tensor))
+    bandwidth = accelerator.scale_up.bandwidth_bytes_per_s
+    if ranks > near:
+        bandwidth = minimum(bandwidth, near * scale_out(accelerator).bandwidth_bytes_per_s)
+    return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
+
+
+def hideable_ratio(settings: TrainingSettings) -> Number:
+    """Share of a step's computation that runs while there is something to send [-].
+
+    Gathered weights travel all the time, gradients only during the last backward pass.
+    """
+    if settings.zero_stage == 3:
+        return 1.0
+    return _BACKWARD_RATIO / settings.gradient_accumulation_steps
+
+
+def context_messages_s(
+    deployment: InferenceDeployment, batch: MicroBatch, calibration: TrainingCalibration
+) -> Number:
+    """Keys and values on their way round, once forward and twice backward [s].
+
+    References
+    ----------
+    Liu et al., Ring Attention, 2023, section 3, https://arxiv.org/abs/2310.01889
+    """
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    ranks = parallelism.context
+    if ranks == 1:
+        return 0.0
+    elements = 0.0
+    for group in deployment.architecture.groups:
+        match group.mixer:
+            case Attention() as mixer:
+                each = mixer.kv_heads * (mixer.head_dim + mixer.value_head_dim)
+                elements += group.count * each / min(parallelism.tensor, mixer.kv_heads)
+            case LatentAttention() as mixer:
+                width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+                elements += group.count * mixer.query_heads * width / parallelism.tensor
+            case _:
+                continue
+    tokens = batch.sequences * batch.tokens * (ranks - 1) / ranks
+    inside = parallelism.tensor * ranks <= accelerator.scale_up_domain_accelerators
+    link = accelerator.scale_up if inside else scale_out(accelerator)
+    rate = link.bandwidth_bytes_per_s * calibration.performance.hardware.link_ratio
+    return 3.0 * elements * _WIDTH * tokens / rate
+
+
+def update_s(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    state: StageState,
+    host: HostRates,
+    calibration: TrainingCalibration,
+) -> tuple[Number, Number]:
+    """Time of the optimizer on the accelerator, and of one that runs on the host instead [s].
+
+    States are read and written once, and gradients and weights with them. On the host the update
+    runs at the speed of host memory while gradients still come down; states on NVMe stream past.
+
+    References
+    ----------
+    Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840; Rajbhandari et al.,
+    ZeRO-Infinity, 2021, https://arxiv.org/abs/2104.07857
+    """
+    crossing = state.updated_elements * (settings.gradient_bytes + _WIDTH)
+    moved = 2.0 * state.optimizer_bytes + crossing
+    if settings.offload.optimizer == "none":
+        bandwidth = deployment.accelerator.memory_bandwidth_bytes_per_s
+        return moved / (bandwidth * calibration.performance.hardware.memory_ratio), 0.0
+    updated_s = moved / host.memory_bytes_per_s
+    if settings.offload.optimizer == "nvme":
+        updated_s = maximum(updated_s, 2.0 * state.optimizer_bytes / host.nvme_bytes_per_s)
+    return 0.0, maximum(updated_s, crossing / host.link_bytes_per_s)
+
+
+def offloaded_transfers_s(
+    deployment: InferenceDeployment,
+    settings: TrainingSettings,
+    state: StageState,
+    batch: MicroBatch,
+    host: HostRates,
+) -> Number:
+    """Parameters and activations on their way from and to the host in a step [s].
+
+    Parameters are fetched for the forward and again for the backward pass; activations go down
+    and come back.
+    """
+    micro_batches = settings.gradient_accumulation_steps
+    seconds: Number = 0.0
+    if settings.offload.parameters != "none":
+        slowest = host.link_bytes_per_s
+        if settings.offload.parameters == "nvme":
+            slowest = minimum(slowest, host.nvme_bytes_per_s)
+        seconds = 2.0 * micro_batches * state.weights_bytes / slowest
+    if settings.offload.activations == "cpu":
+        architecture, parallelism = deployment.architecture, deployment.parallelism
+        width = max(deployment.precision.activations.bytes_per_element, _WIDTH)
+        kept = stored_bytes(
+            layer_savings(architecture, parallelism, settings.structural, element_bytes=width),
+            state.layers / architecture.layer_count,
+            batch.sequences,
+            batch.tokens,
+            parallelism.context,
+        )
+        seconds = seconds + 2.0 * micro_batches * kept / host.link_bytes_per_s
+    return seconds

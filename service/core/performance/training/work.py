@@ -1,0 +1,204 @@
+"""The work of a training micro-batch on one rank: products, attention, elementwise traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil
+
+from service.core.architecture.model import (
+    Attention,
+    LatentAttention,
+    LayerGroup,
+    MixtureOfExperts,
+    ModelArchitecture,
+    Span,
+)
+from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
+from service.core.deployment import Accelerator, Parallelism, Precision
+from service.core.elementwise import Number
+from service.core.memory.training.activations import layer_savings
+from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.state import is_adapted
+from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.performance.step import peak_flops_per_s
+from service.core.performance.work import AttentionWork, RankWork, operand_bits, rank_work
+
+#: Bytes of an element that products of 8 or fewer bits convert on the way in: read in 16 bit,
+#: written as it is and transposed.
+#: Source: NVIDIA, Transformer Engine user guide, FP8 primer, 2024 (casts and transposes).
+_CAST_BYTES = 4.0
+#: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
+#: loss keeps them on the chip.
+_LOGIT_BYTES = {"plain": 6.0, "half-precision": 4.0, "chunked": 6.0, "fused": 2.0}
+
+
+#: What weights can be trained in, with products of fewer than 16 bits.
+_TRAINED_NARROW = ("fp8", "fp4")
+_HALF_BITS = 16.0
+_HALF = NUMBER_FORMATS["bf16"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingWork:
+    """Work of a forward pass on the ranks of one model copy, over full depth.
+
+    ``products`` has everything but attention, ``attention`` nothing else.
+    ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
+    to read; ``quantised_elements`` those of a base that is turned into 16 bit on every use.
+    """
+
+    products: RankWork
+    attention: RankWork
+    matrix_precision: str
+    attention_precision: str
+    elementwise_bytes_per_token: float
+    elementwise_bytes_per_pair: float
+    quantised_elements: float
+
+    def attention_slowdown(self, accelerator: Accelerator) -> Number:
+        """How much longer attention takes in its precision than in 16 bit [-]."""
+        if self.attention_precision == "bf16":
+            return 1.0
+        usual, _ = peak_flops_per_s(accelerator, "bf16")
+        wider, _ = peak_flops_per_s(accelerator, self.attention_precision)
+        return usual / wider
+
+
+@lru_cache(maxsize=1024)
+def training_work(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+) -> TrainingWork:
+    """Work of a forward pass in which the head runs on every token.
+
+    Parameters
+    ----------
+    architecture, precision, parallelism
+        What is computed where.
+    settings
+        Method, attention kernel, fusion, loss.
+
+    Returns
+    -------
+    TrainingWork
+        Per token and pair of tokens; passes and efficiencies are applied elsewhere.
+    """
+    chosen = product_format(precision, settings)
+    # Results stay in 16 bit where products run in fewer.
+    results = precision.activations if _bits(precision.activations) > _HALF_BITS else _HALF
+    computed = replace(precision, weights=chosen, kv_cache=results, activations=results)
+    work = rank_work(architecture, computed, parallelism)
+    products = tuple(replace(item, per_sequence=False) for item in work.products)
+    narrow = sum(
+        item.calls * item.copies_per_token * (item.input_features + item.output_features)
+        for item in products
+        if item.operand_bits <= 8
+    )
+    forward = replace(settings, method="full", activation_checkpointing="none", trained_tensors=())
+    width = results.bytes_per_element
+    kept = layer_savings(architecture, parallelism, forward, element_bytes=width)
+    per_token = sum(group.count * group.stored_bytes_per_token for group in kept)
+    per_token += _adapter_elements(architecture, parallelism, settings) * width
+    logits = architecture.vocab_size / parallelism.tensor * _LOGIT_BYTES[settings.cross_entropy]
+    quantised = 0.0
+    if settings.method != "full" and precision.weights.bits_per_element < _HALF_BITS:
+        quantised = sum(
+            group.count * rank_elements(tensor, parallelism, kv_heads(group))
+            for group in architecture.groups
+            for tensor in group.tensors
+            if tensor.is_matrix and tensor.tensor_class in precision.weights.quantised_classes
+        )
+    return TrainingWork(
+        products=replace(
+            work,
+            products=products,
+            attention=(),
+            elementwise_bytes_per_token=0.0,
+            state_bytes_per_sequence=0.0,
+        ),
+        attention=replace(
+            work,
+            products=(),
+            attention=_attention(architecture, parallelism, settings),
+            elementwise_bytes_per_token=0.0,
+            state_bytes_per_sequence=0.0,
+            state_flops_per_token=0.0,
+            reductions=0.0,
+            exchanges=0.0,
+        ),
+        matrix_precision=chosen.matrix_precision,
+        attention_precision="bf16" if _bits(precision.activations) <= 16 else "fp32",
+        elementwise_bytes_per_token=per_token + logits + narrow * _CAST_BYTES,
+        elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
+        quantised_elements=quantised,
+    )
+
+
+def _adapter_elements(
+    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
+) -> float:
+    """Elements per token that adapters write beside the matrices: input, scaled output and sum."""
+    elements = 0.0
+    for group in architecture.groups:
+        for tensor in group.tensors:
+            if is_adapted(tensor, settings):
+                copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+                elements += group.count * _uses(group, copies) * (rows + 2.0 * columns)
+    return elements
+
+
+def _uses(group: LayerGroup, copies: float) -> float:
+    """How often a token passes a tensor of which a rank holds so many copies [-]."""
+    part = group.feed_forward
+    if copies == 1.0 or not isinstance(part, MixtureOfExperts):
+        return copies
+    return copies * part.experts_per_token / part.experts
+
+
+def product_format(precision: Precision, settings: TrainingSettings) -> NumberFormat:
+    """Format that matrix products run in: that of activations, or of narrower trained weights.
+
+    A frozen base of few bits is turned into the activations' format on every use.
+    """
+    weights, activations = precision.weights, precision.activations
+    trained = settings.method == "full" and weights.matrix_precision in _TRAINED_NARROW
+    return weights if trained and _bits(weights) < _bits(activations) else activations
+
+
+def _bits(number_format: NumberFormat) -> int:
+    return operand_bits(number_format.matrix_precision)
+
+
+def _attention(
+    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
+) -> tuple[AttentionWork, ...]:
+    """Attention of every group of layers; latents are expanded to heads, as training does.
+
+    Unfused kernels multiply masked pairs as well.
+    """
+    masked = 2.0 if settings.attention == "eager" else 1.0
+    found = []
+    for group in architecture.groups:
+        match group.mixer:
+            case Attention() as mixer:
+                width = mixer.head_dim + mixer.value_head_dim
+                window, chunked = mixer.window_tokens, mixer.span is Span.CHUNKED
+            case LatentAttention() as mixer:
+                width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+                window, chunked = mixer.indexer_top_k, False
+            case _:
+                continue
+        heads = ceil(mixer.query_heads / parallelism.tensor)
+        found.append(
+            AttentionWork(
+                layers=group.count,
+                flops_per_pair=group.count * 2.0 * heads * width * masked,
+                cache_bytes_per_token=0.0,
+                window_tokens=window,
+                chunked=chunked,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,389 @@
+"""Training runs by the hundred thousand: one array for each figure, one row a candidate.
+
+Structure (formats, method, recomputation, sharding, layout) is fixed within a pass; accelerators
+and micro-batches vary over its rows. Every pass uses the formulas that single estimates use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Accelerator, InferenceDeployment, Parallelism, Precision
+from service.core.elementwise import FloatArray
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.impacts.training_energy import training_energy
+from service.core.interval import Interval, from_log_sigma
+from service.core.memory.training.memory import decisive_stages
+from service.core.memory.training.runtime import TrainingOverheads
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.state import stage_state
+from service.core.performance.step import peak_flops_per_s
+from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.run import Failures, training_run
+from service.core.performance.training.step import training_step
+from service.core.performance.training.traffic import HostRates
+from service.core.performance.training.work import product_format
+from service.core.search.kernels import trains
+from service.core.search.rows import LeftOut, TooSmall, joined, taken
+from service.core.search.stack import (
+    stackable,
+    stacked_accelerator,
+    stacked_hosts,
+    stacked_interval,
+    stacked_training,
+)
+
+#: Sequences of a micro-batch, as they are tried.
+MICRO_BATCH_GRID = (1, 2, 4, 8, 16, 32, 64)
+
+_WATT_HOURS = 1000.0
+#: Runs that may never end are no less certain than this.
+_WIDEST_SPREAD = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOffer:
+    """An accelerator that may be chosen, with what is measured of its family and its host."""
+
+    accelerator: Accelerator
+    calibration: TrainingCalibration
+    host: HostRates
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingDemand:
+    """The run: ``tokens`` in all, in sequences of ``sequence_tokens``.
+
+    An optimizer step takes ``global_batch_sequences``, whatever the layout.
+    """
+
+    tokens: float
+    sequence_tokens: float
+    global_batch_sequences: int
+    failures: Failures
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingVariant:
+    """Number formats, and how it is trained; accumulation follows from batch and layout."""
+
+    precision: Precision
+    settings: TrainingSettings
+
+    def suits(self, layout: Parallelism) -> bool:
+        """Whether a layout gives the variant something to divide, and frameworks combine them.
+
+        Fully sharded weights would be gathered anew for every micro-batch in a pipeline, which
+        frameworks leave to ZeRO stage 1: Narayanan et al., 2021, section 2,
+        https://arxiv.org/abs/2104.04473.
+        """
+        divided = layout.data * layout.context > 1
+        if self.settings.zero_stage == 0:
+            return not divided
+        return divided and not (self.settings.zero_stage == 3 and layout.pipeline > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSpace:
+    """What is combined; layouts have their data-parallel ranks, so are of whole runs."""
+
+    variants: Sequence[TrainingVariant]
+    layouts: Sequence[Parallelism]
+    offers: Sequence[TrainingOffer]
+    micro_batches: Sequence[int] = MICRO_BATCH_GRID
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingAround:
+    """What stands around the accelerators: measured overheads, hosts and buildings."""
+
+    overheads: TrainingOverheads
+    infrastructure: Infrastructure
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCandidates:
+    """One row a candidate.
+
+    ``variant``, ``layout`` and ``offer`` are positions in the lists that were searched.
+    ``headroom_ratio`` is free memory over capacity, negative where it does not fit [-], and
+    ``host_bytes`` what the run keeps in each accelerator's share of host memory [B].
+    ``step_s`` is one optimizer step, ``wall_s`` the whole run with failures [s]; energy of IT
+    equipment and accelerator time are those of the run [Wh, h]; ``*_spread`` is the ratio of the
+    upper end of an interval to its value [-].
+    """
+
+    variant: NDArray[np.intp]
+    layout: NDArray[np.intp]
+    offer: NDArray[np.intp]
+    micro_batch: FloatArray
+    accumulation: FloatArray
+    accelerators: FloatArray
+    headroom_ratio: FloatArray
+    memory_spread: FloatArray
+    host_bytes: FloatArray
+    step_s: FloatArray
+    wall_s: FloatArray
+    wall_spread: FloatArray
+    mfu_ratio: FloatArray
+    it_wh: FloatArray
+    it_wh_spread: FloatArray
+    accelerator_hours: FloatArray
+    power_w: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.offer)
+
+    def chosen(self, rows: NDArray[Any]) -> TrainingCandidates:
+        """The given rows only."""
+        return taken(self, rows)
+
+
+def training_candidates(
+    architecture: ModelArchitecture,
+    space: TrainingSpace,
+    demand: TrainingDemand,
+    around: TrainingAround,
+) -> tuple[TrainingCandidates, LeftOut]:
+    """Every combination of a space that divides the batch, fitting or not.
+
+    Parameters
+    ----------
+    architecture
+        The model.
+    space
+        Formats and settings, layouts and accelerators.
+    demand
+        The run.
+    around
+        What stands around accelerators.
+
+    Returns
+    -------
+    TrainingCandidates, LeftOut
+        Rows in the order of layouts and variants; and combinations that hold not even weights
+        and states, reach beyond fast links, cannot run, or do not divide the batch, which have no
+        rows.
+    """
+    parts: list[TrainingCandidates] = []
+    small: list[TooSmall] = []
+    beyond = unable = undivided = 0
+    stacks = _Stacks(space, around)
+    trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
+    for layout_at, layout in enumerate(space.layouts):
+        sizes = _micro_batches(space, layout, demand)
+        within = frozenset(
+            at
+            for at, offer in enumerate(space.offers)
+            if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
+        )
+        for variant_at, variant in enumerate(space.variants):
+            if not variant.suits(layout):
+                continue
+            unable += len(space.offers) - len(trainable[variant_at])
+            joined_fast = [at for at in trainable[variant_at] if at in within]
+            beyond += len(trainable[variant_at]) - len(joined_fast)
+            if not sizes:
+                undivided += len(joined_fast)
+                continue
+            needed = _state_bytes(architecture, variant, layout)
+            able: list[int] = []
+            for at in joined_fast:
+                lacking = needed - space.offers[at].accelerator.memory_bytes
+                if lacking > 0.0:
+                    small.append(TooSmall(variant_at, layout_at, at, lacking))
+                else:
+                    able.append(at)
+            for alike in _alike(space, able, layout):
+                pick = (variant_at, layout_at, alike)
+                parts.append(_pass(architecture, space, pick, sizes, demand, around, stacks))
+    return joined(TrainingCandidates, parts), LeftOut(tuple(small), beyond, unable, undivided)
+
+
+def _micro_batches(
+    space: TrainingSpace, layout: Parallelism, demand: TrainingDemand
+) -> tuple[int, ...]:
+    """Micro-batches of which a whole number makes a rank's share of a step, and fills the stages.
+
+    A pipeline of fewer micro-batches than stages leaves some of them without work all the time.
+    """
+    share, rest = divmod(demand.global_batch_sequences, layout.data)
+    if rest:
+        return ()
+    return tuple(
+        size
+        for size in space.micro_batches
+        if share % size == 0 and share // size >= layout.pipeline
+    )
+
+
+def _state_bytes(
+    architecture: ModelArchitecture, variant: TrainingVariant, layout: Parallelism
+) -> float:
+    """What the first stage's ranks keep of the model through a step [B]."""
+    settings = variant.settings.structural
+    state = stage_state(architecture, variant.precision, layout, settings, 0)
+    if settings.offload.optimizer != "none" or settings.optimizer.startswith("paged-"):
+        return state.weights_bytes
+    return state.weights_bytes + state.gradients_bytes + state.optimizer_bytes
+
+
+def _trainable(space: TrainingSpace, variant: TrainingVariant) -> Iterator[int]:
+    """Accelerators that multiply a variant's formats themselves, and whose power is known."""
+    for at, offer in enumerate(space.offers):
+        accelerator = offer.accelerator
+        known = set(accelerator.peak_flops_per_s)
+        if (
+            accelerator.thermal_design_power_w is not None
+            and trains(accelerator, variant.precision.weights.id)
+            and all(
+                _HALVES.get(wanted, {wanted}) & known and _has_peak(accelerator, wanted)
+                for wanted in _precisions(variant)
+            )
+        ):
+            yield at
+
+
+#: The 16-bit formats stand for each other.
+_HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16")}
+
+
+def _has_peak(accelerator: Accelerator, precision: str) -> bool:
+    try:
+        peak_flops_per_s(accelerator, precision)
+    except ValueError:
+        return False
+    return True
+
+
+def _precisions(variant: TrainingVariant) -> tuple[str, ...]:
+    chosen = product_format(variant.precision, variant.settings).matrix_precision
+    return tuple(dict.fromkeys((chosen, "bf16")))
+
+
+def _alike(
+    space: TrainingSpace, able: Sequence[int], layout: Parallelism
+) -> tuple[tuple[int, ...], ...]:
+    """Accelerators that one pass can evaluate together."""
+    found: dict[object, list[int]] = {}
+    for at in able:
+        offer = space.offers[at]
+        key = stackable(offer.accelerator, layout.accelerator_count, offer.calibration.performance)
+        found.setdefault(key, []).append(at)
+    return tuple(tuple(group) for group in found.values())
+
+
+class _Stacks:
+    """Accelerators as one whose figures are arrays: the same ones stand together in many passes."""
+
+    def __init__(self, space: TrainingSpace, around: TrainingAround) -> None:
+        self._space, self._infrastructure = space, around.infrastructure
+        self._known: dict[
+            tuple[tuple[int, ...], int, tuple[str, ...]],
+            tuple[Accelerator, TrainingCalibration, HostRates],
+        ] = {}
+
+    def of(
+        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
+    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
+        """Offers by position, each so many times, with peaks in the precisions."""
+        key = (able, times, precisions)
+        if key not in self._known:
+            self._known[key] = self._made(able, times, precisions)
+        return self._known[key]
+
+    def _made(
+        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
+    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
+        offers = [self._space.offers[at] for at in able]
+        accelerators = [offer.accelerator for offer in offers]
+        idle = [self._infrastructure.idle_power_w(one) for one in accelerators]
+        return (
+            replace(
+                stacked_accelerator(accelerators, times, precisions),
+                idle_power=stacked_interval(idle, times),
+            ),
+            stacked_training(
+                [offer.calibration for offer in offers], accelerators, times, precisions
+            ),
+            stacked_hosts([offer.host for offer in offers], times),
+        )
+
+
+def _pass(
+    architecture: ModelArchitecture,
+    space: TrainingSpace,
+    pick: tuple[int, int, tuple[int, ...]],
+    sizes: Sequence[int],
+    demand: TrainingDemand,
+    around: TrainingAround,
+    stacks: _Stacks,
+) -> TrainingCandidates:
+    variant_at, layout_at, able = pick
+    variant, layout = space.variants[variant_at], space.layouts[layout_at]
+    times = len(sizes)
+    accelerator, calibration, host = stacks.of(able, times, _precisions(variant))
+    sequences = np.tile(np.array(sizes, dtype=float), len(able))
+    accumulation = demand.global_batch_sequences / layout.data / sequences
+    batch = MicroBatch(sequences, demand.sequence_tokens)
+    settings = replace(variant.settings, gradient_accumulation_steps=accumulation)
+    deployment = InferenceDeployment(architecture, variant.precision, accelerator, layout)
+    stages = decisive_stages(deployment, batch, settings, around.overheads)
+    step = training_step(
+        deployment,
+        settings,
+        batch,
+        host,
+        calibration,
+    )
+    step_s = from_log_sigma(step.step_s, calibration.log_sigma)
+    count = layout.accelerator_count
+    run = training_run(demand.tokens, step.tokens_per_step, step_s, count, demand.failures)
+    energy = training_energy(
+        accelerator,
+        count,
+        step,
+        step_s,
+        run,
+        calibration.performance.power,
+        around.infrastructure,
+    )
+    if energy.run_kwh is None:
+        raise AssertionError("unreachable: the run is known")
+    total = reduce(np.maximum, (stage.total.value for stage in stages))
+    highest = reduce(np.maximum, (stage.total.high for stage in stages))
+    rows = np.ones(len(sequences))
+    return TrainingCandidates(
+        variant=np.full(len(rows), variant_at),
+        layout=np.full(len(rows), layout_at),
+        offer=np.repeat(np.asarray(able, dtype=np.intp), times),
+        micro_batch=sequences,
+        accumulation=accumulation,
+        accelerators=rows * count,
+        headroom_ratio=1.0 - total / accelerator.memory_bytes,
+        memory_spread=highest / total,
+        host_bytes=rows * reduce(np.maximum, (stage.host_bytes for stage in stages)),
+        step_s=rows * step.step_s,
+        wall_s=rows * run.wall_s.value,
+        wall_spread=rows * _spread(run.wall_s),
+        mfu_ratio=rows * step.mfu_ratio,
+        it_wh=rows * energy.run_kwh.value * _WATT_HOURS,
+        it_wh_spread=rows * _spread(energy.run_kwh),
+        accelerator_hours=rows * run.accelerator_hours.value,
+        power_w=rows * energy.power.it_w.value,
+    )
+
+
+def _spread(figure: Interval) -> FloatArray:
+    """Ratio of the upper end to the value [-]; either may be infinite."""
+    value, high = np.atleast_1d(figure.value), np.atleast_1d(figure.high)
+    ratio = np.divide(high, value, out=np.ones(len(value)), where=np.isfinite(value))
+    found: FloatArray = np.minimum(ratio, _WIDEST_SPREAD)
+    return found

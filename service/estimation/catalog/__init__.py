@@ -1,0 +1,1 @@
+"""Use cases about the catalog itself: what it holds."""

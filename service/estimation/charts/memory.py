@@ -1,0 +1,102 @@
+"""Use case: what fills the memory of an accelerator, in inference beside training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import exact
+from service.estimation.charts.formatting import deployment_name, gigabytes
+from service.estimation.charts.requests import MemoryChartRequest, same_training
+from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.inference.estimate import inference_memory_answer
+from service.estimation.training.estimate import training_memory_answer
+from service.estimation.training.requests import MemoryTrainingRequest
+
+#: Parts of memory, in the order in which they are stacked.
+PARTS = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "runtime",
+)
+
+
+def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Parts of the memory of an accelerator, with its capacity.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    memories: dict[str, Mapping[str, Any]] = {}
+    answers = []
+    if request.phases != "training":
+        answers.append(inference_memory_answer(request, snapshot))
+        memories["inference"] = answers[-1]
+    if request.phases != "inference":
+        answers.append(
+            training_memory_answer(same_training(MemoryTrainingRequest, request), snapshot)
+        )
+        memories["training"] = answers[-1]
+    parts = [
+        series(
+            part,
+            [
+                point(phase, memory[f"{part}_bytes"])
+                for phase, memory in memories.items()
+                if memory.get(f"{part}_bytes", {"value": 0.0})["value"] > 0.0
+            ],
+        )
+        for part in PARTS
+    ]
+    total = series(
+        "total", [point(phase, memory["total_bytes"]) for phase, memory in memories.items()]
+    )
+    some = answers[0]
+    limits = [limit("capacity", "y", exact(some["capacity_bytes"]), "B")]
+    if "inference" in memories:
+        limits.append(limit("usable by the engine", "y", exact(some["usable_bytes"]), "B"))
+    return chart(
+        f"{_finding(memories)}: {deployment_name(some['deployment'])}",
+        " ".join(_told(phase, memory) for phase, memory in memories.items()),
+        (None, axis("memory per accelerator", "B")),
+        [*(one for one in parts if one["points"]), total],
+        answers,
+        limits,
+    )
+
+
+def _finding(memories: Mapping[str, Mapping[str, Any]]) -> str:
+    found = []
+    for phase, memory in memories.items():
+        if memory["fits"]:
+            narrowly = "" if memory["fits_certainty"] == "yes" else " narrowly"
+            room = gigabytes(memory["headroom_bytes"]["value"])
+            found.append(f"{phase} fits{narrowly} with {room} to spare")
+        else:
+            found.append(f"{phase} lacks {gigabytes(memory['shortfall_bytes']['value'])}")
+    finding = ", ".join(found)
+    return f"{finding[0].upper()}{finding[1:]} per accelerator"
+
+
+def _told(phase: str, memory: Mapping[str, Any]) -> str:
+    parts = {
+        part: memory[f"{part}_bytes"]["value"]
+        for part in PARTS
+        if memory.get(f"{part}_bytes", {"value": 0.0})["value"] > 0.0
+    }
+    largest = max(parts, key=lambda part: parts[part])
+    total = memory["total_bytes"]
+    listed = ", ".join(f"{part.replace('_', ' ')} {gigabytes(n)}" for part, n in parts.items())
+    return (
+        f"{phase.capitalize()} takes {gigabytes(total['value'])} "
+        f"({gigabytes(total['low'])} to {gigabytes(total['high'])}) of "
+        f"{gigabytes(memory['capacity_bytes'])} and {'fits' if memory['fits'] else 'does not fit'}:"
+        f" {listed}. The largest part is {largest.replace('_', ' ')}."
+    )

@@ -1,0 +1,94 @@
+"""Use case: a training run's emissions against the inference that follows it, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import Interval, independent_sum
+from service.estimation.charts.formatting import number
+from service.estimation.charts.requests import OverTimeChartRequest
+from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.projections.over_time import projection_answer
+
+_KG_PER_T = 1e3
+
+
+def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Cumulative emissions of inference with their band, training's, and the day they cross.
+
+    Raises
+    ------
+    Rejected
+        If a figure is not positive, or its interval does not hold its value.
+    """
+    answer = projection_answer(request, snapshot)
+    rows = answer["series"]
+    crossover = answer["crossover_days"]
+    training = answer["training_kgco2e"]
+
+    def on(day: float) -> dict[str, float]:
+        return {"value": day, "low": day, "high": day}
+
+    limits = []
+    if crossover is not None:
+        # An end that is never reached is drawn at the end of what is shown.
+        last = max(float(request.days), crossover["value"])
+        ends = {end: last if at is None else at for end, at in crossover.items()}
+        limits.append(limit("inference overtakes training", "x", ends, "d"))
+    return chart(
+        f"{_finding(crossover)}: emissions of a training run and of the inference that follows",
+        _told(crossover, training, rows[-1]),
+        (axis("days of operation", "d"), axis("cumulative emissions", "kgCO2e")),
+        [
+            series("training", [point("training", training, on(row["day"])) for row in rows]),
+            series(
+                "inference, cumulative",
+                [point("inference", row["inference_kgco2e"], on(row["day"])) for row in rows],
+            ),
+            series(
+                "total",
+                [
+                    point("total", _sum(training, row["inference_kgco2e"]), on(row["day"]))
+                    for row in rows
+                ],
+            ),
+        ],
+        [answer],
+        limits,
+    )
+
+
+def _sum(training: Mapping[str, float], inference: Mapping[str, float]) -> Interval:
+    ends = ("value", "low", "high")
+    return independent_sum(Interval(*(one[end] for end in ends)) for one in (training, inference))
+
+
+def _finding(crossover: dict[str, float | None] | None) -> str:
+    if crossover is None:
+        return "Inference never emits as much as training"
+    return f"Inference has emitted as much as training on day {crossover['value']:,.0f}"
+
+
+def _told(
+    crossover: dict[str, float | None] | None,
+    training: Mapping[str, float],
+    last: dict[str, Any],
+) -> str:
+    spent = last["inference_kgco2e"]
+    total = _sum(training, spent)
+    told = (
+        f"Training emits {number(training['value'] / _KG_PER_T)} t CO2e at once; inference has "
+        f"added {number(spent['value'] / _KG_PER_T)} t ({number(spent['low'] / _KG_PER_T)} to "
+        f"{number(spent['high'] / _KG_PER_T)}) by day {last['day']:,.0f}, which makes "
+        f"{number(float(total.value) / _KG_PER_T)} t in all."
+    )
+    if crossover is None:
+        return f"{told} Inference never overtakes training."
+    high = crossover["high"]
+    until = "without end" if high is None else f"{high:,.0f}"
+    return (
+        f"{told} Inference overtakes training on day {crossover['value']:,.0f} "
+        f"({crossover['low']:,.0f} to {until})."
+    )

@@ -1,0 +1,227 @@
+"""Use case: what one deployment would come to in many places, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Region
+from service.core.explanation import Caution
+from service.estimation.answers import frame, provenance, warnings
+from service.estimation.charts.formatting import deployment_name, number
+from service.estimation.charts.requests import MapChartRequest, RegionsChartRequest
+from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.impacts.estimate import deployment_impacts
+from service.estimation.inference.deployment import compute_deployment, echo, resolve_deployment
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.resolution import Problems, resolve_region
+
+_BASES = {"per_request": "request", "per_1k_tokens": "1,000 output tokens", "per_year": "year"}
+#: Name and unit of an impact, its total, and the parts that it is stacked from.
+_IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
+    "carbon": (
+        "greenhouse gases",
+        "gCO2e",
+        ("carbon", "total_gco2e"),
+        {
+            "operation": ("carbon", "operational_location_gco2e"),
+            "making of hardware": ("carbon", "embodied_gco2e"),
+        },
+    ),
+    "water": (
+        "water",
+        "L",
+        ("water", "total_l"),
+        {"on site": ("water", "on_site_l"), "at power stations": ("water", "off_site_l")},
+    ),
+    "energy": (
+        "energy of the facility",
+        "kWh",
+        ("facility_energy_kwh",),
+        {"energy": ("facility_energy_kwh",)},
+    ),
+}
+
+#: Group of the region that the deployment is in.
+ASKED_ABOUT = "asked about"
+
+Placed = tuple[str, Mapping[str, Any]]
+
+
+def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """An impact of the deployment in each region, the least first.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible, or if the impact is
+        known in none of the regions.
+    """
+    problems = Problems()
+    year = request.period.year
+    home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
+    places = _places(request, home, snapshot, problems)
+    computed = compute_deployment(resolve_deployment(request, snapshot, problems))
+    if home is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    name, unit, total, parts = _IMPACTS[request.impact]
+    placed, unknown = [], []
+    entries_by_id = {entry.id: entry for entry in (*places, home)}
+    for place in entries_by_id.values():
+        impacts = deployment_impacts(computed, place, request.period).impacts
+        impact = None if impacts is None else impacts[request.basis]
+        known = impact is not None and _found(impact, total) is not None
+        if impact is not None and known:
+            placed.append((place.id, impact))
+        else:
+            unknown.append(place.id)
+    if not placed:
+        raise Rejected([FieldError("/regions", f"{request.impact} is known in none of them")])
+    placed.sort(key=lambda pair: (float(_found(pair[1], total)["value"]), pair[0]))
+    shown = _shown(placed, home.id, request.shown)
+    cautions = list(computed.cautions)
+    if unknown:
+        cautions.append(
+            Caution("impact_unknown", f"{request.impact} is not known in {_listed(unknown)}")
+        )
+    entries = [
+        *computed.resolved.entries(snapshot),
+        *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
+    ]
+    answer = frame(snapshot.revision) | {
+        "warnings": warnings(cautions),
+        "provenance": provenance(snapshot, entries),
+    }
+    basis = _BASES[request.basis]
+    return chart(
+        f"{_finding(placed, total, name)}: {deployment_name(echo(computed.resolved))}",
+        _told(placed, total, home.id, unit, basis),
+        (None, axis(f"{name} per {basis}", unit)),
+        [
+            *(
+                series(
+                    part,
+                    [
+                        point(id_, _found(impact, path))
+                        for id_, impact in shown
+                        if _found(impact, path) is not None
+                    ],
+                )
+                for part, path in parts.items()
+            ),
+            series(
+                "total",
+                [
+                    point(
+                        id_,
+                        _found(impact, total),
+                        group=ASKED_ABOUT if id_ == home.id else None,
+                        location=located(entries_by_id[id_]),
+                    )
+                    for id_, impact in shown
+                ],
+            ),
+        ],
+        [answer],
+    )
+
+
+def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """An impact of the deployment in each region of known place, the least first.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible, or if the impact or the
+        place is known of none of the regions.
+    """
+    shown = regions_chart(request, snapshot)
+    total = shown["series"][-1]
+    points = [point for point in total["points"] if point["location"] is not None]
+    if not points:
+        raise Rejected([FieldError("/regions", "it is known of none of them where it is")])
+    adrift = [point["label"] for point in total["points"] if point["location"] is None]
+    unplaced = (Caution("place_unknown", f"it is not known where to draw {_listed(adrift)}"),)
+    missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
+    return shown | {
+        "description": shown["description"] + missing,
+        "series": [{"name": total["name"], "points": points}],
+        "warnings": [*shown["warnings"], *(warnings(unplaced) if adrift else ())],
+    }
+
+
+def located(entry: Entry[Region]) -> dict[str, float] | None:
+    """Where a region is [deg], if the catalog or the caller says so."""
+    latitude, longitude = (entry.document.get(name) for name in ("latitude", "longitude"))
+    if latitude is None or longitude is None:
+        return None
+    return {"latitude_deg": float(latitude), "longitude_deg": float(longitude)}
+
+
+def _places(
+    request: RegionsChartRequest,
+    home: Entry[Region] | None,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> list[Entry[Region]]:
+    year = request.period.year
+    if request.regions:
+        found = (
+            problems.attempt(
+                f"/regions/{at}",
+                lambda name=name: resolve_region(name, snapshot, year),  # type: ignore[misc]
+            )
+            for at, name in enumerate(request.regions)
+        )
+        return [entry for entry in found if entry is not None]
+    clouds = [entry for entry in snapshot.regions.values() if entry.document.get("kind") == "cloud"]
+    provider = None if home is None else home.id.partition("/")[0]
+    own = [entry for entry in clouds if entry.id.partition("/")[0] == provider]
+    return [resolve_region(entry.id, snapshot, year) for entry in own or clouds]
+
+
+def _shown(placed: list[Placed], home: str, most: int) -> list[Placed]:
+    """The best, with the region that was asked about in the last place if it is not among them."""
+    best = placed[:most]
+    if home in dict(best) or home not in dict(placed):
+        return best
+    return [*best[: most - 1], (home, dict(placed)[home])]
+
+
+def _found(impact: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = impact
+    for name in path:
+        found = found[name]
+    return found
+
+
+def _finding(placed: list[Placed], total: tuple[str, ...], name: str) -> str:
+    least_id, least = placed[0]
+    most_id, most = placed[-1]
+    lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
+    finding = f"Least {name} in {least_id}"
+    if lowest <= 0.0 or most_id == least_id:
+        return finding
+    return f"{finding}, {number(highest / lowest)} times as much in {most_id}"
+
+
+def _told(placed: list[Placed], total: tuple[str, ...], home: str, unit: str, basis: str) -> str:
+    least_id, least = placed[0]
+    most_id, most = placed[-1]
+    lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
+    told = (
+        f"Of {len(placed)} regions, {least_id} has the least with {number(lowest)} {unit} per "
+        f"{basis} and {most_id} the most with {number(highest)}."
+    )
+    if home in dict(placed):
+        rank = [id_ for id_, _ in placed].index(home) + 1
+        own = float(_found(dict(placed)[home], total)["value"])
+        told += f" {home} comes {rank} of {len(placed)} with {number(own)}."
+    return told
+
+
+def _listed(ids: list[str]) -> str:
+    few = ", ".join(ids[:5])
+    return few if len(ids) <= 5 else f"{few} and {len(ids) - 5} more"

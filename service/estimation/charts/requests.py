@@ -1,0 +1,259 @@
+"""What callers may ask charts of: the questions of the other use cases, and how to draw them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.projections.requests import ProjectionRequest
+from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    EXAMPLE_WORKLOAD,
+    LatencyInferenceRequest,
+    MemoryInferenceRequest,
+    Reference,
+    Request,
+)
+from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+
+_DEPLOYED: dict[str, Any] = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD}
+_PLACED: dict[str, Any] = _DEPLOYED | {"region": "aws/eu-north-1"}
+
+#: Concurrencies that one curve may have.
+MOST_POINTS = 64
+#: Regions that one chart may show.
+MOST_REGIONS = 60
+
+
+def _listed(given: object) -> object:
+    """A list, or one text separated by commas."""
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",") if part.strip())
+    return tuple(given) if isinstance(given, list) else given
+
+
+def _counts(given: object) -> object:
+    """Whole numbers as a list, or as one text separated by commas."""
+    if not isinstance(given, str):
+        return _listed(given)
+    parts = [part.strip() for part in given.split(",") if part.strip()]
+    return tuple(
+        int(part) if part.isascii() and part.isdigit() and len(part) < 10 else part
+        for part in parts
+    )
+
+
+class StyleRequest(Request):
+    """How a chart is drawn."""
+
+    format: Literal["json", "vega-lite", "svg", "png"] | None = Field(
+        None,
+        description="Form of the answer, for clients that cannot send Accept; null: by Accept.",
+    )
+    theme: Literal["light", "dark"] = Field(
+        "light", description="Background that the colours are made for."
+    )
+    width_px: int = Field(640, ge=240, le=1600, description="Width of the chart.")
+    height_px: int | None = Field(
+        None, ge=120, le=1200, description="Height of the chart; null: as much as it needs."
+    )
+    pixel_ratio: float = Field(
+        2.0, ge=1.0, le=3.0, description="Pixels of a PNG for each pixel of the chart."
+    )
+
+
+class MemoryChartRequest(MemoryInferenceRequest):
+    """What fills the memory of an accelerator, in inference, in training, or in both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _DEPLOYED,
+                {
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "accelerator": "nvidia-h100-sxm-80gb",
+                    "workload": EXAMPLE_WORKLOAD,
+                    "phases": "both",
+                    "training": {"sequence_length": 4096, "activation_checkpointing": "full"},
+                    "style": {"theme": "dark"},
+                },
+            ]
+        }
+    )
+
+    phases: Literal["inference", "training", "both"] = Field(
+        "inference", description="What is shown; both: one bar beside the other."
+    )
+    training: TrainingSettingsRequest = Field(
+        TrainingSettingsRequest(), description="Used where training is shown."
+    )
+    style: StyleRequest = StyleRequest()
+
+
+class RooflineChartRequest(LatencyInferenceRequest):
+    """The operators of prefill and decode under the roof of the accelerator."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_DEPLOYED]})
+
+    style: StyleRequest = StyleRequest()
+
+
+class ThroughputChartRequest(LatencyInferenceRequest):
+    """Throughput against latency over the number of requests in flight."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _DEPLOYED | {"latency": "ttft_s", "limit_s": 1.0},
+                _DEPLOYED
+                | {"phases": "both", "training": {"zero_stage": 3, "sequence_length": 4096}},
+            ]
+        }
+    )
+
+    latency: Literal["ttft_s", "tpot_s", "e2e_s"] = Field(
+        "ttft_s", description="What users feel, on the horizontal axis."
+    )
+    limit_s: float | None = Field(
+        None,
+        gt=0.0,
+        le=1e6,
+        description="Service level objective that a line is drawn at; if null, that of real-time "
+        "inference in the decision matrix, and none for e2e_s.",
+    )
+    concurrencies: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...],
+        Field(max_length=MOST_POINTS),
+        BeforeValidator(
+            _counts,
+            json_schema_input_type=Annotated[str, Field(max_length=640)]
+            | list[Annotated[int, Field(ge=1, le=1_000_000)]],
+        ),
+    ] = Field(
+        (),
+        description="Requests in flight, one point each, in place of the workload's own (separated "
+        "by commas, or a list); if empty, powers of two up to what memory holds.",
+        examples=["1,2,4,8,16,32"],
+    )
+    phases: Literal["inference", "both"] = Field(
+        "inference",
+        description="What is shown; both adds the throughput of training as a line with its MFU.",
+    )
+    training: TrainingSettingsRequest = Field(
+        TrainingSettingsRequest(), description="Used where training is shown."
+    )
+    style: StyleRequest = StyleRequest()
+
+
+class RegionsChartRequest(InferenceRequest):
+    """What one deployment would come to in many places."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [_PLACED | {"regions": "aws/eu-north-1,aws/us-east-1,gcp/europe-west9"}]
+        }
+    )
+
+    regions: Annotated[
+        tuple[Reference, ...],
+        Field(max_length=1000),
+        BeforeValidator(
+            _listed,
+            json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
+        ),
+    ] = Field(
+        (),
+        description="Catalog ids or aliases (separated by commas, or a list); if empty, all cloud "
+        "regions of the provider of region, or of all where it is no cloud region.",
+    )
+    impact: Literal["carbon", "water", "energy"] = Field(
+        "carbon",
+        description="carbon: location-based operation and making of hardware; water: on site and "
+        "at power stations; energy: that of the facility.",
+    )
+    basis: Literal["per_request", "per_1k_tokens", "per_year"] = Field(
+        "per_1k_tokens",
+        description="What the impact is divided by: requests, 1,000 output tokens, or a year of "
+        "the whole deployment.",
+    )
+    shown: int = Field(
+        20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best, and region."
+    )
+    style: StyleRequest = StyleRequest()
+
+
+class MapChartRequest(RegionsChartRequest):
+    """What one deployment would come to in many places, on a map."""
+
+    shown: int = Field(1_000, ge=1, le=1_000, description="Regions that are shown: the best ones.")
+
+
+class OverTimeChartRequest(ProjectionRequest):
+    """A training run's emissions against the inference that follows it, day by day."""
+
+    style: StyleRequest = StyleRequest()
+
+
+class ParetoChartRequest(RecommendationRequest):
+    """The choices that nothing else beats, on two of the metrics."""
+
+    x: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
+        "latency",
+        description="Metric on the horizontal axis, less of it being better; headroom is the share "
+        "of memory filled.",
+    )
+    y: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
+        "carbon", description="Metric on the vertical axis; another one than x."
+    )
+    style: StyleRequest = StyleRequest()
+
+
+class SensitivityChartRequest(InferenceRequest):
+    """How far a figure moves with each of what it depends on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_PLACED]})
+
+    figure: Literal[
+        "total_bytes",
+        "ttft_s",
+        "tpot_s",
+        "output_tokens_per_s",
+        "it_energy_per_request_wh",
+        "gco2e_per_1k_tokens",
+        "l_per_1k_tokens",
+    ] = Field(
+        "gco2e_per_1k_tokens",
+        description="Figure whose movement is shown: memory of an accelerator, TTFT, TPOT, "
+        "throughput of the deployment, IT energy of a request, or carbon or water of 1,000 output "
+        "tokens.",
+    )
+    change_ratio: float = Field(
+        0.2,
+        gt=0.0,
+        le=0.9,
+        description="Change up and down of inputs that have no interval of their own.",
+    )
+    style: StyleRequest = StyleRequest()
+
+
+_Training = TypeVar("_Training", bound=TrainingRequest)
+
+
+def same_training(
+    kind: type[_Training], request: MemoryChartRequest | ThroughputChartRequest
+) -> _Training:
+    """The training of a chart's model on the chart's accelerators."""
+    return kind(
+        model=request.model,
+        precision=request.precision,
+        accelerator=request.accelerator,
+        accelerator_count=request.accelerator_count,
+        parallelism=request.parallelism,
+        training=request.training,
+        explain=request.explain,
+        catalog_revision=request.catalog_revision,
+        as_of=request.as_of,
+    )

@@ -1,0 +1,147 @@
+"""Use case: where the operators of prefill and decode stand under the accelerator's roof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import maximum
+from service.core.explanation import Caution
+from service.core.interval import exact, from_log_sigma
+from service.core.performance.inference.batching import lone_loads
+from service.core.performance.operators import Operator, step_operators
+from service.core.performance.step import StepLoad, added_up, peak_flops_per_s
+from service.core.performance.work import rank_work
+from service.estimation.answers import warnings
+from service.estimation.charts.formatting import deployment_name, number
+from service.estimation.charts.requests import RooflineChartRequest
+from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.inference.deployment import (
+    ComputedDeployment,
+    compute_deployment,
+    resolve_deployment,
+)
+from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.resolution import Problems
+
+#: How far the roof is drawn beyond the outermost operators, as a factor of intensity.
+_MARGIN = 4.0
+
+_PLAIN_STEPS = Caution(
+    "plain_steps",
+    "operators are shown of plain steps of a whole replica, without drafting and without prompts "
+    "and decoding apart",
+)
+
+
+def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """FLOP/s against FLOP per byte of each kind of operator, and what bounds them.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    answer = inference_latency_answer(request, snapshot)
+    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    serving = computed.resolved.serving
+    if serving.speculation is not None or serving.disaggregation is not None:
+        answer["warnings"] += warnings((_PLAIN_STEPS,))
+    phases = _phases(computed)
+    sigma = {
+        "prefill": computed.performance.prefill_log_sigma(computed.deployment.parallelism.pipeline),
+        "decode": computed.performance.hardware.decode_log_sigma,
+    }
+    lines = [
+        series(
+            phase,
+            [
+                point(
+                    one.name,
+                    from_log_sigma(one.flops / one.work_s, sigma[phase]),
+                    exact(one.flops / one.memory_bytes),
+                )
+                for one in operators
+                if one.flops > 0.0
+            ],
+        )
+        for phase, operators in phases.items()
+    ]
+    intensities = [p["x"]["value"] for line in lines for p in line["points"]]
+    roofs = _roofs(computed, min(intensities) / _MARGIN, max(intensities) * _MARGIN)
+    accelerator = computed.deployment.accelerator
+    ridge = answer["decode"]["ridge_point_flop_per_byte"]
+    return chart(
+        f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
+        f"{accelerator.name} multiplies at most {_peak(computed) / 1e12:,.0f} TFLOP/s and reads "
+        f"{accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below {ridge:,.0f} FLOP per "
+        f"byte memory bounds. Prefill, at "
+        f"{answer['prefill']['arithmetic_intensity_flop_per_byte']:,.0f} FLOP per byte, is bound "
+        f"by {_plain(answer['prefill']['bottleneck'])}; decode, at "
+        f"{number(answer['decode']['arithmetic_intensity_flop_per_byte'])}, by "
+        f"{_plain(answer['decode']['bottleneck'])}.",
+        (axis("arithmetic intensity", "FLOP/B"), axis("speed of one accelerator", "FLOP/s")),
+        [*roofs, *lines],
+        [answer],
+    )
+
+
+def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
+    """Operators of a step of a prompt alone, and of one of decoding sequences alone."""
+    deployment, workload = computed.deployment, computed.resolved.workload
+    parallelism = deployment.parallelism
+    work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    prefill, decode = lone_loads(
+        maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0),
+        workload.input_tokens,
+        workload.output_tokens,
+        computed.latency.running_sequences / parallelism.pipeline,
+        computed.resolved.serving.chunked_prefill_tokens,
+    )
+
+    def operators(load: StepLoad) -> tuple[Operator, ...]:
+        return step_operators(work, load, deployment.accelerator, parallelism, computed.performance)
+
+    return {"prefill": operators(prefill), "decode": operators(decode)}
+
+
+def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[dict[str, Any]]:
+    """What the datasheet allows, and what the hardware was measured to reach of it."""
+    hardware = computed.performance.hardware
+    bandwidth = float(computed.deployment.accelerator.memory_bandwidth_bytes_per_s)
+    precision = computed.deployment.precision.weights.matrix_precision
+    peak, bits = peak_flops_per_s(
+        computed.deployment.accelerator, added_up(precision, computed.performance.engine)
+    )
+    for name, flops_per_s, bytes_per_s in (
+        ("datasheet", float(peak), bandwidth),
+        ("reached", float(peak) * hardware.matrix_ratio[bits], bandwidth * hardware.memory_ratio),
+    ):
+        ridge = flops_per_s / bytes_per_s
+        yield series(
+            f"roof, {name}",
+            [
+                point(name, exact(min(flops_per_s, x * bytes_per_s)), exact(x))
+                for x in sorted({min(least, ridge), ridge, max(most, ridge)})
+            ],
+        )
+
+
+def _peak(computed: ComputedDeployment) -> float:
+    precision = computed.deployment.precision.weights.matrix_precision
+    peak, _ = peak_flops_per_s(
+        computed.deployment.accelerator, added_up(precision, computed.performance.engine)
+    )
+    return float(peak)
+
+
+def _finding(answer: Mapping[str, Any]) -> str:
+    prefill, decode = (_plain(answer[phase]["bottleneck"]) for phase in ("prefill", "decode"))
+    if prefill == decode:
+        return f"Prefill and decode are bound by {prefill}"
+    return f"Prefill is bound by {prefill}, decode by {decode}"
+
+
+def _plain(bottleneck: str) -> str:
+    return bottleneck.replace("_", " ")

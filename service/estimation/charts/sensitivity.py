@@ -1,0 +1,259 @@
+"""Use case: how far a figure moves with each of what it depends on, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Region
+from service.core.interval import Interval, exact
+from service.estimation.answers import frame, provenance, warnings
+from service.estimation.charts.formatting import deployment_name, number
+from service.estimation.charts.requests import SensitivityChartRequest
+from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.impacts.estimate import deployment_impacts
+from service.estimation.inference.deployment import (
+    ResolvedDeployment,
+    compute_deployment,
+    echo,
+    resolve_deployment,
+)
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.resolution import Problems, resolve_region
+
+#: Name and unit of the figure whose movement is shown.
+_FIGURES = {
+    "total_bytes": ("memory per accelerator", "B"),
+    "ttft_s": ("time to first token", "s"),
+    "tpot_s": ("time per output token", "s"),
+    "output_tokens_per_s": ("output tokens per second", "1/s"),
+    "it_energy_per_request_wh": ("energy of a request", "Wh"),
+    "gco2e_per_1k_tokens": ("greenhouse gases per 1,000 output tokens", "gCO2e"),
+    "l_per_1k_tokens": ("water per 1,000 output tokens", "L"),
+}
+#: Movement that is rounding, as a share of the figure.
+_LEAST_RATIO = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A deployment in a place."""
+
+    resolved: ResolvedDeployment
+    region: Entry[Region]
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """Something that a figure may depend on: its span, and the case with another value of it."""
+
+    name: str
+    span: Interval
+    stated: bool
+    changed: Callable[[float], _Case]
+
+
+def sensitivity_chart(
+    request: SensitivityChartRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """The figure at both ends of each input, the input that matters most first.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible, or if the figure is not
+        known of the deployment.
+    """
+    problems = Problems()
+    region = problems.attempt(
+        "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
+    )
+    resolved = resolve_deployment(request, snapshot, problems)
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    case = _Case(resolved, region)
+    base = _figure(request, case)
+    if base is None:
+        raise Rejected([FieldError("/figure", "is not known of this deployment")])
+    moved = []
+    for one in _inputs(case, request.change_ratio):
+        ends = (_figure(request, one.changed(end)) for end in (one.span.low, one.span.high))
+        low, high = ends
+        if low is None or high is None:
+            continue
+        if max(abs(low - base), abs(high - base)) > _LEAST_RATIO * abs(base):
+            moved.append((one, low, high))
+    moved.sort(key=lambda item: -abs(item[2] - item[1]))
+    name, unit = _FIGURES[request.figure]
+    computed = compute_deployment(resolved)
+    answer = frame(snapshot.revision) | {
+        "warnings": warnings(computed.cautions),
+        "provenance": provenance(snapshot, [*resolved.entries(snapshot), ("regions", region)]),
+    }
+    change = f"±{request.change_ratio:.0%}"
+    return chart(
+        f"{_finding(name, base, moved)}: {deployment_name(echo(resolved))}",
+        _told(name, unit, base, moved, change),
+        (None, axis(name, unit)),
+        [
+            series(
+                f"input at its {end}",
+                [
+                    point(
+                        one.name,
+                        exact(low if end == "low" else high),
+                        exact(one.span.low if end == "low" else one.span.high),
+                        "90 % interval" if one.stated else change,
+                    )
+                    for one, low, high in moved
+                ],
+            )
+            for end in ("low", "high")
+        ],
+        [answer],
+        [limit("as asked", "y", exact(base), unit)],
+    )
+
+
+def _figure(request: SensitivityChartRequest, case: _Case) -> float | None:
+    computed = compute_deployment(case.resolved)
+    if request.figure == "total_bytes":
+        return float(computed.memory.total.value)
+    if request.figure in ("ttft_s", "tpot_s", "output_tokens_per_s"):
+        return float(getattr(computed.latency, request.figure).value)
+    found = deployment_impacts(computed, case.region, request.period)
+    if found.energy is None or found.impacts is None:
+        return None
+    per_tokens = found.impacts["per_1k_tokens"]
+    known = {
+        "it_energy_per_request_wh": found.energy["it_energy_per_request_wh"],
+        "gco2e_per_1k_tokens": per_tokens["carbon"]["total_gco2e"],
+        "l_per_1k_tokens": per_tokens["water"]["total_l"],
+    }[request.figure]
+    return None if known is None else float(known["value"])
+
+
+def _inputs(case: _Case, change: float) -> Iterator[_Input]:
+    """What may be another: the load, the accelerator's figures, and the place's."""
+    yield from _load_inputs(case, change)
+    yield from _accelerator_inputs(case, change)
+    for name, field in (
+        ("grid intensity", "grid_gco2e_per_kwh"),
+        ("PUE", "pue_ratio"),
+        ("water on site", "wue_l_per_kwh"),
+        ("water of the grid", "ewif_l_per_kwh"),
+    ):
+        figure: Interval | None = getattr(case.region.value, field)
+        if figure is not None and figure.value > 0.0:
+            yield _input(name, figure, change, _placed(case, field))
+
+
+def _load_inputs(case: _Case, change: float) -> Iterator[_Input]:
+    workload = case.resolved.workload
+    rate = workload.requests_per_s
+    named = [("prompt length", "input_tokens"), ("output length", "output_tokens")]
+    named += [("requests in flight", "concurrency")] if rate is None else []
+    for name, field in named:
+        value = float(getattr(workload, field))
+        span = Interval(
+            value, max(round(value * (1.0 - change)), 1), max(round(value * (1.0 + change)), 1)
+        )
+        yield _Input(name, span, False, _loaded(case, field))
+    if rate is not None:
+        yield _input("request rate", exact(float(rate)), change, _loaded(case, "requests_per_s"))
+
+
+def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
+    accelerator = case.resolved.deployment.accelerator
+    bandwidth = float(accelerator.memory_bandwidth_bytes_per_s)
+    yield _input(
+        "memory bandwidth",
+        exact(bandwidth),
+        change,
+        lambda value: _with(case, replace(accelerator, memory_bandwidth_bytes_per_s=value)),
+    )
+
+    def faster(ratio: float) -> _Case:
+        peaks = {name: peak * ratio for name, peak in accelerator.peak_flops_per_s.items()}
+        return _with(case, replace(accelerator, peak_flops_per_s=peaks))
+
+    yield _input("peak FLOP/s", exact(1.0), change, faster)
+    power = accelerator.thermal_design_power_w
+    if power is not None:
+        yield _input(
+            "design power",
+            exact(float(power)),
+            change,
+            lambda value: _with(case, replace(accelerator, thermal_design_power_w=value)),
+        )
+    made = accelerator.embodied_kgco2e
+    if made is not None and made.value > 0.0:
+        yield _input(
+            "making of the accelerator",
+            made,
+            change,
+            lambda value: _with(case, replace(accelerator, embodied_kgco2e=exact(value))),
+        )
+
+
+def _input(name: str, figure: Interval, change: float, changed: Callable[[float], _Case]) -> _Input:
+    """An input over its own interval, or where it has none over the change asked for."""
+    stated = figure.low < figure.high
+    value = float(figure.value)
+    span = figure if stated else Interval(value, value * (1.0 - change), value * (1.0 + change))
+    return _Input(name, span, bool(stated), changed)
+
+
+def _loaded(case: _Case, field: str) -> Callable[[float], _Case]:
+    def changed(value: float) -> _Case:
+        changes: dict[str, Any] = {field: value}
+        workload = replace(case.resolved.workload, **changes)
+        return replace(case, resolved=replace(case.resolved, workload=workload))
+
+    return changed
+
+
+def _placed(case: _Case, field: str) -> Callable[[float], _Case]:
+    def changed(value: float) -> _Case:
+        changes: dict[str, Any] = {field: exact(value)}
+        region = replace(case.region, value=replace(case.region.value, **changes))
+        return replace(case, region=region)
+
+    return changed
+
+
+def _with(case: _Case, accelerator: Accelerator) -> _Case:
+    resolved = case.resolved
+    return replace(
+        case,
+        resolved=replace(
+            resolved,
+            accelerator=replace(resolved.accelerator, value=accelerator),
+            deployment=replace(resolved.deployment, accelerator=accelerator),
+        ),
+    )
+
+
+def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -> str:
+    if not moved:
+        return f"Nothing moves {name}"
+    one, low, high = moved[0]
+    ends = " to ".join(f"{end / base - 1.0:+.0%}" for end in sorted((low, high)))
+    return f"{one.name[0].upper()}{one.name[1:]} moves {name} most, by {ends}"
+
+
+def _told(
+    name: str, unit: str, base: float, moved: list[tuple[_Input, float, float]], change: str
+) -> str:
+    told = f"{name.capitalize()} is {number(base)} {unit} as asked."
+    if not moved:
+        return f"{told} None of the inputs moves it."
+    listed = "; ".join(
+        f"{one.name} over {'its 90 % interval' if one.stated else change}, to {number(low)} and "
+        f"{number(high)}"
+        for one, low, high in moved[:3]
+    )
+    return f"{told} What moves it most: {listed}."

@@ -1,0 +1,145 @@
+"""Use case: how throughput and latency trade against each other as more requests are in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import exact
+from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.charts.formatting import deployment_name, duration, number
+from service.estimation.charts.requests import MOST_POINTS, ThroughputChartRequest, same_training
+from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.resolution import Problems
+from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.requests import LatencyTrainingRequest
+
+_NAMES = {
+    "ttft_s": "time to first token",
+    "tpot_s": "time per output token",
+    "e2e_s": "time to the last token",
+}
+#: More in flight tells nothing new: engines run no more at once on a replica.
+_MOST_IN_FLIGHT = 1024
+#: The last power of two is left out if the most that is held is nearer than this factor.
+_APART = 1.4
+
+
+def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Output tokens a second of one accelerator against latency, and the best within the limit.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    answers = [
+        inference_latency_answer(_with_concurrency(request, number), snapshot)
+        for number in request.concurrencies or _powers(request, snapshot)
+    ]
+    points = [
+        point(
+            str(answer["deployment"]["workload"]["concurrency"]),
+            answer["output_tokens_per_s_per_accelerator"],
+            answer[request.latency],
+        )
+        for answer in answers
+    ]
+    limit_s = request.limit_s or _usual_limit(request.latency)
+    within = [p for p in points if limit_s is None or p["x"]["value"] <= limit_s]
+    best = max(within, key=lambda p: float(p["y"]["value"]), default=None)
+    lines = [series("requests in flight", points)]
+    if best is not None:
+        lines.append(series("best within the limit" if limit_s else "best", [best]))
+    name = _NAMES[request.latency]
+    fits = bool(answers[0]["fits"])
+    trained = None
+    if request.phases == "both":
+        trained = training_latency_answer(same_training(LatencyTrainingRequest, request), snapshot)
+    return chart(
+        f"{_finding(name, best, limit_s, fits)}: {deployment_name(answers[0]['deployment'])}",
+        _told(name, points, best, limit_s, fits) + ("" if trained is None else _trained(trained)),
+        (axis(name, "s"), axis("output tokens per second and accelerator", "1/s")),
+        lines,
+        [*answers, *([] if trained is None else [trained])],
+        [
+            *([] if limit_s is None else [limit("limit", "x", exact(limit_s), "s")]),
+            *([] if trained is None else [_training_line(trained)]),
+        ],
+    )
+
+
+def _training_line(trained: Mapping[str, Any]) -> dict[str, Any]:
+    """Training has nobody who waits, so that it is a line, named by the use of the peak."""
+    name = f"training, MFU {trained['mfu_ratio']['value']:.0%}"
+    return limit(name, "y", trained["tokens_per_s_per_accelerator"], "1/s")
+
+
+def _trained(trained: Mapping[str, Any]) -> str:
+    speed, mfu = trained["tokens_per_s_per_accelerator"], trained["mfu_ratio"]
+    short = "" if trained["fits"] else ", if it had the memory that it lacks"
+    return (
+        f" Training moves {number(speed['value'])} tokens per second through an accelerator "
+        f"({number(speed['low'])} to {number(speed['high'])}), {mfu['value']:.0%} of the peak "
+        f"({mfu['low']:.0%} to {mfu['high']:.0%}){short}."
+    )
+
+
+def _with_concurrency(request: ThroughputChartRequest, number: int) -> ThroughputChartRequest:
+    workload = request.workload.model_copy(update={"concurrency": number, "requests_per_s": None})
+    return request.model_copy(update={"workload": workload})
+
+
+def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[int]:
+    """Powers of two up to what memory holds, and at least up to what was asked for."""
+    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    replicas = computed.deployment.parallelism.data
+    held = min(float(computed.memory.max_concurrency.value), _MOST_IN_FLIGHT * replicas)
+    most = max(int(held), min(request.workload.concurrency, _MOST_IN_FLIGHT * replicas), 1)
+    steps = (2**power for power in range(MOST_POINTS - 1))
+    return [*(step for step in steps if step * _APART <= most), most]
+
+
+def _usual_limit(latency: str) -> float | None:
+    limits = WORKLOAD_KINDS["real-time-inference"]
+    return {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}.get(latency)
+
+
+def _finding(name: str, best: dict[str, Any] | None, limit_s: float | None, fits: bool) -> str:
+    if not fits:
+        return "Does not fit; throughput and latency are as if it did"
+    if best is None:
+        return f"No number of requests keeps {name} within {duration(limit_s or 0.0)}"
+    reached = f"{number(best['y']['value'])} tokens/s per accelerator at {best['label']} in flight"
+    if limit_s is None:
+        return reached
+    return f"{name[0].upper()}{name[1:]} stays within {duration(limit_s)} up to {reached}"
+
+
+def _told(
+    name: str,
+    points: list[dict[str, Any]],
+    best: dict[str, Any] | None,
+    limit_s: float | None,
+    fits: bool,
+) -> str:
+    first, last = points[0], points[-1]
+    span = (
+        ("" if fits else "It does not fit; these are the speeds that it would have if it did. ")
+        + f"From {first['label']} to {last['label']} requests in flight, {name} goes from "
+        f"{duration(first['x']['value'])} to {duration(last['x']['value'])} and an accelerator "
+        f"from {number(first['y']['value'])} to {number(last['y']['value'])} output tokens per "
+        "second."
+    )
+    if limit_s is None:
+        return span
+    if best is None:
+        return f"{span} None keeps the limit of {duration(limit_s)}."
+    return (
+        f"{span} The best within {duration(limit_s)} is {best['label']} in flight with "
+        f"{number(best['y']['value'])} tokens per second ({number(best['y']['low'])} to "
+        f"{number(best['y']['high'])})."
+    )

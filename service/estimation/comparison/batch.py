@@ -1,0 +1,95 @@
+"""Use case: many requests at once, each answered or refused by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import ValidationError
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.answers import frame
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import CatalogRequest
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
+
+#: A body as it was sent, a request made of it, or why none could be made.
+Item: TypeAlias = Mapping[str, Any] | InferenceRequest | EstimateTrainingRequest | Rejected
+#: How validation errors become errors of fields.
+Explain = Callable[[ValidationError], list[FieldError]]
+
+
+def batch_answer(
+    requests: Sequence[Item], snapshot: CatalogSnapshot, explain: Explain
+) -> dict[str, Any]:
+    """Answers and refusals in the order of the requests.
+
+    Parameters
+    ----------
+    requests
+        Bodies of single requests, or what the door made of them.
+    snapshot
+        The catalog that all are answered from.
+    explain
+        Puts a validation error in the words of the door that the requests came through.
+
+    Returns
+    -------
+    dict
+        ``items`` with ``answer``, or with ``errors`` where the request was refused.
+    """
+    return frame(snapshot.revision) | {
+        "items": [_item(at, body, snapshot, explain) for at, body in enumerate(requests)]
+    }
+
+
+def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> dict[str, Any]:
+    try:
+        if isinstance(body, Rejected):
+            raise body
+        request = request_of(body) if isinstance(body, Mapping) else body
+        answer = _answered(request, snapshot)
+    except ValidationError as invalid:
+        errors = explain(invalid)
+    except Rejected as rejected:
+        errors = list(rejected.errors)
+    else:
+        return {"index": at, "answer": answer, "errors": []}
+    return {
+        "index": at,
+        "answer": None,
+        "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors],
+    }
+
+
+def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRequest:
+    """The request that a body means: about a training run if it says how to train.
+
+    Raises
+    ------
+    ValidationError
+        If it means none.
+    """
+    if "training" in body:
+        return EstimateTrainingRequest.model_validate(body, strict=True)
+    return InferenceRequest.model_validate(body, strict=True)
+
+
+def _answered(
+    request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    _refuse_another_catalog(request, snapshot)
+    if isinstance(request, EstimateTrainingRequest):
+        return training_estimate(request, snapshot)
+    return inference_estimate(request, snapshot)
+
+
+def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:
+    """All of a batch is answered from one catalog, which an item cannot choose for itself."""
+    if request.catalog_revision not in (None, snapshot.revision):
+        raise Rejected([FieldError("/catalog_revision", "is given once, beside the list")])
+    if request.as_of is not None:
+        raise Rejected([FieldError("/as_of", "is given once, beside the list")])

@@ -1,0 +1,204 @@
+"""Use case: how a site, a company or a model stands to the rules of a place on a day."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.compliance import EUROPEAN_UNION, MEMBERS, Condition, Fact, Finding, Rule, check
+from service.core.deployment import Region
+from service.core.explanation import Caution, Formula, Step
+from service.core.interval import Interval, exact
+from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.compliance.requests import FACTS, ComplianceRequest, RuleFacts
+from service.estimation.resolution import Problems, resolve_region
+
+_ADVICE = Caution(
+    "not_legal_advice",
+    "rules are data with sources and the day they were read; they are not complete, they change, "
+    "and none of this is legal advice",
+)
+
+
+def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Every rule of the catalog that may hold in the place, with a verdict and its reason.
+
+    Raises
+    ------
+    Rejected
+        If the region is unknown.
+    """
+    problems = Problems()
+    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
+    problems.stop_if_any()
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    found = hold_against_rules(request, region, snapshot)
+    answer = frame(snapshot.revision)
+    answer |= {"region": region.id, **found.answer}
+    answer |= {
+        "warnings": warnings([_ADVICE]),
+        "provenance": provenance(snapshot, [("regions", region), *found.entries]),
+    }
+    if request.explain:
+        answer["explanation"] = explanation(found.steps)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Findings shaped for an answer, with the rules, comparisons and cautions behind them."""
+
+    answer: dict[str, Any]
+    entries: tuple[tuple[str, Entry[Any]], ...]
+    steps: tuple[Step, ...]
+    cautions: tuple[Caution, ...]
+
+
+def hold_against_rules(
+    asked: RuleFacts,
+    region: Entry[Region],
+    snapshot: CatalogSnapshot,
+    known: Mapping[str, Fact] | None = None,
+) -> Held:
+    """Every rule that may hold in a place, with a verdict and its reason.
+
+    Parameters
+    ----------
+    asked
+        The day, and what is known.
+    region
+        The place.
+    snapshot
+        Has the rules.
+    known
+        Further facts, where the caller states none.
+    """
+    places = places_around(region, snapshot)
+    facts = dict(known or {}) | _facts(asked, region)
+    on = asked.on.isoformat()
+    found = [
+        (entry, check(entry.value, facts, places, on))
+        for entry in snapshot.rules.values()
+        if (not entry.value.regions or entry.value.regions & places)
+        and asked.subject in (None, entry.document["subject"])
+    ]
+    verdicts = Counter(finding.verdict for _, finding in found)
+    answer = {
+        "on": on,
+        "places": sorted(places),
+        "verdicts": {
+            verdict: verdicts[verdict]
+            for verdict in ("fail", "due", "unknown", "pass", "not_applicable")
+        },
+        "missing": sorted({fact for _, finding in found for fact in finding.missing}),
+        "rules": [_rule(entry, finding, facts) for entry, finding in sorted(found, key=_urgency)],
+    }
+    return Held(
+        answer=answer,
+        entries=tuple(("rules", entry) for entry, _ in found),
+        steps=tuple(step for entry, _ in found for step in _steps(entry, facts)),
+        cautions=(_ADVICE,),
+    )
+
+
+def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
+    """Every comparison of a rule that the facts decide; its value is 1 where it holds."""
+    rule = entry.value
+    for condition in (*rule.applies, *rule.requires):
+        held = condition.holds(facts)
+        if held is None:
+            continue
+        known = facts[condition.fact]
+        formula = Formula(
+            f"{entry.id}: {condition.fact}",
+            f"{condition.fact} {condition.comparison.replace('_', ' ')} limit",
+            "1",
+            str(entry.document["source"]),
+        )
+        yield Step(formula, {"fact": _said(known), "limit": _said(condition.value)}, float(held))
+
+
+def _said(known: Fact | float) -> float | str:
+    if isinstance(known, Interval):
+        return float(known.value)
+    return known if isinstance(known, float) else str(known)
+
+
+_ORDER = {"fail": 0, "due": 1, "unknown": 2, "pass": 3, "not_applicable": 4}
+
+
+def _urgency(one: tuple[Entry[Rule], Finding]) -> tuple[int, str]:
+    entry, finding = one
+    return _ORDER[finding.verdict], entry.id
+
+
+def places_around(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[str]:
+    """A region with all that contain it: its parents, its country, and the Union."""
+    found = {region.id}
+    parent = region.document.get("parent")
+    while isinstance(parent, str) and parent in snapshot.regions and parent not in found:
+        found.add(parent)
+        parent = snapshot.regions[parent].document.get("parent")
+    country = region.value.country
+    if country:
+        found.add(f"country/{country}")
+        if country in MEMBERS:
+            found.add(EUROPEAN_UNION)
+    return frozenset(found)
+
+
+def _facts(request: RuleFacts, region: Entry[Region]) -> dict[str, Fact]:
+    """What is known, as rules compare it."""
+    facts: dict[str, Fact] = {"pue_ratio": region.value.pue_ratio}
+    for name in FACTS:
+        value = getattr(request, name)
+        if value is None:
+            continue
+        if isinstance(value, bool | str):
+            facts[name] = value
+        elif isinstance(value, datetime.date):
+            facts[name] = value.isoformat()
+        else:
+            facts[name] = exact(float(value))
+    facts["noise_receptor"] = any(
+        getattr(request, name) is not None
+        for name in ("receptor_zone", "noise_day_db", "noise_night_db")
+    )
+    return facts
+
+
+def _rule(entry: Entry[Rule], finding: Finding, facts: dict[str, Fact]) -> dict[str, Any]:
+    document = entry.document
+    return {
+        "id": entry.id,
+        "name": document["name"],
+        "subject": document["subject"],
+        "effect": document["effect"],
+        "status": document["status"],
+        "verdict": finding.verdict,
+        "reason": finding.reason,
+        "due_on": finding.due_on,
+        "met": finding.met,
+        "missing": list(finding.missing),
+        "failed": [_failed(condition, facts) for condition in finding.failed],
+        "section": document.get("section"),
+        "checked_on": document["checked_on"],
+        "source": document["source"],
+        "notes": document.get("notes"),
+    }
+
+
+def _failed(condition: Condition, facts: dict[str, Fact]) -> dict[str, Any]:
+    known = facts[condition.fact]
+    return {
+        "fact": condition.fact,
+        "comparison": condition.comparison,
+        "limit": condition.value,
+        "value": known if isinstance(known, str | bool) else float(known.value),
+    }

@@ -1,0 +1,1 @@
+"""Energy, carbon, water, waste, and a site's neighbours."""

@@ -1,0 +1,309 @@
+"""Use case: energy, carbon, water and hardware worn, per request, token, task, year and period."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Region
+from service.core.elementwise import Number
+from service.core.explanation import Caution, Step
+from service.core.impacts.energy import (
+    DeploymentPower,
+    RequestEnergy,
+    deployment_power,
+    energy_steps,
+    request_energy,
+)
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
+from service.core.interval import Interval, exact, independent_sum, quotient, scale
+from service.core.performance.inference.latency import Usage
+from service.estimation.answers import explanation, figure, frame, provenance, warnings
+from service.estimation.calibrations import Calibration, calibration
+from service.estimation.impacts.context import Surroundings, surroundings
+from service.estimation.impacts.footprint_views import Basis, basis
+from service.estimation.impacts.place import footprint_cautions, kept
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.deployment import (
+    ComputedDeployment,
+    compute_deployment,
+    echo,
+    resolve_deployment,
+)
+from service.estimation.requests import PeriodRequest
+from service.estimation.resolution import Problems, resolve_accelerator, resolve_region
+
+_HOURS_PER_DAY = 24.0
+_DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
+_TOKENS_PER_BASIS = 1000.0
+_JOULES_PER_WH = 3600.0
+
+#: Use of an accelerator that is only known to have been in use, and the least that is likely. At
+#: most it draws its thermal design power.
+_USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7)
+_LIGHT_USE = Usage(memory_ratio=0.2, compute_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3)
+
+#: Makes what writes a footprint out of it.
+Writer = Callable[[Footprint], Basis]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentImpacts:
+    """Energy and impacts of a deployment, shaped for the answer.
+
+    ``steps`` tells on demand how they came about, so that an unexplained answer pays nothing.
+    ``unit`` is the footprint that the period is ``unit_count`` times of; None where the power of
+    the hardware is unknown.
+    """
+
+    energy: dict[str, Any] | None
+    impacts: dict[str, Any] | None
+    steps: Callable[[], tuple[Step, ...]]
+    cautions: tuple[Caution, ...]
+    unit: Footprint | None = None
+    unit_count: float = 0.0
+
+
+def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Energy, carbon and water of a deployment, of plain energy, or of accelerator time.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    answer, _ = impacts_with_result(request, snapshot)
+    return answer
+
+
+def impacts_with_result(
+    request: ImpactsRequest, snapshot: CatalogSnapshot
+) -> tuple[dict[str, Any], DeploymentImpacts]:
+    """The answer of `impacts_answer`, with the computed footprint for whoever reports on it."""
+    problems = Problems()
+    region = problems.attempt(
+        "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
+    )
+    answer = frame(snapshot.revision)
+    entries: list[tuple[str, Entry[Any]]] = []
+    cautions: tuple[Caution, ...] = ()
+    computed: ComputedDeployment | None = None
+    accelerator: Entry[Accelerator] | None = None
+    if request.model is not None:
+        resolved = resolve_deployment(request, snapshot, problems)
+        computed = compute_deployment(resolved)
+        chosen = resolved.calibration
+        accelerator = resolved.accelerator
+        entries = resolved.entries(snapshot)
+        cautions = computed.cautions
+    else:
+        accelerator = _given_accelerator(request, snapshot, problems)
+        family = accelerator.value.family if accelerator is not None else "default"
+        chosen = calibration(snapshot, request.serving.engine, family)
+        if accelerator is not None:
+            entries.append(("accelerators", accelerator))
+    around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
+    problems.stop_if_any()
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    place = surroundings(request, region, accelerator, around, snapshot)
+    if computed is not None:
+        answer["deployment"] = echo(computed.resolved) | {"region": region.id}
+        result = deployment_impacts(computed, place.region, request.period, around, place.writer)
+    else:
+        answer["deployment"] = None
+        result = _plain_impacts(request, place, accelerator, chosen, around)
+    entries.append(("regions", region))
+    answer |= {"region": region.id, "energy": result.energy, "impacts": result.impacts}
+    answer |= place.described(result.unit, result.unit_count, request.period.days)
+    answer["warnings"] = warnings((*cautions, *place.cautions, *result.cautions))
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation((*result.steps(), *place.steps()))
+    return answer, result
+
+
+def deployment_impacts(
+    computed: ComputedDeployment,
+    region: Entry[Region],
+    period: PeriodRequest,
+    infrastructure: Infrastructure | None = None,
+    writer: Writer = basis,
+) -> DeploymentImpacts:
+    """Energy and impacts of a computed deployment in a region.
+
+    Idle time and idle accelerators are part of a request's share: a request carries the power of
+    the whole deployment over the time between two requests.
+
+    Parameters
+    ----------
+    computed, region, period
+        What runs where, for how long.
+    infrastructure
+        What stands around the accelerators; the calibration's if None.
+    writer
+        Shapes a footprint; the short form unless more is asked for.
+    """
+    resolved = computed.resolved
+    latency = computed.latency
+    accelerator = resolved.deployment.accelerator
+    count = resolved.deployment.parallelism.accelerator_count
+    around = infrastructure or resolved.calibration.infrastructure
+    if accelerator.thermal_design_power_w is None:
+        return DeploymentImpacts(
+            None,
+            None,
+            tuple,
+            (
+                Caution(
+                    "power_unknown",
+                    f"{accelerator.id} has no thermal design power: give "
+                    "figures.thermal_design_power_w to get energy and impacts",
+                ),
+            ),
+        )
+    power = deployment_power(
+        accelerator, count, latency.usage, resolved.calibration.performance.power, around
+    )
+    energy = request_energy(power, latency.requests_per_s)
+    hours = scale(quotient(exact(1.0), latency.requests_per_s), count / 3600.0)
+    made = making(accelerator, around)
+    per_request = footprint(
+        scale(energy.it_wh, 1e-3), hours, accelerator, region.value, around, made
+    )
+    # Over a span of time the deployment's power counts, whatever the rate turns out to be.
+    per_hour = footprint(
+        scale(power.it_w, 1e-3), exact(float(count)), accelerator, region.value, around, made
+    )
+    per_token = 1.0 / float(resolved.workload.output_tokens)
+    of_request, of_hour = writer(per_request), writer(per_hour)
+    period_hours = period.days * _HOURS_PER_DAY
+    unit, unit_count, of_unit = per_hour, period_hours, of_hour
+    if period.requests is not None:
+        unit, unit_count, of_unit = per_request, period.requests, of_request
+    return DeploymentImpacts(
+        energy=_energy(power, energy, per_token),
+        impacts={
+            "per_request": of_request(1.0),
+            "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
+            "per_task": of_request(float(resolved.workload.calls_per_task)),
+            "per_year": of_hour(HOURS_PER_YEAR),
+            "period": of_unit(unit_count),
+        },
+        steps=lambda: (
+            *energy_steps(
+                power,
+                energy,
+                latency.requests_per_s,
+                resolved.calibration.power_source,
+            ),
+            *per_request.steps(),
+        ),
+        cautions=footprint_cautions(per_request, resolved.accelerator, region, period.year),
+        unit=unit,
+        unit_count=unit_count,
+    )
+
+
+def _given_accelerator(
+    request: ImpactsRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> Entry[Accelerator] | None:
+    given = request.accelerator
+    if given is None:
+        return None
+    return problems.attempt("/accelerator", lambda: resolve_accelerator(given, snapshot))
+
+
+def _plain_impacts(
+    request: ImpactsRequest,
+    place: Surroundings,
+    accelerator: Entry[Accelerator] | None,
+    chosen: Calibration,
+    around: Infrastructure,
+) -> DeploymentImpacts:
+    device = accelerator.value if accelerator is not None else None
+    hours = None if request.accelerator_hours is None else exact(request.accelerator_hours)
+    cautions: list[Caution] = []
+    if request.energy_kwh is not None:
+        energy_kwh = exact(request.energy_kwh)
+    elif device is not None and device.thermal_design_power_w is not None:
+        power_w = _assumed_power_w(device, device.thermal_design_power_w, chosen, around)
+        energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
+        cautions.append(
+            Caution(
+                "power_assumed",
+                "energy is taken from accelerator time at a usual load; give energy_kwh if it was "
+                "measured",
+            )
+        )
+    else:
+        return DeploymentImpacts(
+            None,
+            None,
+            tuple,
+            (Caution("power_unknown", "the accelerator has no thermal design power"),),
+        )
+    total = footprint(energy_kwh, hours, device, place.region.value, around)
+    return DeploymentImpacts(
+        energy={"it_energy_kwh": figure(energy_kwh)},
+        impacts=_plain_bases(place.writer(total), request.period),
+        steps=total.steps,
+        cautions=(
+            *cautions,
+            *footprint_cautions(
+                total,
+                None if hours is None else accelerator,
+                place.region,
+                request.period.year,
+            ),
+        ),
+        unit=total,
+        unit_count=1.0,
+    )
+
+
+def _assumed_power_w(
+    device: Accelerator, most_w: Number, chosen: Calibration, around: Infrastructure
+) -> Interval:
+    """IT power of one accelerator with its host, of which only the time in use is known [W]."""
+
+    def at(usage: Usage) -> DeploymentPower:
+        return deployment_power(device, 1, usage, chosen.performance.power, around)
+
+    usual, light = at(_USUAL_USE), at(_LIGHT_USE)
+    device_w = Interval(usual.mean_w.value, light.mean_w.value, most_w)
+    return independent_sum((device_w, usual.host_w))
+
+
+def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:
+    """The total, and what follows from it for a request or a year where the period says how."""
+    requests = period.requests
+    dated = "days" in period.model_fields_set
+    return {
+        "period": of_total(1.0),
+        "per_request": None if requests is None else of_total(1.0 / requests),
+        "per_year": of_total(_DAYS_PER_YEAR / period.days) if dated else None,
+    }
+
+
+def _energy(power: DeploymentPower, energy: RequestEnergy, per_token: float) -> dict[str, Any]:
+    return {
+        "accelerator_busy_power_w": figure(power.busy_w),
+        "accelerator_idle_power_w": figure(power.idle_w),
+        "accelerator_mean_power_w": figure(power.mean_w),
+        "host_power_per_accelerator_w": figure(power.host_w),
+        "it_power_w": figure(power.it_w),
+        "busy_ratio": float(power.usage.busy_ratio),
+        "memory_utilisation_ratio": float(power.usage.memory_ratio),
+        "compute_utilisation_ratio": float(power.usage.compute_ratio),
+        "it_energy_per_request_wh": figure(energy.it_wh),
+        "accelerator_energy_per_request_wh": figure(energy.accelerators_wh),
+        "host_energy_per_request_wh": figure(energy.host_wh),
+        "accelerator_energy_per_output_token_j": figure(
+            scale(energy.accelerators_wh, _JOULES_PER_WH * per_token)
+        ),
+    }

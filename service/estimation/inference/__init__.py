@@ -1,0 +1,1 @@
+"""Inference: memory, latency, and everything about a deployment in one answer."""

@@ -1,0 +1,92 @@
+"""What a deployment has to respect, with value, limit and margin for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.core.memory.training.memory import TrainingMemory
+from service.estimation.inference.deployment import ComputedDeployment
+
+
+def constraints(computed: ComputedDeployment) -> list[dict[str, Any]]:
+    """Hard limits of a deployment and how it stands to them.
+
+    Returns
+    -------
+    list of dict
+        ``{"name", "verdict", "value", "limit", "margin", "unit"}``; verdict is "pass" or "fail",
+        margin is positive where there is room.
+    """
+    resolved = computed.resolved
+    deployment = resolved.deployment
+    parallelism = deployment.parallelism
+    found = [
+        *_memory(computed),
+        _at_most(
+            "tensor_parallel_group_within_scale_up_domain",
+            float(parallelism.tensor),
+            float(deployment.accelerator.scale_up_domain_accelerators),
+            "accelerators",
+        ),
+    ]
+    limit = resolved.serving.max_model_len or deployment.architecture.max_position_embeddings
+    if limit is not None:
+        tokens = resolved.workload.input_tokens + resolved.workload.output_tokens
+        found.append(_at_most("context_length", float(tokens), float(limit), "tokens"))
+    rate = resolved.workload.requests_per_s
+    if rate is not None:
+        saturation = computed.latency.saturation_requests_per_s.value
+        found.append(_at_most("request_rate", rate, float(saturation), "requests/s"))
+    return found
+
+
+def training_constraints(memory: TrainingMemory) -> list[dict[str, Any]]:
+    """Hard limits of a training run and how it stands to them, as for :func:`constraints`."""
+    deployment = memory.deployment
+    found = [
+        _at_most(
+            "memory_per_accelerator",
+            float(memory.total.value),
+            float(memory.capacity_bytes),
+            "bytes",
+        ),
+        _at_most(
+            "tensor_parallel_group_within_scale_up_domain",
+            float(deployment.parallelism.tensor),
+            float(deployment.accelerator.scale_up_domain_accelerators),
+            "accelerators",
+        ),
+    ]
+    limit = deployment.architecture.max_position_embeddings
+    if limit is not None:
+        tokens = float(memory.micro_batch.tokens)
+        found.append(_at_most("context_length", tokens, float(limit), "tokens"))
+    return found
+
+
+def _memory(computed: ComputedDeployment) -> list[dict[str, Any]]:
+    memory = computed.memory
+    if computed.tiers is not None:
+        # Nothing may be left without a place; how many sequences run follows from that.
+        unplaced = float(computed.tiers.unplaced.value)
+        return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
+    return [
+        _at_most("memory_per_accelerator", memory.total.value, float(memory.usable_bytes), "bytes"),
+        _at_most(
+            "sequences_in_flight",
+            float(computed.resolved.workload.concurrency),
+            float(memory.max_concurrency.value),
+            "sequences",
+        ),
+    ]
+
+
+def _at_most(name: str, value: float, limit: float, unit: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "verdict": "pass" if value <= limit else "fail",
+        "value": value,
+        "limit": limit,
+        "margin": limit - value,
+        "unit": unit,
+    }

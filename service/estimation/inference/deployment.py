@@ -1,0 +1,323 @@
+"""One inference deployment, resolved and computed: what all inference answers are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import (
+    Accelerator,
+    InferenceDeployment,
+    InferenceWorkload,
+    ServingSettings,
+)
+from service.core.explanation import Caution, Step
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.tiers import InferenceTiers
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.latency import InferenceLatency, inference_latency
+from service.core.performance.inference.tasks import is_plain, mean_call, prefill_tokens, task_s
+from service.estimation.calibrations import Calibration, calibration
+from service.estimation.defaults import link_stand_ins
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.speculation import (
+    ResolvedSpeculation,
+    echo_speculation,
+    resolve_speculation,
+    with_acceptance,
+)
+from service.estimation.inference.tiers import (
+    Outside,
+    placed_tiers,
+    resolve_outside,
+    tier_cautions,
+    with_tiers,
+)
+from service.estimation.requests import DeploymentRequest
+from service.estimation.resolution import (
+    Problems,
+    check_precision_runs,
+    resolve_accelerator,
+    resolve_disaggregation,
+    resolve_model,
+    resolve_parallelism,
+    resolve_precision,
+    serving_values,
+    workload_values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDeployment:
+    """A deployment with everything filled in that its request left open or referred to."""
+
+    model: Entry[ModelArchitecture]
+    accelerator: Entry[Accelerator]
+    deployment: InferenceDeployment
+    workload: InferenceWorkload
+    serving: ServingSettings
+    calibration: Calibration
+    cautions: tuple[Caution, ...]
+    outside: Outside | None = None
+    speculation: ResolvedSpeculation | None = None
+
+    def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+        """Catalog entries that were used."""
+        draft = None if self.speculation is None else self.speculation.draft
+        return [
+            ("models", self.model),
+            *(() if draft is None else (("models", draft),)),
+            ("accelerators", self.accelerator),
+            *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibration.entries),
+            *(("memory-tiers", entry) for entry in (self.outside.entries if self.outside else ())),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedDeployment:
+    """A resolved deployment with its memory and latency.
+
+    ``deployment`` and ``performance`` are what the latency was computed from: with memory beyond
+    the accelerator its bandwidth is that of all tiers together.
+
+    When it does not fit, the latency is what it would be if memory were enough, which the
+    answer's warnings say.
+    """
+
+    resolved: ResolvedDeployment
+    memory: InferenceMemory
+    latency: InferenceLatency
+    cautions: tuple[Caution, ...]
+    deployment: InferenceDeployment
+    performance: PerformanceCalibration
+    tiers: InferenceTiers | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything has a place, in the accelerator or outside it."""
+        if self.tiers is not None:
+            return self.tiers.bandwidth is not None
+        return bool(self.memory.fits)
+
+    def memory_steps(self) -> tuple[Step, ...]:
+        """How the memory came about, with the placement where there is one."""
+        placed = () if self.tiers is None else self.tiers.steps()
+        return (*self.memory.steps(), *placed)
+
+
+def resolve_deployment(
+    request: DeploymentRequest | ImpactsRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedDeployment:
+    """Fill in a deployment from the catalog.
+
+    Raises
+    ------
+    Rejected
+        With everything that is wrong with it, and all that ``problems`` held before.
+    """
+    asked_model, asked_accelerator = request.model, request.accelerator
+    if asked_model is None or asked_accelerator is None:
+        problems.add("", "a deployment needs a model and an accelerator")
+        problems.stop_if_any()
+        raise AssertionError("unreachable: a problem was noted")
+    model = problems.attempt("/model", lambda: resolve_model(asked_model, snapshot))
+    accelerator = problems.attempt(
+        "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
+    )
+    parallelism = resolve_parallelism(
+        request.parallelism,
+        request.accelerator_count,
+        model.value if model is not None else None,
+        problems,
+    )
+    problems.stop_if_any()
+    if model is None or accelerator is None or parallelism is None:
+        raise AssertionError("unreachable: each of them notes a problem when it is missing")
+    precision = resolve_precision(request.precision, model.value)
+    check_precision_runs(precision, accelerator.value, problems)
+    outside = resolve_outside(request.serving, accelerator.value, parallelism, snapshot, problems)
+    speculation = resolve_speculation(request.serving.speculative, parallelism, snapshot, problems)
+    disaggregation = resolve_disaggregation(
+        request.serving.disaggregated, accelerator.value, parallelism, problems
+    )
+    problems.stop_if_any()
+    workload = workload_values(request.workload)
+    serving = serving_values(
+        request.serving, None if speculation is None else speculation.value, disaggregation
+    )
+    chosen = calibration(snapshot, serving.engine, accelerator.value.family)
+    deployment = InferenceDeployment(model.value, precision, accelerator.value, parallelism)
+    cautions = [*model.value.cautions, *chosen.cautions]
+    cautions += link_stand_ins(accelerator)
+    cautions += _precision_cautions(deployment)
+    cautions += _length_cautions(deployment, workload, serving)
+    cautions += outside.cautions if outside is not None else ()
+    cautions += speculation.cautions if speculation is not None else ()
+    return ResolvedDeployment(
+        model,
+        accelerator,
+        deployment,
+        workload,
+        serving,
+        chosen,
+        tuple(cautions),
+        outside,
+        speculation,
+    )
+
+
+def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
+    """Memory and latency of a resolved deployment."""
+    memory = inference_memory(
+        resolved.deployment, resolved.workload, resolved.serving, resolved.calibration.runtime
+    )
+    replicas = resolved.deployment.parallelism.data
+    fitting = memory.max_concurrency.value / replicas
+    cautions = list(resolved.cautions)
+    deployment = resolved.deployment
+    performance = with_acceptance(resolved.calibration.performance, resolved.speculation)
+    tiers = None if resolved.outside is None else placed_tiers(memory, resolved.outside)
+    if tiers is not None:
+        accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
+        deployment = replace(deployment, accelerator=accelerator)
+        cautions += tier_cautions(tiers)
+    if tiers is not None and tiers.bandwidth is not None:
+        # What has no room in the accelerator lies outside: all sequences run.
+        fitting = max(fitting, resolved.workload.concurrency / replicas)
+    elif not memory.fits:
+        missing = memory.shortfall.value / 1e9
+        cautions.append(
+            Caution(
+                "does_not_fit",
+                f"the deployment as asked needs {missing:.1f} GB more per accelerator than there is"
+                + (
+                    f"; requests beyond {fitting * replicas:.0f} in flight wait for a free place"
+                    if fitting >= 1
+                    else "; speed, energy and impacts are what they would be if memory were enough"
+                ),
+            )
+        )
+    elif memory.fits_certainty != "yes":
+        cautions.append(
+            Caution("fits_narrowly", "the memory interval reaches past what the engine may use")
+        )
+    if fitting < 1:
+        fitting = max(resolved.workload.concurrency / replicas, 1.0)
+    latency = inference_latency(
+        deployment, resolved.workload, resolved.serving, performance, fitting
+    )
+    if resolved.workload.calls_per_task > 1:
+        call_s = latency.e2e_s
+        if not is_plain(resolved.workload):
+            average = mean_call(resolved.workload)
+            call_s = inference_latency(
+                deployment, average, resolved.serving, performance, fitting
+            ).e2e_s
+        latency = replace(latency, task_s=task_s(call_s, resolved.workload))
+    if latency.load is not None and latency.load.saturated:
+        rate = latency.saturation_requests_per_s.value
+        cautions.append(
+            Caution(
+                "saturated",
+                f"the request rate is past saturation; {rate:.3g} requests/s can be held",
+            )
+        )
+    return ComputedDeployment(
+        resolved, memory, latency, tuple(cautions), deployment, performance, tiers
+    )
+
+
+def _precision_cautions(deployment: InferenceDeployment) -> list[Caution]:
+    wanted = deployment.precision.weights.matrix_precision
+    if wanted in deployment.accelerator.peak_flops_per_s or wanted in ("bf16", "fp16"):
+        return []
+    return [
+        Caution(
+            "precision_not_native",
+            f"{deployment.accelerator.name} multiplies no {wanted}; operands are widened, which "
+            "saves memory but no compute time",
+        )
+    ]
+
+
+def _length_cautions(
+    deployment: InferenceDeployment, workload: InferenceWorkload, serving: ServingSettings
+) -> list[Caution]:
+    limit = serving.max_model_len or deployment.architecture.max_position_embeddings
+    tokens = workload.input_tokens + workload.output_tokens
+    if limit is None or tokens <= limit:
+        return []
+    return [
+        Caution(
+            "context_beyond_model",
+            f"{tokens:.0f} tokens a sequence are more than the {limit} that the model or the "
+            "settings allow",
+        )
+    ]
+
+
+def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
+    """The deployment as it was understood, with every default filled in."""
+    deployment, outside = resolved.deployment, resolved.outside
+    parallelism = deployment.parallelism
+    return {
+        "model": resolved.model.id,
+        "total_parameters": deployment.architecture.total_parameters,
+        "active_parameters": deployment.architecture.active_parameters,
+        "accelerator": resolved.accelerator.id,
+        "accelerator_count": parallelism.accelerator_count,
+        "precision": {
+            "weights": deployment.precision.weights.id,
+            "kv_cache": deployment.precision.kv_cache.id,
+            "activations": deployment.precision.activations.id,
+        },
+        "parallelism": {
+            "tensor": parallelism.tensor,
+            "pipeline": parallelism.pipeline,
+            "expert": parallelism.expert,
+            "data": parallelism.data,
+            "context": parallelism.context,
+        },
+        "workload": {
+            "input_tokens": int(resolved.workload.input_tokens),
+            "output_tokens": int(resolved.workload.output_tokens),
+            "concurrency": int(resolved.workload.concurrency),
+            "requests_per_s": resolved.workload.requests_per_s,
+            "prefix_cached_ratio": resolved.workload.prefix_cached_ratio,
+            "calls_per_task": resolved.workload.calls_per_task,
+            "tool_s": resolved.workload.tool_s,
+            "context_growth_tokens": int(resolved.workload.context_growth_tokens),
+            "context_kept_cached": resolved.workload.context_kept_cached,
+            "task_prefill_tokens": prefill_tokens(resolved.workload),
+        },
+        "serving": {
+            "engine": resolved.serving.engine,
+            "memory_utilization_ratio": resolved.serving.memory_utilization_ratio,
+            "kv_block_tokens": resolved.serving.kv_block_tokens,
+            "max_model_len": resolved.serving.max_model_len,
+            "chunked_prefill_tokens": resolved.serving.chunked_prefill_tokens,
+            "max_running_sequences": resolved.serving.max_running_sequences,
+            "reserved_bytes": resolved.serving.reserved_bytes,
+            "speculative": echo_speculation(resolved.speculation),
+            "disaggregated": None
+            if resolved.serving.disaggregation is None
+            else {
+                "prefill_replicas": resolved.serving.disaggregation.prefill_replicas,
+                "link_bytes_per_s": float(
+                    resolved.serving.disaggregation.link.bandwidth_bytes_per_s
+                ),
+            },
+            "memory_tiers": [] if outside is None else [tier.id for tier in outside.tiers],
+            "offload": None
+            if outside is None
+            else {
+                "weights_ratio": outside.offload.weights_ratio,
+                "kv_cache_ratio": outside.offload.kv_cache_ratio,
+                "parked_sequences": int(outside.offload.parked_sequences),
+                "overlap_ratio": outside.offload.overlap_ratio,
+            },
+        },
+    }

@@ -1,0 +1,141 @@
+"""What would make an inference deployment fit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import InferenceDeployment
+from service.core.interval import shift
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.tiers import InferenceTiers
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.latency import inference_latency
+from service.core.techniques.plan import Judgement
+from service.core.techniques.registry import TECHNIQUES
+from service.core.techniques.setup import InferenceSetup
+from service.core.techniques.technique import InferenceChange, Technique
+from service.estimation.inference.deployment import ComputedDeployment
+from service.estimation.inference.tiers import Outside, placed_tiers, resolve_outside, with_tiers
+from service.estimation.mitigations import USUAL_HOST_BYTES, remedies, remembered
+from service.estimation.requests import OffloadRequest, ServingRequest
+from service.estimation.resolution import Problems
+
+
+def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Changes and plans that make a deployment fit.
+
+    Parameters
+    ----------
+    computed
+        The deployment with its memory, which does not fit.
+    snapshot
+        The catalog, for what host memory is usual.
+
+    Returns
+    -------
+    dict
+        ``{"would_help": [...], "plans": [...]}``.
+    """
+    resolved = computed.resolved
+    calibration = resolved.calibration
+    outside = resolved.outside or _host_memory(resolved.deployment, snapshot)
+    # Tiers that a request names say themselves how much they hold.
+    host_capacity_bytes = USUAL_HOST_BYTES if resolved.outside is None else inf
+    known: dict[Hashable, InferenceMemory] = {}
+
+    def memory_of(setup: InferenceSetup) -> InferenceMemory:
+        name = _name(setup)
+        if name not in known:
+            known[name] = inference_memory(
+                setup.deployment, setup.workload, setup.serving, calibration.runtime
+            )
+        return known[name]
+
+    def judge(setup: InferenceSetup) -> Judgement[InferenceSetup]:
+        found = memory_of(setup)
+        tiers = None
+        if setup.in_host_memory and outside is not None:
+            tiers = placed_tiers(found, outside)
+        return _judgement(setup, found, tiers, calibration.performance, host_capacity_bytes)
+
+    def propose(
+        setup: InferenceSetup,
+    ) -> Iterator[tuple[Technique, Iterable[InferenceChange]]]:
+        for technique in TECHNIQUES:
+            if technique.inference is not None:
+                yield technique, technique.inference(memory_of(setup))
+
+    start = InferenceSetup(
+        resolved.deployment,
+        resolved.workload,
+        resolved.serving,
+        in_host_memory=resolved.outside is not None,
+    )
+    return remedies(start, remembered(judge, _name), propose)
+
+
+def _host_memory(deployment: InferenceDeployment, snapshot: CatalogSnapshot) -> Outside | None:
+    """Host memory as a request gets it that asks for some without naming it."""
+    if deployment.accelerator.unified_memory:
+        return None
+    asked = ServingRequest(offload=OffloadRequest())
+    return resolve_outside(
+        asked, deployment.accelerator, deployment.parallelism, snapshot, Problems()
+    )
+
+
+def _name(setup: InferenceSetup) -> Hashable:
+    """What may differ between setups of one plan."""
+    deployment = setup.deployment
+    changing = deployment.precision, deployment.parallelism, setup.workload, setup.serving
+    return *changing, setup.in_host_memory
+
+
+def _judgement(
+    setup: InferenceSetup,
+    memory: InferenceMemory,
+    tiers: InferenceTiers | None,
+    performance: PerformanceCalibration,
+    host_capacity_bytes: float,
+) -> Judgement[InferenceSetup]:
+    deployment = setup.deployment
+    accelerators = deployment.parallelism.accelerator_count
+    total, headroom_bytes = memory.total, float(memory.headroom.value)
+    fits, outside_bytes = bool(memory.fits), 0.0
+    if tiers is not None and not fits:
+        accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
+        deployment = replace(deployment, accelerator=accelerator)
+        fits = tiers.bandwidth is not None
+        headroom_bytes = -float(tiers.unplaced.value)
+        outside_bytes = sum(float(used.value) for used in tiers.used[1:])
+        total = shift(total, -outside_bytes)
+    return Judgement(
+        setup=setup,
+        total=total,
+        capacity_bytes=float(memory.capacity_bytes),
+        headroom_bytes=headroom_bytes,
+        host_bytes=outside_bytes,
+        host_capacity_bytes=host_capacity_bytes,
+        fits=fits,
+        accelerators=accelerators,
+        token_s=_token_s(replace(setup, deployment=deployment), performance),
+    )
+
+
+def _token_s(setup: InferenceSetup, performance: PerformanceCalibration) -> float:
+    """Time for each output token with all requests that may run running, if they fit [s].
+
+    Arrivals at a given rate would hide what a change costs until it saturates.
+    """
+    latency = inference_latency(
+        setup.deployment,
+        replace(setup.workload, requests_per_s=None),
+        setup.serving,
+        performance,
+        max(setup.workload.concurrency / setup.deployment.parallelism.data, 1.0),
+    )
+    return float(1.0 / latency.output_tokens_per_s.value)

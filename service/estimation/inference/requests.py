@@ -1,0 +1,37 @@
+"""Everything that is asked about one inference deployment at once."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from service.estimation.compliance.requests import RuleFacts
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    EXAMPLE_WORKLOAD,
+    CostRequest,
+    DeploymentRequest,
+    PeriodRequest,
+    RegionReference,
+)
+
+
+class InferenceRequest(DeploymentRequest):
+    """Everything about one inference deployment in one answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                EXAMPLE_DEPLOYMENT | {"region": "aws/eu-north-1", "workload": EXAMPLE_WORKLOAD}
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["aws/eu-north-1"],
+    )
+    period: PeriodRequest = PeriodRequest()
+    cost: CostRequest = CostRequest()
+    compliance: RuleFacts | None = Field(
+        None, description="What is known of the site, to hold it against the place's rules."
+    )

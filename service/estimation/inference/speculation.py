@@ -1,0 +1,106 @@
+"""Speculative decoding of a request: which draft, accepted how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Parallelism, Speculation
+from service.core.explanation import Caution
+from service.core.interval import Z_90, Interval
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.speculation import expected_tokens
+from service.estimation.requests import SpeculativeRequest
+from service.estimation.resolution import (
+    Problems,
+    check_division,
+    resolve_model,
+    resolve_precision,
+)
+
+#: Share of drafted tokens that are accepted. Source: Leviathan, Kalman, Matias, Fast Inference
+#: from Transformers via Speculative Decoding, 2023, table 3, https://arxiv.org/abs/2211.17192
+#: (0.5 to 0.9 between tasks and drafts).
+_USUAL_ACCEPTANCE = Interval(0.7, 0.5, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSpeculation:
+    """The draft of a request; ``log_sigma`` is what not knowing the acceptance adds to TPOT."""
+
+    value: Speculation
+    draft: Entry[ModelArchitecture] | None
+    log_sigma: float
+    cautions: tuple[Caution, ...]
+
+
+def resolve_speculation(
+    asked: SpeculativeRequest | None,
+    parallelism: Parallelism,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+    pointer: str = "/serving/speculative",
+) -> ResolvedSpeculation | None:
+    """The draft that a request asks for at ``pointer``, or None where it asks for none.
+
+    Notes a draft model that is unknown, or that cannot be divided as the model is.
+    """
+    if asked is None:
+        return None
+    draft = None
+    if asked.draft_model is not None:
+        wanted = asked.draft_model
+        place = f"{pointer}/draft_model"
+        draft = problems.attempt(place, lambda: resolve_model(wanted, snapshot))
+        if draft is not None:
+            check_division(draft.value, parallelism, place, problems)
+    acceptance, log_sigma = asked.acceptance_ratio, 0.0
+    cautions: list[Caution] = []
+    if acceptance is None:
+        usual, drafted = _USUAL_ACCEPTANCE, asked.draft_tokens
+        acceptance = usual.value
+        most = expected_tokens(usual.high, drafted) / expected_tokens(usual.low, drafted)
+        log_sigma = log(most) / 2.0 / Z_90
+        cautions.append(
+            Caution(
+                "acceptance_assumed",
+                "70 % of drafted tokens are taken to be accepted, from 50 to 90 %: it depends on "
+                "the task; give acceptance_ratio",
+            )
+        )
+    value = Speculation(
+        draft_tokens=asked.draft_tokens,
+        acceptance_ratio=acceptance,
+        architecture=None if draft is None else draft.value,
+        precision=None if draft is None else resolve_precision(asked.draft_precision, draft.value),
+    )
+    return ResolvedSpeculation(value, draft, log_sigma, tuple(cautions))
+
+
+def with_acceptance(
+    calibration: PerformanceCalibration, resolved: ResolvedSpeculation | None
+) -> PerformanceCalibration:
+    """The calibration with the spread of an acceptance that is not known."""
+    if resolved is None or not resolved.log_sigma:
+        return calibration
+    hardware = calibration.hardware
+    sigma = (hardware.decode_log_sigma**2 + resolved.log_sigma**2) ** 0.5
+    return replace(calibration, hardware=replace(hardware, decode_log_sigma=sigma))
+
+
+def echo_speculation(resolved: ResolvedSpeculation | None) -> dict[str, Any] | None:
+    """The draft as it was understood."""
+    if resolved is None:
+        return None
+    value = resolved.value
+    return {
+        "draft_model": None if resolved.draft is None else resolved.draft.id,
+        "draft_weights": None if value.precision is None else value.precision.weights.id,
+        "draft_tokens": value.draft_tokens,
+        "acceptance_ratio": float(value.acceptance_ratio),
+        "tokens_per_check": float(expected_tokens(value.acceptance_ratio, value.draft_tokens)),
+    }

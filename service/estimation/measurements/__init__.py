@@ -1,0 +1,1 @@
+"""Measurements that users report, beside the estimates."""

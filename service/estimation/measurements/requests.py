@@ -1,0 +1,120 @@
+"""What callers may report: figures measured on a deployment."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, model_validator
+
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    CatalogRequest,
+    MemoryInferenceRequest,
+    Request,
+)
+from service.estimation.training.requests import MemoryTrainingRequest
+
+_Measured = Annotated[float | None, Field(gt=0.0, le=1e18)]
+
+
+class MeasuredInference(Request):
+    """Figures of an inference deployment; memory is that of one accelerator."""
+
+    process_bytes: _Measured = Field(None, description="All memory taken, as nvidia-smi shows it.")
+    peak_reserved_bytes: _Measured = Field(
+        None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
+    )
+    peak_allocated_bytes: _Measured = Field(
+        None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
+    )
+    weights_bytes: _Measured = Field(None, description="Weights that one accelerator holds.")
+    kv_cache_capacity_tokens: _Measured = Field(
+        None, description="Tokens that the KV cache of a replica has room for."
+    )
+    ttft_s: _Measured = Field(None, description="Mean time to the first token, waiting included.")
+    tpot_s: _Measured = Field(
+        None, description="Mean time per output token: (E2E − TTFT) / (output tokens − 1)."
+    )
+    e2e_s: _Measured = Field(None, description="Mean time from arrival to the last token.")
+    output_tokens_per_s: _Measured = Field(None, description="Of the whole deployment.")
+    requests_per_s: _Measured = Field(
+        None, description="Requests answered a second by the whole deployment."
+    )
+
+
+class MeasuredTraining(Request):
+    """Figures of a training run; memory is that of one accelerator."""
+
+    process_bytes: _Measured = Field(None, description="All memory taken, as nvidia-smi shows it.")
+    peak_reserved_bytes: _Measured = Field(
+        None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
+    )
+    peak_allocated_bytes: _Measured = Field(
+        None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
+    )
+
+
+class InferenceMeasurement(Request):
+    """An inference deployment and what was measured on it."""
+
+    deployment: MemoryInferenceRequest = Field(
+        description="What ran where, with the load that the figures were measured under."
+    )
+    measured: MeasuredInference = Field(description="What was measured; one figure at least.")
+
+
+class TrainingMeasurement(Request):
+    """A training run and what was measured on it."""
+
+    deployment: MemoryTrainingRequest = Field(description="What was trained where, and how.")
+    measured: MeasuredTraining = Field(description="What was measured; one figure at least.")
+
+
+class MeasurementRequest(CatalogRequest):
+    """A report of measured figures, to be compared with the estimate and kept."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "inference": {
+                        "deployment": EXAMPLE_DEPLOYMENT
+                        | {
+                            "workload": {
+                                "input_tokens": 1024,
+                                "output_tokens": 128,
+                                "concurrency": 16,
+                            }
+                        },
+                        "measured": {"process_bytes": 72.4e9, "ttft_s": 0.31, "tpot_s": 0.024},
+                    },
+                    "measured_on": "2026-11-02",
+                    "tool": "vLLM 0.11 bench serve; nvidia-smi",
+                }
+            ]
+        }
+    )
+
+    inference: InferenceMeasurement | None = Field(
+        None, description="A report of inference; this or training."
+    )
+    training: TrainingMeasurement | None = Field(
+        None, description="A report of training; this or inference."
+    )
+    measured_on: date | None = Field(None, description="Day of the measurement.")
+    tool: str | None = Field(None, max_length=200, description="What measured it, with versions.")
+    notes: str | None = Field(
+        None,
+        max_length=2000,
+        description="Whatever else matters; shown to all who may read the reports.",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> MeasurementRequest:
+        if (self.inference is None) == (self.training is None):
+            raise ValueError("give either inference or training")
+        measured = (self.inference or self.training).measured  # type: ignore[union-attr]
+        if not measured.model_dump(exclude_none=True):
+            raise ValueError("measured holds no figure")
+        return self

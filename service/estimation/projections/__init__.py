@@ -1,0 +1,1 @@
+"""Emissions over time, and the choice of memory by its life cycle."""

@@ -1,0 +1,1 @@
+"""Recommendations for serving a model."""

@@ -1,0 +1,73 @@
+"""Deployments that come closest to limits which none of them meets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from service.core.search.inference_candidates import Candidates
+from service.core.search.rows import TooSmall
+from service.estimation.recommendations.inference.space import ResolvedSearch
+from service.estimation.recommendations.nearest import Miss, beyond_memory, nearest, past_limits
+from service.estimation.recommendations.placing import Found
+
+
+def least_violating(search: ResolvedSearch, found: Found[Candidates]) -> list[dict[str, Any]]:
+    """Configurations by how far they are past their limits, each with what must change.
+
+    Limits that depend on the place are taken as met: no place can help a configuration that
+    misses others.
+    """
+    misses: list[Miss] = []
+    for model_at, rows in enumerate(found.of_model):
+        misses += _of_model(search, model_at, rows, found.left_out[model_at].too_small)
+    return nearest(misses)
+
+
+def _of_model(
+    search: ResolvedSearch, model_at: int, rows: Candidates, small: tuple[TooSmall, ...]
+) -> list[Miss]:
+    model, space = search.models[model_at], search.spaces[model_at]
+
+    def described(offer: int, count: int, precision: int, layout: int) -> dict[str, Any]:
+        return {
+            "model": model.id,
+            "accelerator": search.accelerators[offer].id,
+            "accelerator_count": count,
+            "weights": space.precisions[precision].weights.id,
+            "tensor": space.layouts[layout].tensor,
+            "pipeline": space.layouts[layout].pipeline,
+        }
+
+    if not len(rows):
+        return beyond_memory(
+            small,
+            search.ground,
+            lambda one: described(
+                one.offer,
+                space.layouts[one.layout].replica_accelerators,
+                one.choice,
+                one.layout,
+            ),
+        )
+    limits, demand = search.limits, search.demand
+    tokens = np.full(len(rows), demand.input_tokens + demand.output_tokens)
+    return past_limits(
+        {
+            "context_length": (tokens, search.most_tokens(model.value)),
+            "ttft_s": (rows.ttft_s, limits.ttft_s),
+            "tpot_s": (rows.tpot_s, limits.tpot_s),
+            "e2e_s": (rows.e2e_s, limits.e2e_s),
+            "task_s": (rows.e2e_s * demand.calls_per_task, limits.task_s),
+            "it_power_w": (rows.power_w, limits.it_power_w),
+        },
+        np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
+        search.ground.memory_bytes()[rows.offer],
+        lambda row: described(
+            int(rows.offer[row]),
+            int(rows.accelerators[row]),
+            int(rows.precision[row]),
+            int(rows.layout[row]),
+        ),
+    )

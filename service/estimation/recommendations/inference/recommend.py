@@ -1,0 +1,118 @@
+"""Use case: what to buy or rent, where, and configured how, with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.search.inference_candidates import Candidates
+from service.core.search.workloads import Metric
+from service.estimation.recommendations.choosing import Subject, decided
+from service.estimation.recommendations.inference.anchors import anchors
+from service.estimation.recommendations.inference.candidates import field
+from service.estimation.recommendations.inference.near_misses import least_violating
+from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
+from service.estimation.recommendations.inference.verification import verified
+from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.requests import SpeculativeRequest
+
+#: Units of the metrics, of which less is better.
+UNITS: Mapping[Metric, str] = {
+    "headroom": "share of memory filled",
+    "latency": "s",
+    "carbon": "gCO2e/1k output tokens",
+    "water": "L/1k output tokens",
+    "cost": "USD/1k output tokens",
+}
+
+
+def recommendation_answer(
+    request: RecommendationRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """The best choice for each priority, the front it stands on, and what excluded the others.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things, or asks for a kind that is decided elsewhere.
+    """
+    search = resolve_search(request, snapshot)
+    found = field(search)
+    subject = Subject(
+        kind=search.kind,
+        units=UNITS,
+        describe=lambda at: _description(at, search, found),
+        verify=lambda candidate, at: verified(
+            candidate,
+            request.asked_models[found.sited.model[at]],
+            _draft(at, search, found),
+            search,
+            request,
+            snapshot,
+        ),
+    )
+    return decided(
+        search,
+        found,
+        anchors(search, snapshot, found) if len(found.sited.row) else {},
+        subject,
+        lambda: least_violating(search, found),
+        [],
+        snapshot,
+    )
+
+
+def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    model = asked.draft_model
+    return {
+        "draft_model": model if model is None or isinstance(model, str) else "inline",
+        "draft_tokens": asked.draft_tokens,
+        "acceptance_ratio": asked.acceptance_ratio,
+    }
+
+
+def _draft(at: int, search: ResolvedSearch, found: Found[Candidates]) -> SpeculativeRequest | None:
+    """How a candidate decodes."""
+    sited = found.sited
+    return search.drafts[int(found.of_model[sited.model[at]].draft[sited.row[at]])]
+
+
+def _description(at: int, search: ResolvedSearch, found: Found[Candidates]) -> dict[str, Any]:
+    """A candidate as the search sees it."""
+    sited = found.sited
+    model, row = sited.model[at], sited.row[at]
+    rows, space = found.of_model[model], search.spaces[model]
+    precision = space.precisions[rows.precision[row]]
+    layout = space.layouts[rows.layout[row]]
+    hourly = sited.usd_per_hour[at]
+    return {
+        "model": search.models[model].id,
+        "accelerator": search.accelerators[rows.offer[row]].id,
+        "accelerator_count": int(rows.accelerators[row]),
+        "region": search.ground.regions[sited.place[at]].id,
+        "precision": {
+            "weights": precision.weights.id,
+            "kv_cache": precision.kv_cache.id,
+            "activations": precision.activations.id,
+        },
+        "parallelism": {
+            "tensor": layout.tensor,
+            "pipeline": layout.pipeline,
+            "expert": layout.expert,
+            "data": int(rows.replicas[row]),
+            "context": layout.context,
+        },
+        "concurrency_per_replica": int(rows.concurrency[row]),
+        "speculative": _shown_draft(search.drafts[rows.draft[row]]),
+        "uses_memory_tiers": bool(rows.spilled[row]),
+        "headroom_ratio": float(rows.headroom_ratio[row]),
+        "ttft_s": float(rows.ttft_s[row]),
+        "tpot_s": float(rows.tpot_s[row]),
+        "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
+    }

@@ -1,0 +1,323 @@
+"""Resolves what a recommendation searches: models, formats, layouts, accelerators and places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import (
+    MixtureOfExperts,
+    ModelArchitecture,
+)
+from service.core.deployment import Accelerator, Parallelism, Precision
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.search.batch_evaluation import Around, Demand, Draft, Offer, Space
+from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
+from service.estimation.calibrations import Calibration, calibration
+from service.estimation.inference.speculation import resolve_speculation
+from service.estimation.inference.tiers import tiers_around
+from service.estimation.recommendations.requests import (
+    ChoiceRequest,
+    LimitsRequest,
+    RecommendationRequest,
+    WeightsRequest,
+)
+from service.estimation.recommendations.search_context import (
+    Ground,
+    embodied_g_per_hour,
+    own_prices,
+    placeable,
+    price_list,
+    searched_accelerators,
+    searched_regions,
+)
+from service.estimation.requests import PrecisionRequest, SpeculativeRequest
+from service.estimation.resolution import (
+    UNNAMED,
+    Problems,
+    resolve_model,
+    resolve_precision,
+    serving_values,
+)
+
+#: Formats tried where the caller names none: as shipped, and what serving engines run widely.
+_USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
+_USUAL_CACHES = ("bf16", "fp8")
+#: Kinds of the matrix that are no inference.
+NOT_SEARCHED = frozenset({"llm-training"})
+_TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
+_PIPELINE_DEGREES = (1, 2, 4, 8)
+#: Pipeline stages are tried from this many tensor-parallel ranks on: below, more ranks of those
+#: answer faster and hold as much.
+_WIDE_TENSOR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSearch:
+    """A search with everything filled in that its request left open or referred to."""
+
+    kind: WorkloadKind
+    models: tuple[Entry[ModelArchitecture], ...]
+    ground: Ground
+    calibrations: tuple[Calibration, ...]
+    demand: Demand
+    around: Around
+    spaces: tuple[Space, ...]
+    drafts: tuple[SpeculativeRequest | None, ...]
+    limits: LimitsRequest
+    weights: Mapping[str, float]
+
+    def most_tokens(self, architecture: ModelArchitecture) -> int | None:
+        """Longest sequence of a model under the engine's settings; None without a limit."""
+        return self.around.serving.max_model_len or architecture.max_position_embeddings
+
+    @property
+    def accelerators(self) -> tuple[Entry[Accelerator], ...]:
+        """Accelerators by their positions in the spaces."""
+        return self.ground.accelerators
+
+
+def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
+    """Fill in a search from the catalog.
+
+    Raises
+    ------
+    Rejected
+        With every reference that is unknown.
+    """
+    problems = Problems()
+    models = searched_models(request, snapshot, problems)
+    accelerators = searched_accelerators(request.search, snapshot, problems)
+    regions = searched_regions(request.search, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    kind = WORKLOAD_KINDS[request.workload_kind]
+    if kind.id in NOT_SEARCHED:
+        problems.add(
+            "/workload_kind",
+            f"{kind.id} is decided by /v1/recommendations/training, which knows what a run is",
+        )
+    drafts = searched_drafts(request, snapshot, problems)
+    tiers, offload = tiers_around(request.serving, snapshot, problems)
+    for model in models:
+        check_bits(
+            model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
+        )
+    problems.stop_if_any()
+    serving = serving_values(request.serving)
+    calibrations = tuple(
+        calibration(snapshot, serving.engine, accelerator.value.family)
+        for accelerator in accelerators
+    )
+    offers = [
+        Offer(accelerator.value, measured.performance)
+        for accelerator, measured in zip(accelerators, calibrations, strict=True)
+    ]
+    first = calibrations[0]
+    names = [entry.id for entry in accelerators]
+    return ResolvedSearch(
+        kind=kind,
+        models=models,
+        ground=Ground(
+            accelerators=accelerators,
+            regions=regions,
+            infrastructure=first.infrastructure,
+            placeable=placeable(
+                request.search.placement,
+                (request.search.accelerators is not None, request.search.regions is not None),
+                accelerators,
+                regions,
+                snapshot,
+            ),
+            prices=price_list(names, own, regions, snapshot, request.list_prices),
+            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, first.infrastructure),
+        ),
+        calibrations=calibrations,
+        demand=_demand(request),
+        around=Around(serving, first.runtime, first.infrastructure, tiers, offload),
+        spaces=tuple(_space(model.value, request, offers, drafts) for model in models),
+        drafts=tuple(asked for asked, _ in drafts),
+        limits=_limits(request.limits, kind),
+        weights=matrix_weights(request.weights, kind),
+    )
+
+
+def searched_models(
+    request: ChoiceRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[ModelArchitecture], ...]:
+    """The model, or the models to choose among; unknown ones are noted.
+
+    Of several, those that have no name are told apart by where they stand in the request.
+    """
+    found: list[Entry[ModelArchitecture] | None] = []
+    for at, one in enumerate(request.asked_models):
+        path = "/model" if request.models is None else f"/models/{at}"
+        entry = problems.attempt(path, lambda one=one: resolve_model(one, snapshot))  # type: ignore[misc]
+        if entry is not None and entry.id == UNNAMED and request.models is not None:
+            entry = replace(entry, id=f"{UNNAMED} {at}")
+        found.append(entry)
+    return tuple(entry for entry in found if entry is not None)
+
+
+def _demand(request: RecommendationRequest) -> Demand:
+    workload = request.workload
+    return Demand(
+        input_tokens=float(workload.input_tokens),
+        output_tokens=float(workload.output_tokens),
+        requests_per_s=workload.requests_per_s,
+        concurrency=None if workload.concurrency is None else float(workload.concurrency),
+        prefix_cached_ratio=workload.prefix_cached_ratio,
+        calls_per_task=workload.calls_per_task,
+    )
+
+
+def _limits(asked: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:
+    """The caller's limits, with the kind's own latencies where the caller gives none."""
+    return asked.model_copy(
+        update={
+            "ttft_s": kind.ttft_s if asked.ttft_s is None else asked.ttft_s,
+            "tpot_s": kind.tpot_s if asked.tpot_s is None else asked.tpot_s,
+        }
+    )
+
+
+def matrix_weights(asked: WeightsRequest | None, kind: WorkloadKind) -> Mapping[str, float]:
+    """The caller's weights, else those of the matrix's row."""
+    if asked is not None:
+        return asked.model_dump()
+    return {str(metric): weight for metric, weight in kind.weights.items()}
+
+
+#: A way of decoding as it was asked for, None for decoding token by token, and resolved.
+AskedDraft = tuple[SpeculativeRequest | None, Draft]
+
+
+def searched_drafts(
+    request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[AskedDraft, ...]:
+    """Ways of decoding to try; unknown draft models are noted."""
+    alternatives = request.search.speculative
+    if alternatives is None:
+        asked, pointer = request.serving.speculative, "/serving/speculative"
+        return (_draft(asked, pointer, snapshot, problems),)
+    found = [_draft(None, "", snapshot, problems)]
+    for at, one in enumerate(alternatives):
+        found.append(_draft(one, f"/search/speculative/{at}", snapshot, problems))
+    return tuple(found)
+
+
+def _draft(
+    asked: SpeculativeRequest | None, pointer: str, snapshot: CatalogSnapshot, problems: Problems
+) -> AskedDraft:
+    # Layouts that do not divide a draft model are left out where they are evaluated.
+    resolved = resolve_speculation(asked, Parallelism(), snapshot, problems, pointer)
+    return asked, Draft() if resolved is None else Draft(resolved.value, resolved.log_sigma)
+
+
+def _space(
+    architecture: ModelArchitecture,
+    request: RecommendationRequest,
+    offers: Sequence[Offer],
+    drafts: Sequence[AskedDraft],
+) -> Space:
+    return Space(
+        precisions=precisions(
+            architecture,
+            request.search.precisions,
+            request.search.kv_caches,
+            request.limits.weight_bits_at_least,
+        ),
+        layouts=layouts(architecture, request.search.max_accelerators),
+        offers=offers,
+        most_accelerators=request.search.max_accelerators,
+        native_only=request.search.precisions is None,
+        drafts=tuple(draft for _, draft in drafts),
+    )
+
+
+def check_bits(
+    architecture: ModelArchitecture,
+    asked: Sequence[str] | None,
+    least_bits: float | None,
+    problems: Problems,
+) -> None:
+    """Note a limit on the bits of weights that no format which is tried can meet."""
+    if least_bits is None:
+        return
+    shipped = resolve_precision(PrecisionRequest(), architecture).weights
+    tried = [shipped] if asked is None else [NUMBER_FORMATS[name] for name in asked]
+    most = max(tried, key=lambda one: one.bits_per_element)
+    if asked is None:
+        most = max((most, NUMBER_FORMATS["bf16"]), key=lambda one: one.bits_per_element)
+    if most.bits_per_element < least_bits:
+        where = "search.precisions" if asked is not None else "what is tried"
+        problems.add(
+            "/limits/weight_bits_at_least",
+            f"{least_bits:g} bits contradict {where}: {most.id} has {most.bits_per_element:g}, and "
+            "nothing has more",
+        )
+
+
+def precisions(
+    architecture: ModelArchitecture,
+    asked: Sequence[str] | None,
+    asked_caches: Sequence[str] | None,
+    least_bits: float | None,
+) -> tuple[Precision, ...]:
+    """Number formats to try: those asked for, else as shipped and what engines run widely.
+
+    Parameters
+    ----------
+    architecture
+        The model.
+    asked, asked_caches
+        Formats of weights and KV caches, None for the usual ones.
+    least_bits
+        Bits an element that weights must have [bit].
+    """
+    least = least_bits or 0.0
+    caches = asked_caches or _USUAL_CACHES
+    shipped = resolve_precision(PrecisionRequest(), architecture).weights
+    weights = (
+        [shipped, *(NUMBER_FORMATS[name] for name in _USUAL_WEIGHTS)]
+        if asked is None
+        else [NUMBER_FORMATS[name] for name in asked]
+    )
+    # A checkpoint in few bits gains nothing from being widened again.
+    most = shipped.bits_per_element if asked is None else 32.0
+    kept = {
+        one.id: one for one in weights if least <= one.bits_per_element <= max(most, least)
+    } or {shipped.id: shipped}
+    bf16 = NUMBER_FORMATS["bf16"]
+    return tuple(
+        Precision(one, NUMBER_FORMATS[cache], bf16) for one in kept.values() for cache in caches
+    )
+
+
+def layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
+    """Layouts of one replica: tensor parallelism as far as heads divide, then pipeline stages."""
+    degrees = [
+        tensor
+        for tensor in _TENSOR_DEGREES
+        if tensor <= most and all(count % tensor == 0 for count in architecture.query_head_counts)
+    ]
+    experts = min(
+        (
+            group.feed_forward.experts
+            for group in architecture.groups
+            if isinstance(group.feed_forward, MixtureOfExperts)
+        ),
+        default=1,
+    )
+    found: list[Parallelism] = []
+    for tensor in degrees:
+        stages = _PIPELINE_DEGREES if tensor == degrees[-1] or tensor >= _WIDE_TENSOR else (1,)
+        for pipeline in stages:
+            if prod((tensor, pipeline)) > most or pipeline > architecture.layer_count:
+                continue
+            found.append(Parallelism(tensor=tensor, pipeline=pipeline))
+            if 1 < tensor <= experts:
+                found.append(Parallelism(tensor=tensor, pipeline=pipeline, expert=tensor))
+    return tuple(found)

@@ -1,0 +1,288 @@
+"""Where what is searched can stand, and what an hour there costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Region
+from service.core.elementwise import FloatArray
+from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
+from service.estimation.costs import Rents, lowest_list_prices, rents_in, whole_groups
+from service.estimation.recommendations.requests import Placement, PlacesRequest
+from service.estimation.requests import Reference
+from service.estimation.resolution import Problems
+
+_GRAMS_PER_KG = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """Prices of accelerators, which go by their positions in ``names``.
+
+    ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
+    region's cloud asks for its instances (one object where they ask the same),
+    ``lowest_usd_per_hour`` the lowest list price of any provider, which stands in.
+    """
+
+    names: tuple[str, ...]
+    own_usd_per_hour: Mapping[str, float]
+    rents: tuple[Rents, ...]
+    lowest_usd_per_hour: Mapping[str, float]
+
+    @property
+    def listed(self) -> bool:
+        """Whether any accelerator's price is a list price."""
+        return any(
+            name in self.lowest_usd_per_hour and name not in self.own_usd_per_hour
+            for name in self.names
+        )
+
+    def each_usd_per_hour(self) -> FloatArray:
+        """The lowest known price of an hour of each accelerator; NaN where none is known."""
+        known = {**self.lowest_usd_per_hour, **self.own_usd_per_hour}
+        return np.array([known.get(name, np.nan) for name in self.names])
+
+    def usd_per_hour(
+        self,
+        rents: Rents,
+        offer: NDArray[np.intp],
+        accelerators: FloatArray,
+        group: NDArray[np.intp],
+    ) -> FloatArray:
+        """What an hour of so many accelerators costs; NaN where no price is known [USD/h].
+
+        Parameters
+        ----------
+        rents
+            What is rented out in the place: whole instances, as many as hold the accelerators.
+            Where none of them has a known price, their accelerators are taken at the lowest of any
+            provider.
+        offer, accelerators, group
+            Which accelerator, how many, and how many of them one instance has to hold, if any
+            does, element by element.
+        """
+        found: FloatArray = self.each_usd_per_hour()[offer] * accelerators
+        for at in np.unique(offer):
+            name = self.names[at]
+            if name not in rents or name in self.own_usd_per_hour:
+                continue
+            mine = offer == at
+            for together in np.unique(group[mine]):
+                each = self.lowest_usd_per_hour.get(name)
+                whole = _instances(rents[name], int(together), each)
+                if whole:
+                    rows = mine & (group == together)
+                    found[rows] = np.min(
+                        [np.ceil(accelerators[rows] / size) * usd for size, usd in whole], axis=0
+                    )
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Accelerators, regions, which can stand where, and prices.
+
+    ``placeable`` has accelerators as rows, regions as columns; ``embodied_g_per_hour`` is the
+    making of each accelerator over its life [g/h].
+    """
+
+    accelerators: tuple[Entry[Accelerator], ...]
+    regions: tuple[Entry[Region], ...]
+    infrastructure: Infrastructure
+    placeable: NDArray[np.bool_]
+    prices: PriceList
+    embodied_g_per_hour: FloatArray
+
+    def memory_bytes(self) -> FloatArray:
+        """Memory of each accelerator [B]."""
+        return np.array([float(entry.value.memory_bytes) for entry in self.accelerators])
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Regions in which the same accelerators can stand at the same prices."""
+
+    regions: NDArray[np.intp]
+    placeable: NDArray[np.bool_]
+    rents: Rents
+
+
+def searched_accelerators(
+    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[Accelerator], ...]:
+    """Accelerators that a search names, or all; unknown ones are noted."""
+    if search.accelerators is None:
+        return tuple(snapshot.accelerators.values())
+    found = [
+        problems.attempt(
+            f"/search/accelerators/{at}",
+            lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
+        )
+        for at, name in enumerate(search.accelerators)
+    ]
+    return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def searched_regions(
+    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[Region], ...]:
+    """Regions that a search names, or all of clouds; unknown ones are noted."""
+    if search.regions is None:
+        return tuple(
+            region for region in snapshot.regions.values() if region.document.get("kind") == "cloud"
+        )
+    found = [
+        problems.attempt(
+            f"/search/regions/{at}",
+            lambda name=name: snapshot.find("regions", name),  # type: ignore[misc]
+        )
+        for at, name in enumerate(search.regions)
+    ]
+    return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def own_prices(
+    asked: Mapping[Reference, float], snapshot: CatalogSnapshot, problems: Problems
+) -> dict[str, float]:
+    """The caller's prices by id of the accelerator; unknown ones are noted."""
+    return {
+        accelerator.id: price
+        for name, price in asked.items()
+        if (
+            accelerator := problems.attempt(
+                f"/usd_per_accelerator_hour/{name}",
+                lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
+            )
+        )
+        is not None
+    }
+
+
+def price_list(
+    names: Sequence[str],
+    own: Mapping[str, float],
+    regions: Sequence[Entry[Region]],
+    snapshot: CatalogSnapshot,
+    list_prices: bool,
+) -> PriceList:
+    """Prices in regions; without list prices, the caller's own alone."""
+    if not list_prices:
+        return PriceList(tuple(names), own, ({},) * len(regions), {})
+    distinct: list[Rents] = []
+    rents = []
+    for region in regions:
+        asked = rents_in(region, snapshot)
+        if asked not in distinct:
+            distinct.append(asked)
+        rents.append(distinct[distinct.index(asked)])
+    return PriceList(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
+
+
+def placeable(
+    placement: Placement,
+    named: tuple[bool, bool],
+    accelerators: Sequence[Entry[Accelerator]],
+    regions: Sequence[Entry[Region]],
+    snapshot: CatalogSnapshot,
+) -> NDArray[np.bool_]:
+    """Which accelerators can stand in which regions.
+
+    Where only what is offered counts, a cloud's regions are open to what that cloud is known to
+    rent out, and any other place to everything. Accelerators that the caller names are placed
+    anywhere if no cloud is known to have them.
+
+    Parameters
+    ----------
+    placement
+        As asked for; if None, by whether regions are named.
+    named
+        Whether accelerators, and whether regions are the caller's choice.
+    accelerators, regions, snapshot
+        Rows, columns, and whose instances count.
+    """
+    own_accelerators, own_regions = named
+    if (placement or ("anywhere" if own_regions else "offered")) == "anywhere":
+        return np.ones((len(accelerators), len(regions)), dtype=bool)
+    clouds = [
+        region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
+        for region in regions
+    ]
+    offered: dict[str, set[str]] = {}
+    for instance in snapshot.instances.values():
+        offered.setdefault(instance.value.accelerator, set()).add(instance.value.provider)
+    rows = []
+    for accelerator in accelerators:
+        by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
+        anywhere = not by and own_accelerators
+        rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
+    return np.array(rows, dtype=bool)
+
+
+def usd_per_hour_in_regions(
+    prices: PriceList, offer: NDArray[np.intp], accelerators: FloatArray, group: NDArray[np.intp]
+) -> FloatArray:
+    """What an hour of so many accelerators costs in each region [USD/h].
+
+    Parameters as for :meth:`PriceList.usd_per_hour`.
+
+    Returns
+    -------
+    array
+        One row an element of ``offer``, one column a region; NaN where no price is known.
+    """
+    distinct: dict[int, FloatArray] = {}
+    for rents in prices.rents:
+        if id(rents) not in distinct:
+            distinct[id(rents)] = prices.usd_per_hour(rents, offer, accelerators, group)
+    return np.column_stack([distinct[id(rents)] for rents in prices.rents])
+
+
+def lots(ground: Ground) -> tuple[Lot, ...]:
+    """The regions in lots, in the order of the first region of each."""
+    found: dict[tuple[bytes, int], list[int]] = {}
+    rents = ground.prices.rents
+    for at, asked in enumerate(rents):
+        found.setdefault((ground.placeable[:, at].tobytes(), id(asked)), []).append(at)
+    return tuple(
+        Lot(np.array(regions, dtype=np.intp), ground.placeable[:, regions[0]], rents[regions[0]])
+        for regions in found.values()
+    )
+
+
+def _instances(
+    rents: Sequence[tuple[int, float | None]], group: int, each: float | None
+) -> tuple[tuple[int, float], ...]:
+    """Instances of known price, else all of them at a price of each of their accelerators.
+
+    Only those that hold a tensor-parallel group whole, where any does.
+    """
+    holding = whole_groups([size for size, _ in rents], group)
+    able = [rent for rent, holds in zip(rents, holding, strict=True) if holds]
+    known = tuple((size, usd) for size, usd in able if usd is not None)
+    if known or each is None:
+        return known
+    return tuple((size, size * each) for size, _ in able)
+
+
+def embodied_g_per_hour(
+    accelerators: Sequence[Entry[Accelerator]], snapshot: CatalogSnapshot, around: Infrastructure
+) -> FloatArray:
+    """Making of each accelerator with its share of the server, over its life [g/h].
+
+    Where nobody has published a figure, the largest in the catalog is taken: never the best guess.
+    """
+    life_h = around.hardware_life_years.value * HOURS_PER_YEAR
+    known = [around.embodied_kgco2e(entry.value) for entry in accelerators]
+    if any(one is None for one in known):
+        every = (around.embodied_kgco2e(entry.value) for entry in snapshot.accelerators.values())
+        most = max((float(one.value) for one in every if one is not None), default=0.0)
+    else:
+        most = 0.0
+    each = [most if one is None else float(one.value) for one in known]
+    return np.array([one * _GRAMS_PER_KG / life_h for one in each])

@@ -1,0 +1,72 @@
+"""What counts as good and as bad of a training run, whatever the candidates.
+
+Anchors depend on model, run and limits alone, so that a further candidate changes nobody's score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
+from service.core.performance.step import peak_flops_per_s
+from service.core.performance.training.run import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from service.core.performance.training.step import SIX
+from service.core.search.ranking import Anchor
+from service.core.search.workloads import Metric
+from service.estimation.recommendations.reference import reference, up_to
+from service.estimation.recommendations.training.candidates import KG_PER_GRAM
+from service.estimation.recommendations.training.space import ResolvedTrainingSearch
+
+#: Source: Grattafiori et al., The Llama 3 Herd of Models, 2024, table 4,
+#: https://arxiv.org/abs/2407.21783 (38 to 43 % of dense bf16 peak on H100).
+_REFERENCE_MFU_RATIO = 0.4
+
+#: The plan where there is no deadline: a node of eight, but no longer than a month.
+_PLAN_ACCELERATORS = 8.0
+_PLAN_DAYS = 30.0
+#: Time is as good as any at half the plan; without a deadline, utility is 0 at twice the plan.
+_BEST_TIME_RATIO = 0.5
+_WORST_TIME_RATIO = 2.0
+
+
+def training_anchors(
+    search: ResolvedTrainingSearch, snapshot: CatalogSnapshot
+) -> Mapping[Metric, Anchor]:
+    """Anchors of the metrics that can be compared.
+
+    Returns
+    -------
+    mapping
+        Time [s], carbon [kg], water [L] and cost [USD] of the run; without cost where no price is
+        known of any accelerator in the search.
+    """
+    ground, limits = search.ground, search.limits
+    standard = reference(snapshot, ground.prices.own_usd_per_hour, ground.infrastructure)
+    accelerator = standard.accelerator.value
+    hours = reference_hours(search, accelerator)
+    # At work, with its share of the server.
+    power_w = float(accelerator.thermal_design_power_w + ground.infrastructure.host_power_w.value)
+    plan_s = min(hours / _PLAN_ACCELERATORS * SECONDS_PER_HOUR, _PLAN_DAYS * SECONDS_PER_DAY)
+    worst_s = plan_s * _WORST_TIME_RATIO
+    if limits.days is not None:
+        plan_s = worst_s = limits.days * SECONDS_PER_DAY
+    target = search.kind.headroom_target_ratio
+    found: dict[Metric, Anchor] = {
+        "headroom": Anchor(1.0 - target, 1.0),
+        "latency": Anchor(plan_s * _BEST_TIME_RATIO, worst_s),
+    }
+    priced = bool(np.isfinite(ground.prices.each_usd_per_hour()).any())
+    found |= standard.anchors(hours * power_w / 1000.0, hours, KG_PER_GRAM, priced)
+    if "cost" in found and limits.usd is not None:
+        found["cost"] = up_to(min(found["cost"].worst, limits.usd))
+    return found
+
+
+def reference_hours(search: ResolvedTrainingSearch, accelerator: Accelerator) -> float:
+    """Hours of the reference that the first model's run takes at a usual MFU [h]."""
+    flops = SIX * search.models[0].value.active_parameters * search.demand.tokens
+    peak, _ = peak_flops_per_s(accelerator, "bf16")
+    return float(flops / (peak * _REFERENCE_MFU_RATIO) / SECONDS_PER_HOUR)

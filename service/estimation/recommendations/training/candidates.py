@@ -1,0 +1,119 @@
+"""All training candidates of a search in all places, cut down to those that nothing beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.elementwise import FloatArray
+from service.core.performance.training.run import SECONDS_PER_DAY
+from service.core.search.rows import LeftOut
+from service.core.search.training_candidates import TrainingCandidates, training_candidates
+from service.estimation.recommendations.exclusions import Exclusions
+from service.estimation.recommendations.placing import (
+    Bill,
+    Contest,
+    Found,
+    Held,
+    Rated,
+    sited,
+    within_all,
+)
+from service.estimation.recommendations.training.space import ResolvedTrainingSearch
+
+KG_PER_GRAM = 1e-3
+
+#: Name of the exclusion of runs that failures keep from any progress.
+_NEVER_ENDS = "makes_progress"
+
+
+def training_field(search: ResolvedTrainingSearch) -> Found[TrainingCandidates]:
+    """Search everything.
+
+    Returns
+    -------
+    Found
+        Whose ``sited`` is empty if nothing meets the limits. Its metrics: share of memory filled
+        beyond the target of headroom [-], time of the run [s], and its carbon [kg], water [L] and
+        cost [USD].
+    """
+    of_model: list[TrainingCandidates] = []
+    left_out: list[LeftOut] = []
+    contests: list[Contest] = []
+    excluded = Exclusions()
+    for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
+        found, left = training_candidates(entry.value, space, search.demand, search.around)
+        of_model.append(found)
+        left_out.append(left)
+        contests.append(_contest(found, left, at, search, excluded))
+    return Found(
+        of_model=tuple(of_model),
+        left_out=tuple(left_out),
+        sited=sited(contests, search.ground, (KG_PER_GRAM, 1.0, 1.0), excluded),
+        searched=sum(len(found) for found in of_model),
+        exclusions=excluded.all(),
+    )
+
+
+def _contest(
+    found: TrainingCandidates,
+    left: LeftOut,
+    at: int,
+    search: ResolvedTrainingSearch,
+    excluded: Exclusions,
+) -> Contest:
+    tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
+    longest = search.models[at].value.max_position_embeddings
+    limits = search.limits
+    hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
+    tokens = np.full(len(found), search.demand.sequence_tokens)
+    alive = within_all(
+        (
+            ("context_length", "tokens", tokens, longest),
+            (
+                "headroom_ratio_at_least",
+                "-",
+                -found.headroom_ratio,
+                -limits.headroom_ratio_at_least,
+            ),
+            ("host_memory_bytes", "B", found.host_bytes, search.host_memory_bytes),
+            ("days", "d", found.wall_s / SECONDS_PER_DAY, limits.days),
+            ("it_power_w", "W", found.power_w, limits.it_power_w),
+        ),
+        len(found),
+        excluded,
+    )
+    ending = np.isfinite(found.wall_s[alive])
+    if not ending.all():
+        excluded.without_threshold(_NEVER_ENDS, int(len(alive) - ending.sum()))
+        alive = alive[ending]
+    excluded.left_out(left)
+
+    def limits_of(bill: Bill) -> Iterable[Held]:
+        yield ("kgco2e", "kgCO2e", bill.carbon_g * KG_PER_GRAM, limits.kgco2e)
+        yield ("litres", "L", bill.water_l, limits.litres)
+
+    def hourly_limits(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:
+        usd = usd_per_hour * hours[rows]
+        yield ("usd", "USD", np.nan_to_num(usd, nan=inf), limits.usd)
+
+    return Contest(
+        Rated(
+            offer=found.offer,
+            accelerators=found.accelerators,
+            tensor=tensor[found.layout],
+            filled=1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio),
+            memory_spread=found.memory_spread,
+            seconds=found.wall_s,
+            seconds_spread=found.wall_spread,
+            it_wh=found.it_wh,
+            it_wh_spread=found.it_wh_spread,
+            accelerator_hours=found.accelerator_hours,
+        ),
+        alive,
+        hourly_limits,
+        limits_of,
+    )

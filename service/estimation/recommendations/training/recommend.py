@@ -1,0 +1,135 @@
+"""Use case: what to train on, where, and how, by deadline and budget, with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import Caution
+from service.core.performance.training.run import SECONDS_PER_DAY
+from service.core.search.training_candidates import TrainingCandidates
+from service.core.search.workloads import Metric
+from service.estimation.recommendations.choosing import Subject, decided
+from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.training.anchors import training_anchors
+from service.estimation.recommendations.training.candidates import training_field
+from service.estimation.recommendations.training.near_misses import closest_runs
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.space import (
+    ResolvedTrainingSearch,
+    resolve_training_search,
+)
+from service.estimation.recommendations.training.verification import verified_run
+
+#: Units of the metrics, of which less is better.
+TRAINING_UNITS: Mapping[Metric, str] = {
+    "headroom": "share of memory filled",
+    "latency": "s",
+    "carbon": "kgCO2e",
+    "water": "L",
+    "cost": "USD",
+}
+
+
+def training_recommendation_answer(
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """The best run for each priority, the front it stands on, and what excluded the others.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things, or no known metric has any weight.
+    """
+    search = resolve_training_search(request, snapshot)
+    found = training_field(search)
+    subject = Subject(
+        kind=search.kind,
+        units=TRAINING_UNITS,
+        describe=lambda at: _description(at, search, found),
+        verify=lambda candidate, at: verified_run(
+            candidate, request.asked_models[found.sited.model[at]], search, request, snapshot
+        ),
+    )
+    answer = decided(
+        search,
+        found,
+        training_anchors(search, snapshot),
+        subject,
+        lambda: closest_runs(search, found),
+        _cautions(request, search),
+        snapshot,
+    )
+    return answer | {"global_batch_size": search.demand.global_batch_sequences}
+
+
+def _cautions(
+    request: TrainingRecommendationRequest, search: ResolvedTrainingSearch
+) -> list[Caution]:
+    """What the caller left open and may want to say."""
+    found: list[Caution] = []
+    batch = search.demand.global_batch_sequences
+    if request.run.global_batch_size is None:
+        found.append(
+            Caution(
+                "global_batch_assumed",
+                f"{batch} sequences a step ({batch * request.run.sequence_length} tokens) are "
+                "taken; give run.global_batch_size, which decides how many accelerators can share "
+                "a step",
+            )
+        )
+    if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
+        found.append(
+            Caution(
+                "methods_learn_differently",
+                "methods and optimizers are compared by memory, time and footprint of the same "
+                "tokens; what they learn from them is not the same",
+            )
+        )
+    return found
+
+
+def _description(
+    at: int, search: ResolvedTrainingSearch, found: Found[TrainingCandidates]
+) -> dict[str, Any]:
+    """A candidate as the search sees it."""
+    sited = found.sited
+    model, row = sited.model[at], sited.row[at]
+    rows, space = found.of_model[model], search.spaces[model]
+    variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
+    settings, hourly = variant.settings, sited.usd_per_hour[at]
+    return {
+        "model": search.models[model].id,
+        "accelerator": search.ground.accelerators[rows.offer[row]].id,
+        "accelerator_count": int(rows.accelerators[row]),
+        "region": search.ground.regions[sited.place[at]].id,
+        "precision": {
+            "weights": variant.precision.weights.id,
+            "activations": variant.precision.activations.id,
+        },
+        "parallelism": {
+            "tensor": layout.tensor,
+            "pipeline": layout.pipeline,
+            "expert": layout.expert,
+            "data": layout.data,
+            "context": layout.context,
+        },
+        "training": {
+            "method": settings.method,
+            "optimizer": settings.optimizer,
+            "zero_stage": settings.zero_stage,
+            "activation_checkpointing": settings.activation_checkpointing,
+            "micro_batch_size": int(rows.micro_batch[row]),
+            "gradient_accumulation_steps": int(rows.accumulation[row]),
+            "offload_optimizer": settings.offload.optimizer,
+        },
+        "headroom_ratio": float(rows.headroom_ratio[row]),
+        "step_s": float(rows.step_s[row]),
+        "days": float(rows.wall_s[row] / SECONDS_PER_DAY),
+        "mfu_ratio": float(rows.mfu_ratio[row]),
+        "accelerator_hours": float(rows.accelerator_hours[row]),
+        "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
+    }

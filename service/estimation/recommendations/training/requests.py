@@ -1,0 +1,150 @@
+"""What callers may ask about the choice of where and how to train."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from service.core.memory.training.settings import Optimizer
+from service.estimation.recommendations.requests import (
+    ChoiceRequest,
+    FormatNames,
+    Limit,
+    PlacesRequest,
+    WeightsRequest,
+    listed,
+)
+from service.estimation.requests import Ratio, Request
+from service.estimation.training.requests import FailuresRequest, TrainingSettingsRequest
+
+#: Accelerators of one run at most.
+MOST_ACCELERATORS = 32_768
+
+Method = Literal["full", "lora", "qlora"]
+_Methods = Annotated[
+    list[Method],
+    Field(min_length=1, max_length=3),
+    BeforeValidator(
+        listed, json_schema_input_type=Annotated[str, Field(max_length=100)] | list[Method]
+    ),
+]
+_Optimizers = Annotated[
+    list[Optimizer],
+    Field(min_length=1, max_length=9),
+    BeforeValidator(
+        listed, json_schema_input_type=Annotated[str, Field(max_length=200)] | list[Optimizer]
+    ),
+]
+_Counts = Annotated[
+    list[Annotated[int, Field(ge=1, le=MOST_ACCELERATORS)]], Field(min_length=1, max_length=64)
+]
+
+
+class RunRequest(Request):
+    """The run to choose for."""
+
+    tokens: float = Field(ge=1.0, le=1e18, description="Tokens of the whole run.")
+    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens of a sequence.")
+    global_batch_size: int | None = Field(
+        None,
+        ge=1,
+        le=10_000_000,
+        description="Sequences of an optimizer step, which layouts must divide. If null, the "
+        "largest power of two with which a step takes at most 4 million tokens, and the run at "
+        "least 1,000 steps.",
+    )
+    methods: _Methods = Field(
+        ["full"], description="What may be trained: all weights, or adapters."
+    )
+    optimizers: _Optimizers = Field(
+        ["adamw"], description="Optimizers to choose among, as a list or separated by commas."
+    )
+    lora_rank: int = Field(16, ge=1, le=8192, description="Rank of adapters.")
+    offload: bool = Field(
+        False, description="Try also with optimizer states in host memory, ZeRO-Offload's way."
+    )
+    framework: Literal[
+        "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
+    ] = Field("default", description="Framework whose measured overheads apply.")
+    host_memory_bytes: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Host memory there is for each accelerator; if null, 256 GB.",
+    )
+    failures: FailuresRequest = FailuresRequest()
+
+
+class RunLimits(Request):
+    """Hard limits; null does not limit."""
+
+    days: Limit = Field(None, description="Deadline: the run with its failures takes no longer.")
+    usd: Limit = Field(None, description="Budget of the whole run.")
+    kgco2e: Limit = Field(None, description="Emissions of the whole run, making included.")
+    litres: Limit = Field(None, description="Water of the whole run, on site and off site.")
+    it_power_w: Limit = Field(
+        None, description="Highest mean power of all accelerators with their hosts, without PUE."
+    )
+    headroom_ratio_at_least: Ratio = Field(
+        0.0, description="Share of an accelerator's memory that must stay free."
+    )
+
+
+class TrainingSearchRequest(PlacesRequest):
+    """What is searched for training."""
+
+    precisions: FormatNames | None = Field(
+        None, description="Formats of trained weights; if null, bf16, and fp8 where it multiplies."
+    )
+    max_accelerators: int = Field(
+        512, ge=1, le=MOST_ACCELERATORS, description="Most accelerators of the run."
+    )
+    accelerator_counts: _Counts | None = Field(
+        None, description="Sizes of the run to try; if null, the powers of two."
+    )
+
+
+class TrainingRecommendationRequest(ChoiceRequest):
+    """What to train on, where, and how."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "run": {"tokens": 2e9, "sequence_length": 8192},
+                    "limits": {"days": 3.0, "usd": 5000.0},
+                    "search": {"max_accelerators": 64},
+                }
+            ]
+        }
+    )
+
+    run: RunRequest
+    limits: RunLimits = RunLimits()
+    search: TrainingSearchRequest = TrainingSearchRequest()
+    weights: WeightsRequest | None = Field(
+        None, description="If null, those of the matrix's row llm-training."
+    )
+
+    @model_validator(mode="after")
+    def _some_count_is_allowed(self) -> TrainingRecommendationRequest:
+        counts, most = self.search.accelerator_counts, self.search.max_accelerators
+        if counts is not None and min(counts) > most:
+            raise ValueError(
+                f"search.accelerator_counts contradict search.max_accelerators: {min(counts)} is "
+                f"more than {most}"
+            )
+        return self
+
+
+def settings_of(run: RunRequest) -> TrainingSettingsRequest:
+    """What all candidates of a run have in common."""
+    return TrainingSettingsRequest(
+        sequence_length=run.sequence_length,
+        lora_rank=run.lora_rank,
+        framework=run.framework,
+        tokens=run.tokens,
+        failures=run.failures,
+    )

@@ -1,0 +1,258 @@
+"""Resolves what a choice of training searches: models, variants, layouts, accelerators, places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import floor, log2
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import (
+    MixtureOfExperts,
+    ModelArchitecture,
+)
+from service.core.deployment import Parallelism
+from service.core.memory.training.runtime import FrameworkRuntime
+from service.core.memory.training.settings import Checkpointing, Offload
+from service.core.search.training_candidates import (
+    TrainingAround,
+    TrainingDemand,
+    TrainingOffer,
+    TrainingSpace,
+    TrainingVariant,
+)
+from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
+from service.estimation.mitigations import USUAL_HOST_BYTES
+from service.estimation.recommendations.inference.space import matrix_weights, searched_models
+from service.estimation.recommendations.search_context import (
+    Ground,
+    embodied_g_per_hour,
+    own_prices,
+    placeable,
+    price_list,
+    searched_accelerators,
+    searched_regions,
+)
+from service.estimation.recommendations.training.requests import (
+    Method,
+    RunLimits,
+    RunRequest,
+    TrainingRecommendationRequest,
+    settings_of,
+)
+from service.estimation.requests import PrecisionRequest
+from service.estimation.resolution import Problems, resolve_precision
+from service.estimation.training.calibrations import training_figures
+from service.estimation.training.setup import (
+    TRAINABLE,
+    measured_overheads,
+    training_settings,
+    usual_weights,
+)
+from service.estimation.training.speed import failures_of
+
+#: Most tokens of an optimizer step, where the caller names no batch.
+#: Source: Touvron et al., Llama 2, 2023, section 2.1, https://arxiv.org/abs/2307.09288.
+_USUAL_STEP_TOKENS = 2.0**22
+#: Fewest steps of a run, likewise: a choice of this service, so that short runs have steps at all.
+_FEWEST_STEPS = 1000.0
+
+_TENSOR_DEGREES = (1, 2, 4, 8)
+_PIPELINE_DEGREES = (2, 4, 8, 16)
+#: Ranks among which experts are spread.
+_EXPERT_DEGREES = (8, 64)
+#: Ranks that share a sequence, tried where sequences are long.
+_CONTEXT_DEGREES = (2, 4, 8)
+_LONG_SEQUENCE_TOKENS = 32_768
+_CHECKPOINTING: tuple[Checkpointing, ...] = ("none", "selective-operators", "full")
+#: With ranks to divide among, ZeRO stage 1 holds less than none at the same traffic, and stage 3
+#: the least; stage 2 lies between.
+_ZERO_STAGES = (0, 1, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTrainingSearch:
+    """A search with everything filled in that its request left open or referred to."""
+
+    kind: WorkloadKind
+    models: tuple[Entry[ModelArchitecture], ...]
+    ground: Ground
+    demand: TrainingDemand
+    around: TrainingAround
+    spaces: tuple[TrainingSpace, ...]
+    limits: RunLimits
+    weights: Mapping[str, float]
+    host_memory_bytes: float
+    framework: FrameworkRuntime
+
+
+def resolve_training_search(
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+) -> ResolvedTrainingSearch:
+    """Fill in a search from the catalog.
+
+    Raises
+    ------
+    Rejected
+        With every reference that is unknown.
+    """
+    problems = Problems()
+    models = searched_models(request, snapshot, problems)
+    accelerators = searched_accelerators(request.search, snapshot, problems)
+    regions = searched_regions(request.search, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    run = request.run
+    _check_formats(request, problems)
+    problems.stop_if_any()
+    figures = [training_figures(snapshot, run.framework, one.value.family) for one in accelerators]
+    offers = [
+        TrainingOffer(one.value, measured.efficiency, measured.host(one.value))
+        for one, measured in zip(accelerators, figures, strict=True)
+    ]
+    overheads = measured_overheads(snapshot)
+    kind = WORKLOAD_KINDS["llm-training"]
+    names = [entry.id for entry in accelerators]
+    infrastructure = figures[0].infrastructure
+    host = USUAL_HOST_BYTES if run.host_memory_bytes is None else run.host_memory_bytes
+    return ResolvedTrainingSearch(
+        kind=kind,
+        models=models,
+        ground=Ground(
+            accelerators=accelerators,
+            regions=regions,
+            infrastructure=infrastructure,
+            placeable=placeable(
+                request.search.placement,
+                (request.search.accelerators is not None, request.search.regions is not None),
+                accelerators,
+                regions,
+                snapshot,
+            ),
+            prices=price_list(names, own, regions, snapshot, request.list_prices),
+            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, infrastructure),
+        ),
+        demand=TrainingDemand(
+            tokens=run.tokens,
+            sequence_tokens=float(run.sequence_length),
+            global_batch_sequences=run.global_batch_size or usual_batch(run),
+            failures=failures_of(run.failures, figures[0]),
+        ),
+        around=TrainingAround(overheads, infrastructure),
+        spaces=tuple(
+            TrainingSpace(
+                tuple(variants(model.value, request)),
+                tuple(layouts(model.value, request)),
+                offers,
+            )
+            for model in models
+        ),
+        limits=request.limits,
+        weights=matrix_weights(request.weights, kind),
+        host_memory_bytes=host,
+        framework=overheads.of(run.framework),
+    )
+
+
+def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -> None:
+    """Note formats that no optimizer can update, where all weights are to be trained."""
+    if "full" not in request.run.methods:
+        return
+    for at, name in enumerate(request.search.precisions or ()):
+        if name not in TRAINABLE:
+            problems.add(
+                f"/search/precisions/{at}",
+                f"{name} weights cannot be updated; method full works with {', '.join(TRAINABLE)}",
+            )
+
+
+def usual_batch(run: RunRequest) -> int:
+    """Sequences of a step, where the caller names none: a power of two [-]."""
+    tokens = min(_USUAL_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
+    return int(2 ** max(0, floor(log2(max(tokens / run.sequence_length, 1.0)))))
+
+
+def variants(
+    architecture: ModelArchitecture, request: TrainingRecommendationRequest
+) -> Iterator[TrainingVariant]:
+    """Formats and settings to try."""
+    run = request.run
+    base = training_settings(settings_of(run))
+    offloads = (Offload(), Offload(optimizer="cpu")) if run.offload else (Offload(),)
+    for method in run.methods:
+        for weights in _weights(architecture, method, request.search.precisions):
+            precision = resolve_precision(PrecisionRequest(weights=weights), architecture)
+            for optimizer in run.optimizers:
+                for checkpointing in _CHECKPOINTING:
+                    for zero_stage in _ZERO_STAGES:
+                        for offload in offloads:
+                            settings = replace(
+                                base,
+                                method=method,
+                                optimizer=optimizer,
+                                activation_checkpointing=checkpointing,
+                                zero_stage=zero_stage,
+                                offload=offload,
+                            )
+                            yield TrainingVariant(precision, settings)
+
+
+def _weights(
+    architecture: ModelArchitecture, method: Method, asked: Sequence[str] | None
+) -> Sequence[str]:
+    """Formats of weights: of a base that stays as it is, or of what is trained."""
+    usual = usual_weights(architecture, method)
+    if method == "qlora":
+        return (usual,)
+    if asked is not None:
+        return asked
+    return tuple(dict.fromkeys((usual, "fp8"))) if method == "full" else (usual,)
+
+
+def layouts(
+    architecture: ModelArchitecture, request: TrainingRecommendationRequest
+) -> Iterator[Parallelism]:
+    """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data."""
+    search = request.search
+    counts = search.accelerator_counts or [
+        2**power for power in range(int(log2(search.max_accelerators)) + 1)
+    ]
+    experts = min(
+        (
+            group.feed_forward.experts
+            for group in architecture.groups
+            if isinstance(group.feed_forward, MixtureOfExperts)
+        ),
+        default=1,
+    )
+    heads = architecture.query_head_counts
+    tensors = [tensor for tensor in _TENSOR_DEGREES if all(count % tensor == 0 for count in heads)]
+    contexts = (1, *_context_degrees(request.run.sequence_length))
+    for count in dict.fromkeys(counts):
+        if count > search.max_accelerators:
+            continue
+        for tensor in tensors:
+            # Stages help what one tensor-parallel group cannot hold, or what has no fast links.
+            deep = tensor in (1, tensors[-1])
+            for pipeline in (1, *_PIPELINE_DEGREES) if deep else (1,):
+                for context in contexts:
+                    ranks = tensor * pipeline * context
+                    if count % ranks or pipeline > architecture.layer_count:
+                        continue
+                    data = count // ranks
+                    yield Parallelism(tensor=tensor, pipeline=pipeline, data=data, context=context)
+                    for spread in _EXPERT_DEGREES:
+                        if spread <= experts and (tensor * data) % spread == 0:
+                            yield Parallelism(
+                                tensor=tensor,
+                                pipeline=pipeline,
+                                data=data,
+                                context=context,
+                                expert=spread,
+                            )
+
+
+def _context_degrees(sequence_tokens: int) -> tuple[int, ...]:
+    if sequence_tokens < _LONG_SEQUENCE_TOKENS:
+        return ()
+    return tuple(degree for degree in _CONTEXT_DEGREES if sequence_tokens % degree == 0)

@@ -1,0 +1,102 @@
+"""What callers may ask of reports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from service.estimation.impacts.requests import ImpactsRequest, Intensity
+from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, Request
+
+FunctionalUnit = Literal["per_request", "per_1k_tokens", "per_task", "per_year", "period"]
+
+
+class DisclosureRequest(Request):
+    """Metered and organisational facts that no estimate can know; lines without stay null."""
+
+    functional_unit: FunctionalUnit = Field(
+        "per_request", description="What an SCI score is per; period for plain energy."
+    )
+    role: Literal["operator", "customer"] = Field(
+        "operator",
+        description="operator: owns or leases the machines, so that electricity is scope 2; "
+        "customer: buys the service, so that all of it is scope 3.",
+    )
+    diesel_l: float | None = Field(
+        None, ge=0.0, le=1e12, description="Fuel of generators, tests included, in the period."
+    )
+    diesel_kgco2e_per_l: float | None = Field(
+        None, ge=0.0, le=10.0, description="Emission factor of the fuel, from your authority."
+    )
+    refrigerant_leak_kg: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e9,
+        description="Refrigerant lost in the period [kg]; counts with refrigerant_gwp.",
+    )
+    refrigerant_gwp: float | None = Field(
+        None, ge=0.0, le=1e5, description="Global warming potential of the refrigerant."
+    )
+    grid_loss_ratio: float | None = Field(
+        None,
+        ge=0.0,
+        lt=1.0,
+        description="Share of generation that transmission and distribution lose.",
+    )
+    upstream_gco2e_per_kwh: Intensity | None = Field(
+        None,
+        description="Emissions of making and bringing fuels, where the grid factor is of "
+        "combustion alone.",
+    )
+    total_energy_kwh: float | None = Field(
+        None, gt=0.0, le=1e15, description="Metered energy of the whole data centre (E_DC)."
+    )
+    reused_heat_kwh: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Metered heat that is used outside the data centre in the period, for the "
+        "energy reuse factor.",
+    )
+    renewable_kwh: float | None = Field(
+        None, ge=0.0, le=1e15, description="Guarantees of origin, power purchases and own plants."
+    )
+    water_input_l: float | None = Field(
+        None, ge=0.0, le=1e15, description="Metered water taken in, which is more than evaporates."
+    )
+    model_parameters: float | None = Field(
+        None, gt=0.0, le=1e16, description="Parameters of a trained model, active ones if sparse."
+    )
+    training_tokens: float | None = Field(
+        None,
+        gt=0.0,
+        le=1e18,
+        description="Tokens that a model was trained on; with model_parameters its compute, "
+        "6 · parameters · tokens.",
+    )
+
+
+class ReportRequest(ImpactsRequest):
+    """A footprint, and what is to be disclosed beside it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                EXAMPLE_DEPLOYMENT | {"region": "aws/eu-north-1", "workload": EXAMPLE_WORKLOAD},
+                {
+                    "accelerator_hours": 1_460_000.0,
+                    "accelerator": "nvidia-h100-sxm-80gb",
+                    "region": "country/US",
+                    "period": {"days": 60.0, "year": 2024},
+                    "disclosure": {
+                        "functional_unit": "period",
+                        "model_parameters": 8.03e9,
+                        "training_tokens": 15e12,
+                    },
+                },
+            ]
+        }
+    )
+
+    disclosure: DisclosureRequest = DisclosureRequest()

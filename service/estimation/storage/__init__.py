@@ -1,0 +1,1 @@
+"""Near memory, and stores of vectors."""

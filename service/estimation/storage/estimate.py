@@ -1,0 +1,326 @@
+"""Use cases: models in near memory, and stores of vectors for retrieval and agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Parallelism
+from service.core.explanation import Caution, Formula, Step
+from service.core.interval import Interval, exact, scale
+from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
+from service.core.memory.near_memory import (
+    chips_needed,
+    in_memory_search,
+    on_chip_step_s,
+    processing_in_memory_speedup,
+)
+from service.core.memory.stores import graph_index_bytes, vectors_after, vectors_bytes
+from service.core.memory.tiers import MemoryTier
+from service.core.memory.weights import total_model_bytes
+from service.estimation.answers import (
+    explanation,
+    figure,
+    frame,
+    known_figure,
+    provenance,
+    warnings,
+)
+from service.estimation.requests import ModelReference, PrecisionRequest
+from service.estimation.resolution import Problems, resolve_model, resolve_precision
+from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
+
+_CHIPS = Formula(
+    "Chips that hold everything",
+    "ceil((weights + caches) / (memory of a chip − programs))",
+    "chip",
+    "Abts et al., Think Fast: A Tensor Streaming Processor, 2020 (no external memory)",
+)
+_STEP = Formula(
+    "Least time of a decoding step",
+    "held / chips / bandwidth of a chip + (chips − 1) × hop",
+    "s",
+    "Every chip reads what it holds once",
+)
+_SPEEDUP = Formula(
+    "Speed-up of decoding",
+    "1 / (1 − p + p / s)",
+    "-",
+    "Amdahl, 1967, https://doi.org/10.1145/1465482.1465560",
+)
+_SEARCH = Formula(
+    "Search through memory that compares",
+    "time of one array × stored / array",
+    "s",
+    "In proportion to size; see the tier's source",
+)
+_VECTORS = Formula("Vectors", "count × dimensions × bytes per element", "B", "Sum of the elements")
+_INDEX = Formula(
+    "Links of the graph",
+    "count × 2 · M × 4",
+    "B",
+    "Malkov and Yashunin, HNSW, 2016, https://arxiv.org/abs/1603.09320",
+)
+_INJECTED = Formula(
+    "Cache of what is retrieved",
+    "chunks × tokens × KV-cache bytes of a token",
+    "B",
+    "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
+)
+
+
+def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """What a model, or bytes, take of memory on the chip or memory that computes.
+
+    Raises
+    ------
+    Rejected
+        If the tier or the model is unknown, or the tier is neither.
+    """
+    problems = Problems()
+    tier = problems.attempt("/tier", lambda: snapshot.find("memory-tiers", request.tier))
+    model = _model("/model", request.model, snapshot, problems)
+    if (request.model is None) == (request.stored_bytes is None):
+        problems.add("", "give either a model or stored_bytes")
+    problems.stop_if_any()
+    assert tier is not None  # noqa: S101 - an unknown one is a noted problem
+    weights, cache = _held(request, model)
+    stored = request.stored_bytes or (weights + cache)
+    steps: list[Step] = []
+    cautions: list[Caution] = []
+    answer = frame(snapshot.revision) | {
+        "tier": tier.id,
+        "kind": tier.value.kind,
+        "model": None if model is None else model.id,
+        "stored_bytes": stored,
+        "bytes_per_parameter": None if model is None else weights / model.value.total_parameters,
+        "on_chip": _on_chip(request, tier.value, stored, steps, cautions),
+        "processing_in_memory": _in_memory(request, tier.value, steps, cautions),
+        "compute_in_memory": _search(tier.value, stored, steps),
+    }
+    if all(answer[part] is None for part in _NEAR):
+        problems.add(
+            "/tier",
+            f"{tier.id} is {tier.value.kind} memory, which neither computes nor "
+            "sits on a chip; serving.memory_tiers takes it",
+        )
+        problems.stop_if_any()
+    answer["warnings"] = warnings(cautions)
+    used: list[tuple[str, Entry[Any]]] = [("memory-tiers", tier)]
+    if model is not None:
+        used.append(("models", model))
+    answer["provenance"] = provenance(snapshot, used)
+    if request.explain:
+        answer["explanation"] = explanation(steps)
+    return answer
+
+
+_NEAR = ("on_chip", "processing_in_memory", "compute_in_memory")
+
+
+def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+    """Size and growth of a store of vectors, and what a retrieval adds to a request.
+
+    Raises
+    ------
+    Rejected
+        If a tier or a model is unknown.
+    """
+    problems = Problems()
+    tier = None
+    if request.tier is not None:
+        wanted = request.tier
+        tier = problems.attempt("/tier", lambda: snapshot.find("memory-tiers", wanted))
+    embedding = _model("/embedding_model", request.embedding_model, snapshot, problems)
+    model = _model("/model", request.model, snapshot, problems)
+    problems.stop_if_any()
+    steps: list[Step] = []
+    later = vectors_after(
+        request.vectors, request.added_per_day, request.days, request.retention_days
+    )
+    tokens = request.retrieved_chunks * request.chunk_tokens
+    now = _store(request, request.vectors, steps)
+    answer = frame(snapshot.revision) | {
+        "at_start": now,
+        "after": _store(request, float(later), []),
+        "growth_bytes_per_year": _growth(request),
+        "search_s": _scan_s(tier, now),
+        "embedding_model_bytes": None
+        if embedding is None
+        else _weights(embedding.value, PrecisionRequest()),
+        "injected_tokens": tokens,
+        "injected_kv_cache_bytes": None if model is None else _cache(request, model, tokens, steps),
+    }
+    answer["warnings"] = warnings(())
+    entries: list[tuple[str, Entry[Any]]] = [
+        ("models", entry) for entry in (embedding, model) if entry is not None
+    ]
+    if tier is not None:
+        entries.append(("memory-tiers", tier))
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation(steps)
+    return answer
+
+
+def _model(
+    pointer: str, asked: ModelReference | None, snapshot: CatalogSnapshot, problems: Problems
+) -> Entry[ModelArchitecture] | None:
+    if asked is None:
+        return None
+    return problems.attempt(pointer, lambda: resolve_model(asked, snapshot))
+
+
+def _weights(architecture: ModelArchitecture, precision: PrecisionRequest) -> float:
+    return float(
+        total_model_bytes(architecture, resolve_precision(precision, architecture).weights)
+    )
+
+
+def _held(
+    request: NearMemoryRequest, model: Entry[ModelArchitecture] | None
+) -> tuple[float, float]:
+    """Weights and caches of a model [B]."""
+    if model is None:
+        return 0.0, 0.0
+    precision = resolve_precision(request.precision, model.value)
+    layout = cache_layout(model.value, precision.kv_cache, Parallelism(), 1, 0)
+    cache = request.sequences * float(layout_sequence_bytes(layout, float(request.tokens)))
+    return _weights(model.value, request.precision), cache if request.tokens else 0.0
+
+
+def _on_chip(
+    request: NearMemoryRequest,
+    tier: MemoryTier,
+    stored: float,
+    steps: list[Step],
+    cautions: list[Caution],
+) -> dict[str, Any] | None:
+    if tier.kind != "on-chip" or tier.capacity_bytes is None:
+        return None
+    room = float(tier.capacity_bytes) - request.program_bytes_per_chip
+    if room <= 0.0:
+        cautions.append(
+            Caution("no_room_on_chip", "programs take all of a chip's memory: nothing can be held")
+        )
+        return {"chips": None, "power_w": None, "least_step_s": None}
+    chips = float(chips_needed(stored, room))
+    steps.append(Step(_CHIPS, {"held_bytes": stored, "room_bytes": room}, chips))
+    step_s = None
+    if tier.bandwidth_bytes_per_s is not None:
+        hop_s = request.hop_s or 0.0
+        step_s = float(on_chip_step_s(stored, chips, tier.bandwidth_bytes_per_s, hop_s))
+        steps.append(Step(_STEP, {"held_bytes": stored, "chips": chips, "hop_s": hop_s}, step_s))
+        if request.hop_s is None:
+            cautions.append(
+                Caution("hops_left_out", "the time between chips is not published; give hop_s")
+            )
+    power = tier.thermal_design_power_w
+    return {
+        "chips": int(chips),
+        "power_w": None if power is None else chips * float(power),
+        "least_step_s": step_s,
+    }
+
+
+#: Share of generation that matrix-vector products take at small batches. Source: Kwon et al.,
+#: Samsung PIM/PNM for transformer-based AI, Hot Chips 35, 2023 (60 to 80 %).
+_USUAL_MEMORY_BOUND = Interval(0.7, 0.6, 0.8)
+
+
+def _in_memory(
+    request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], cautions: list[Caution]
+) -> dict[str, Any] | None:
+    if tier.kernel_speedup is None:
+        return None
+    share = tier.memory_bound_time_ratio
+    if request.memory_bound_time_ratio is not None:
+        share = exact(request.memory_bound_time_ratio)
+    if share is None:
+        share = _USUAL_MEMORY_BOUND
+        cautions.append(
+            Caution(
+                "memory_bound_share_assumed",
+                "the share of decoding that memory bounds is taken as 60 to 80 %; it shrinks as "
+                "batches grow",
+            )
+        )
+    speedup = processing_in_memory_speedup(share, tier.kernel_speedup)
+    steps.append(Step(_SPEEDUP, {"p": share.value, "s": tier.kernel_speedup.value}, speedup.value))
+    return {
+        "memory_bound_time_ratio": figure(share),
+        "kernel_speedup_ratio": figure(tier.kernel_speedup),
+        "decode_speedup_ratio": figure(speedup),
+    }
+
+
+def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> dict[str, Any] | None:
+    if (
+        tier.scan_s is None
+        or tier.scan_j is None
+        or tier.capacity_bytes is None
+        or tier.density_bits_per_mm2 is None
+    ):
+        return None
+    found = in_memory_search(
+        stored, tier.capacity_bytes, tier.scan_s, tier.scan_j, tier.density_bits_per_mm2
+    )
+    steps.append(
+        Step(
+            _SEARCH,
+            {"stored_bytes": stored, "array_bytes": float(tier.capacity_bytes)},
+            found.time_s.value,
+        )
+    )
+    return {
+        "search_s": figure(found.time_s),
+        "search_j": figure(found.energy_j),
+        "area_mm2": float(found.area_mm2),
+    }
+
+
+def _store(request: StoreRequest, count: float, steps: list[Step]) -> dict[str, float]:
+    vectors = float(vectors_bytes(count, request.dimensions, request.bytes_per_element))
+    index = float(graph_index_bytes(count, request.links_per_vector))
+    steps += [
+        Step(_VECTORS, {"count": count, "dimensions": request.dimensions}, vectors),
+        Step(_INDEX, {"count": count, "M": request.links_per_vector}, index),
+    ]
+    payload = count * request.payload_bytes
+    return {
+        "vectors": count,
+        "vectors_bytes": vectors,
+        "index_bytes": index,
+        "payload_bytes": payload,
+        "total_bytes": vectors + index + payload,
+    }
+
+
+def _growth(request: StoreRequest) -> float:
+    """Bytes added in a year before anything is forgotten [B]."""
+    return _store(request, request.added_per_day * 365.25, [])["total_bytes"]
+
+
+def _scan_s(tier: Entry[MemoryTier] | None, now: dict[str, float]) -> dict[str, float] | None:
+    """Time of a search over all vectors, at the tier's bandwidth or as it compares."""
+    if tier is None:
+        return None
+    value = tier.value
+    if value.scan_s is not None and value.capacity_bytes is not None:
+        return figure(scale(value.scan_s, now["vectors_bytes"] / float(value.capacity_bytes)))
+    if value.bandwidth_bytes_per_s is None:
+        return None
+    seconds: Interval = exact(now["vectors_bytes"] / float(value.bandwidth_bytes_per_s))
+    return known_figure(seconds)
+
+
+def _cache(
+    request: StoreRequest, model: Entry[ModelArchitecture], tokens: int, steps: list[Step]
+) -> float:
+    precision = resolve_precision(request.precision, model.value)
+    layout = cache_layout(model.value, precision.kv_cache, Parallelism(), 1, 0)
+    cache = float(layout_sequence_bytes(layout, float(tokens))) if tokens else 0.0
+    steps.append(Step(_INJECTED, {"tokens": tokens}, cache))
+    return cache

@@ -1,0 +1,1 @@
+"""Training: memory, speed, and everything about a run in one answer."""

@@ -1,0 +1,121 @@
+"""Picks the measured efficiencies of training that apply to a run from the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
+from service.core.explanation import Caution
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval
+from service.core.performance.training.calibration import TrainingCalibration, training_calibration
+from service.core.performance.training.traffic import HostRates
+from service.estimation.calibrations import infrastructure_of, power_of
+
+_FALLBACK = "default"
+_HOST = "training/host"
+_FAILURES = "training/failures"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFigures:
+    """Everything measured that a training estimate uses besides hardware, model and memory.
+
+    ``entries`` are the ids of the calibrations used, those of ``power`` apart; ``cautions`` say
+    where a fallback was taken, ``power_cautions`` where it was one of power.
+    """
+
+    efficiency: TrainingCalibration
+    infrastructure: Infrastructure
+    failures_per_accelerator_day: Interval
+    checkpoint_write_s: float
+    restart_s: float
+    host_memory_bytes_per_s: float
+    host_link_bytes_per_s: float
+    nvme_bytes_per_s: float
+    entries: tuple[str, ...]
+    power_entries: tuple[str, ...]
+    failure_entry: str
+    cautions: tuple[Caution, ...]
+    power_cautions: tuple[Caution, ...]
+
+    def host(self, accelerator: Accelerator) -> HostRates:
+        """Bandwidths around an accelerator, with the usual link where its own is not known."""
+        known = accelerator.host_link_bandwidth_bytes_per_s
+        link = self.host_link_bytes_per_s if known is None else known
+        return HostRates(link, self.host_memory_bytes_per_s, self.nvme_bytes_per_s)
+
+
+@lru_cache(maxsize=256)
+def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> TrainingFigures:
+    """Figures of a framework on a hardware family, with documented fallbacks.
+
+    Parameters
+    ----------
+    snapshot
+        The catalog, whose calibrations are read.
+    framework, family
+        Training framework and hardware family.
+
+    Returns
+    -------
+    TrainingFigures
+        With a caution for each part that had to fall back on figures of something else.
+    """
+    known = snapshot.calibrations
+    chosen = next(
+        id_
+        for id_ in (
+            f"training/{framework}/{family}",
+            f"training/{_FALLBACK}/{family}",
+            f"training/{_FALLBACK}/{_FALLBACK}",
+        )
+        if id_ in known
+    )
+    figures = known[chosen].document["figures"]
+    cautions = _cautions(chosen, framework, family, figures)
+    power_id, power, power_cautions = power_of(snapshot, family)
+    infrastructure_id, infrastructure = infrastructure_of(snapshot)
+    host = known[_HOST].value
+    failures = known[_FAILURES].value
+    return TrainingFigures(
+        efficiency=training_calibration(figures, power, chosen, not cautions),
+        infrastructure=infrastructure,
+        failures_per_accelerator_day=failures["failures_per_accelerator_day"],
+        checkpoint_write_s=failures["checkpoint_write_s"].value,
+        restart_s=failures["restart_s"].value,
+        host_memory_bytes_per_s=host["host_memory_bytes_per_s"].value,
+        host_link_bytes_per_s=host["host_link_bytes_per_s"].value,
+        nvme_bytes_per_s=host["nvme_bytes_per_s"].value,
+        entries=(chosen, _HOST),
+        power_entries=(power_id, infrastructure_id),
+        failure_entry=_FAILURES,
+        cautions=cautions,
+        power_cautions=power_cautions,
+    )
+
+
+def _cautions(
+    chosen: str, framework: str, family: str, figures: Mapping[str, Any]
+) -> tuple[Caution, ...]:
+    if any(figure["kind"] == "assumed" for figure in figures.values()):
+        return (
+            Caution(
+                "efficiency_not_measured",
+                f"no training speed measurements on {family}: usual efficiencies of other "
+                "hardware are used, with a wider interval",
+            ),
+        )
+    if framework not in (_FALLBACK, chosen.split("/")[1]):
+        return (
+            Caution(
+                "efficiency_not_measured",
+                f"no training speed measurements of {framework} on {family}: what other "
+                "frameworks reach there is used, with a wider interval",
+            ),
+        )
+    return ()

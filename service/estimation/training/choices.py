@@ -1,0 +1,50 @@
+"""Use case: memory of a training run under each ZeRO stage and way to recompute activations."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.settings import Checkpointing
+from service.estimation.answers import figure
+from service.estimation.resolution import Problems
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import resolve_training
+
+ZERO_STAGES = (0, 1, 2, 3)
+CHECKPOINTING: tuple[str, ...] = get_args(Checkpointing)
+
+
+def training_memory_choices(
+    request: TrainingRequest, snapshot: CatalogSnapshot
+) -> list[dict[str, Any]]:
+    """Memory per accelerator of a run with each stage and recomputation, all else as asked.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    rows = []
+    for stage in ZERO_STAGES:
+        for checkpointing in CHECKPOINTING:
+            training = request.training.model_copy(
+                update={"zero_stage": stage, "activation_checkpointing": checkpointing}
+            )
+            changed = request.model_copy(update={"training": training})
+            resolved = resolve_training(changed, snapshot, Problems())
+            setup = resolved.setup
+            memory = training_memory(
+                setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+            )
+            rows.append(
+                {
+                    "zero_stage": stage,
+                    "activation_checkpointing": checkpointing,
+                    "total_bytes": figure(memory.total),
+                    "fits": bool(memory.fits),
+                    "fits_certainty": str(memory.fits_certainty),
+                }
+            )
+    return rows

@@ -1,0 +1,197 @@
+"""Use cases about training: memory per accelerator, speed, and everything in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.interval import exact, scale
+from service.core.memory.training.memory import TrainingMemory, training_memory
+from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.compliance.check import hold_against_rules
+from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
+from service.estimation.inference.constraints import training_constraints
+from service.estimation.resolution import Problems, resolve_region
+from service.estimation.training.impacts import training_impacts
+from service.estimation.training.memory import fit_cautions, memory_figures
+from service.estimation.training.mitigations import planning_figures
+from service.estimation.training.requests import (
+    EstimateTrainingRequest,
+    LatencyTrainingRequest,
+    MemoryTrainingRequest,
+)
+from service.estimation.training.setup import ResolvedTraining, echo_training, resolve_training
+from service.estimation.training.speed import (
+    TrainingSpeed,
+    run_cautions,
+    speed_figures,
+    training_speed,
+)
+
+_HOURS_PER_DAY = 24.0
+_SECONDS_PER_HOUR = 3_600.0
+
+
+def training_memory_answer(
+    request: MemoryTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Memory per accelerator of a training run, and what fits.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    resolved = resolve_training(request, snapshot, Problems())
+    memory = _memory(resolved)
+    answer = frame(snapshot.revision)
+    answer |= {"deployment": echo_training(resolved)}
+    answer |= memory_figures(resolved, memory, snapshot)
+    cautions, entries = [*resolved.cautions], resolved.entries(snapshot)
+    if not memory.fits:
+        planned = planning_figures(memory, snapshot)
+        cautions += planned.cautions
+        entries += calibration_entries(planned.entries, snapshot)
+    answer["warnings"] = warnings((*cautions, *fit_cautions(resolved, memory)))
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation(memory.steps())
+    return answer
+
+
+def training_latency_answer(
+    request: LatencyTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Step time, throughput and bottleneck of a training run, and the length of the whole run.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    resolved = resolve_training(request, snapshot, Problems())
+    memory = _memory(resolved)
+    speed = training_speed(resolved.setup, snapshot, request)
+    answer = frame(snapshot.revision)
+    answer |= {"deployment": echo_training(resolved), "fits": bool(memory.fits)}
+    answer |= speed_figures(speed)
+    answer["warnings"] = warnings(
+        (*resolved.cautions, *fit_cautions(resolved, memory), *run_cautions(speed))
+    )
+    entries = [*resolved.entries(snapshot), *speed_entries(speed, snapshot)]
+    answer["provenance"] = provenance(snapshot, entries)
+    if request.explain:
+        answer["explanation"] = explanation(speed.steps())
+    return answer
+
+
+def training_estimate(
+    request: EstimateTrainingRequest, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Memory, speed, energy and impacts of a training run in one answer.
+
+    Raises
+    ------
+    Rejected
+        If the request refers to unknown things or asks for the impossible.
+    """
+    problems = Problems()
+    region = problems.attempt(
+        "/region", lambda: resolve_region(request.region, snapshot, request.year)
+    )
+    resolved = resolve_training(request, snapshot, problems)
+    if region is None:
+        raise AssertionError("unreachable: an unknown region is a noted problem")
+    memory = _memory(resolved)
+    speed = training_speed(resolved.setup, snapshot, request)
+    impacts = training_impacts(speed, resolved.accelerator, region, request.year)
+    prices = resolve_prices(
+        request.cost,
+        resolved.accelerator,
+        resolved.setup.deployment.parallelism,
+        region,
+        speed.figures.infrastructure.hardware_life_years,
+        snapshot,
+    )
+    held = None
+    if request.compliance is not None:
+        flops = _training_flop(speed)
+        known = {} if flops is None else {"training_flop": exact(flops)}
+        held = hold_against_rules(request.compliance, region, snapshot, known)
+    day = None if impacts.impacts is None else impacts.impacts["per_day"]
+    costed = costs(
+        prices,
+        None if day is None else hourly(day["facility_energy_kwh"], _HOURS_PER_DAY),
+        None if day is None else hourly(day["carbon"]["total_gco2e"], _HOURS_PER_DAY),
+    )
+    answer = frame(snapshot.revision)
+    answer |= {
+        "deployment": echo_training(resolved) | {"region": region.id},
+        "memory": memory_figures(resolved, memory, snapshot),
+        "latency": speed_figures(speed),
+        "energy": impacts.energy,
+        "impacts": impacts.impacts,
+        "cost": trained_costs(
+            costed,
+            speed.tokens_per_s,
+            None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR),
+        ),
+        "constraints": training_constraints(memory),
+        "compliance": None if held is None else held.answer,
+    }
+    answer["warnings"] = warnings(
+        (
+            *resolved.cautions,
+            *fit_cautions(resolved, memory),
+            *run_cautions(speed),
+            *impacts.cautions,
+            *prices.cautions,
+            *(held.cautions if held is not None else ()),
+        )
+    )
+    answer["provenance"] = provenance(
+        snapshot,
+        [
+            *resolved.entries(snapshot),
+            *speed_entries(speed, snapshot),
+            *calibration_entries(speed.figures.power_entries, snapshot),
+            ("regions", region),
+            *prices.entries,
+            *(held.entries if held is not None else ()),
+        ],
+    )
+    if request.explain:
+        answer["explanation"] = explanation(
+            (*memory.steps(), *speed.steps(), *impacts.steps, *costed.steps)
+            + (held.steps if held is not None else ())
+        )
+    return answer
+
+
+def _training_flop(speed: TrainingSpeed) -> float | None:
+    """Computation that goes into the model, 6 a parameter and token; None without a run."""
+    if speed.run is None:
+        return None
+    return 6.0 * speed.setup.deployment.architecture.active_parameters * float(speed.run.tokens)
+
+
+def speed_entries(speed: TrainingSpeed, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+    """Calibrations that speed and the run's length were computed with."""
+    used = speed.figures.entries
+    if speed.run is not None:
+        used = (*used, speed.figures.failure_entry)
+    return calibration_entries(used, snapshot)
+
+
+def calibration_entries(
+    ids: Iterable[str], snapshot: CatalogSnapshot
+) -> list[tuple[str, Entry[Any]]]:
+    """Calibrations by their ids, as provenance lists them."""
+    return [("calibrations", snapshot.calibrations[id_]) for id_ in ids]
+
+
+def _memory(resolved: ResolvedTraining) -> TrainingMemory:
+    setup = resolved.setup
+    return training_memory(setup.deployment, setup.micro_batch, setup.settings, resolved.overheads)

@@ -1,0 +1,126 @@
+"""Energy and impacts of a training run: per step, per 1,000 tokens, per day and for the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.core.deployment import Accelerator, Region
+from service.core.explanation import Caution, Step
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.training_energy import TrainingEnergy, training_energy
+from service.core.interval import exact, scale
+from service.estimation.answers import figure, known_figure
+from service.estimation.impacts.footprint_views import basis
+from service.estimation.impacts.place import footprint_cautions
+from service.estimation.training.speed import TrainingSpeed
+
+_TOKENS_PER_BASIS = 1000.0
+_HOURS_PER_DAY = 24.0
+_WATT_HOURS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingImpacts:
+    """Energy and impacts shaped for the answer, with how they came about.
+
+    Both are None where the power of the hardware is unknown; the run's are None without one, or
+    where it never ends.
+    """
+
+    energy: dict[str, Any] | None
+    impacts: dict[str, Any] | None
+    steps: tuple[Step, ...]
+    cautions: tuple[Caution, ...]
+
+
+def training_impacts(
+    speed: TrainingSpeed,
+    entry: Entry[Accelerator],
+    region: Entry[Region],
+    year: int | None,
+) -> TrainingImpacts:
+    """Energy and impacts of a training run in a region.
+
+    Parameters
+    ----------
+    speed, entry
+        The run with its speed, and its accelerator in the catalog.
+    region, year
+        Where it trains, and the year whose factors were asked for, if any.
+    """
+    deployment, figures = speed.setup.deployment, speed.figures
+    accelerator, around = deployment.accelerator, figures.infrastructure
+    if accelerator.thermal_design_power_w is None:
+        message = (
+            f"{accelerator.id} has no thermal design power: give figures.thermal_design_power_w "
+            "to get energy and impacts"
+        )
+        return TrainingImpacts(None, None, (), (Caution("power_unknown", message),))
+    count = deployment.parallelism.accelerator_count
+    energy = training_energy(
+        accelerator,
+        count,
+        speed.step,
+        speed.step_s,
+        speed.run,
+        figures.efficiency.performance.power,
+        around,
+    )
+    per_step = footprint(energy.step_kwh, energy.step_hours, accelerator, region.value, around)
+    per_hour = footprint(
+        scale(energy.power.it_w, 1.0 / _WATT_HOURS),
+        exact(float(count)),
+        accelerator,
+        region.value,
+        around,
+    )
+    whole = _whole(speed, energy, region.value)
+    of_step = basis(per_step)
+    per_token = 1.0 / float(speed.step.tokens_per_step)
+    return TrainingImpacts(
+        energy=_energy(energy, per_token),
+        impacts={
+            "per_step": of_step(1.0),
+            "per_1k_tokens": of_step(_TOKENS_PER_BASIS * per_token),
+            "per_day": basis(per_hour)(_HOURS_PER_DAY),
+            "run": None if whole is None else basis(whole)(1.0),
+        },
+        steps=(
+            *energy.steps(figures.power_entries[0]),
+            *(per_step if whole is None else whole).steps(),
+        ),
+        cautions=(*figures.power_cautions, *footprint_cautions(per_step, entry, region, year)),
+    )
+
+
+def _whole(speed: TrainingSpeed, energy: TrainingEnergy, region: Region) -> Footprint | None:
+    """Footprint of the run; None without one, or where it never ends."""
+    if speed.run is None or energy.run_kwh is None or not isfinite(speed.run.wall_s.value):
+        return None
+    return footprint(
+        energy.run_kwh,
+        speed.run.accelerator_hours,
+        speed.setup.deployment.accelerator,
+        region,
+        speed.figures.infrastructure,
+    )
+
+
+def _energy(energy: TrainingEnergy, per_token: float) -> dict[str, Any]:
+    power = energy.power
+    return {
+        "accelerator_power_w": figure(power.mean_w),
+        "accelerator_idle_power_w": figure(power.idle_w),
+        "host_power_per_accelerator_w": figure(power.host_w),
+        "it_power_w": figure(power.it_w),
+        "memory_utilisation_ratio": float(power.usage.memory_ratio),
+        "compute_utilisation_ratio": float(power.usage.compute_ratio),
+        "it_energy_per_step_kwh": figure(energy.step_kwh),
+        "it_energy_per_1k_tokens_wh": figure(
+            scale(energy.step_kwh, _WATT_HOURS * _TOKENS_PER_BASIS * per_token)
+        ),
+        "it_energy_run_kwh": known_figure(energy.run_kwh),
+    }

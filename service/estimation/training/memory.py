@@ -1,0 +1,101 @@
+"""Memory of a training run, as it goes over the wire, and what to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import Caution
+from service.core.interval import Interval, exact
+from service.core.memory.training.memory import TrainingMemory, training_stages
+from service.core.memory.training.state import trained_parameters
+from service.estimation.answers import figure
+from service.estimation.training.mitigations import training_remedies
+from service.estimation.training.setup import ResolvedTraining
+
+#: Stages that are listed one by one; of longer pipelines only the fullest is.
+_MOST_STAGES = 128
+
+
+def memory_figures(
+    resolved: ResolvedTraining, memory: TrainingMemory, snapshot: CatalogSnapshot
+) -> dict[str, Any]:
+    """Everything about the memory of a training run, as it goes over the wire."""
+    return {
+        **_parts(memory),
+        "libraries_bytes": figure(memory.libraries),
+        "communication_bytes": figure(memory.communication),
+        "update_bytes": figure(memory.update),
+        "capacity_bytes": float(memory.capacity_bytes),
+        "fits": bool(memory.fits),
+        "fits_certainty": str(memory.fits_certainty),
+        "headroom_bytes": figure(memory.headroom),
+        "shortfall_bytes": figure(memory.shortfall),
+        "host_bytes": figure(exact(memory.host_bytes)),
+        "nvme_bytes": figure(exact(memory.nvme_bytes)),
+        "max_micro_batch_size": figure(memory.max_micro_batch_sequences),
+        "trained_parameters": trained_parameters(memory.deployment.architecture, memory.settings),
+        "fullest_stage": memory.state.stage,
+        "stages": [_stage(stage) for stage in _stages(resolved, memory)],
+        **training_remedies(
+            memory, resolved.overheads, snapshot, resolved.asked.offload.host_memory_bytes
+        ),
+    }
+
+
+def fit_cautions(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable[Caution]:
+    """What to say about a run that does not fit, or only narrowly."""
+    host_bytes = resolved.asked.offload.host_memory_bytes
+    if host_bytes is not None and memory.host_bytes > host_bytes:
+        yield Caution(
+            "host_memory_short",
+            f"{memory.host_bytes / 1e9:.1f} GB of host memory are needed for each accelerator, "
+            f"and there are {host_bytes / 1e9:.1f}",
+        )
+    if not memory.fits:
+        missing = memory.shortfall.value / 1e9
+        fitting = memory.max_micro_batch_sequences.value
+        yield Caution(
+            "does_not_fit",
+            f"the run as asked needs {missing:.1f} GB more per accelerator than there is"
+            + (
+                f"; micro-batches of up to {fitting:.0f} fit"
+                if fitting >= 1
+                else "; no micro-batch fits"
+            ),
+        )
+    elif memory.fits_certainty != "yes":
+        yield Caution("fits_narrowly", "the memory interval reaches past the accelerator's memory")
+
+
+def _stages(resolved: ResolvedTraining, memory: TrainingMemory) -> tuple[TrainingMemory, ...]:
+    pipeline = memory.deployment.parallelism.pipeline
+    if pipeline == 1 or pipeline > _MOST_STAGES:
+        return (memory,)
+    return training_stages(
+        memory.deployment, memory.micro_batch, memory.settings, resolved.overheads
+    )
+
+
+def _stage(memory: TrainingMemory) -> dict[str, Any]:
+    return {
+        "stage": memory.state.stage,
+        "layers": memory.state.layers,
+        "micro_batches_in_flight": float(memory.in_flight),
+        **_parts(memory),
+        "fits": bool(memory.fits),
+    }
+
+
+def _parts(memory: TrainingMemory) -> dict[str, dict[str, float]]:
+    parts: dict[str, Interval] = {
+        "weights_bytes": memory.weights,
+        "gradients_bytes": memory.gradients,
+        "optimizer_bytes": memory.optimizer,
+        "activations_bytes": memory.activations,
+        "logits_bytes": memory.logits,
+        "runtime_bytes": memory.runtime,
+        "total_bytes": memory.total,
+    }
+    return {name: figure(part) for name, part in parts.items()}

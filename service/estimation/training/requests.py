@@ -1,0 +1,290 @@
+"""The vocabulary of training: what callers may ask about a training run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from service.core.memory.training.settings import ALL_LINEAR, Optimizer
+from service.estimation.compliance.requests import RuleFacts
+from service.estimation.requests import (
+    AcceleratorReference,
+    CatalogRequest,
+    CostRequest,
+    Degree,
+    ModelReference,
+    ParallelismRequest,
+    PrecisionRequest,
+    RegionReference,
+    Request,
+)
+
+#: The training run that examples and documentation use throughout.
+EXAMPLE_TRAINING: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8,
+    "training": {"zero_stage": 3, "activation_checkpointing": "full", "sequence_length": 8192},
+}
+EXAMPLE_ADAPTERS: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "training": {
+        "method": "qlora",
+        "optimizer": "paged-adamw-8bit",
+        "activation_checkpointing": "full",
+        "cross_entropy": "fused",
+        "sequence_length": 2048,
+    },
+}
+EXAMPLE_TOO_LARGE: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8,
+    "parallelism": {"tensor": 8},
+    "training": {"micro_batch_size": 2, "sequence_length": 4096},
+}
+#: A run of published length.
+EXAMPLE_RUN: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-405B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8192,
+    "parallelism": {"tensor": 8, "pipeline": 16, "data": 64},
+    "training": {
+        "framework": "megatron-lm",
+        "sequence_length": 8192,
+        "gradient_accumulation_steps": 32,
+        "zero_stage": 2,
+        "tokens": 15.6e12,
+    },
+}
+
+
+def _names(given: object) -> object:
+    """Names given as a list, or as one text separated by commas."""
+    if isinstance(given, str):
+        return tuple(name for part in given.split(",") if (name := part.strip()))
+    return tuple(given) if isinstance(given, list) else given
+
+
+TensorName = Annotated[str, Field(min_length=1, max_length=100)]
+#: One name, several separated by commas, or a list of names.
+TensorNames = Annotated[
+    tuple[TensorName, ...],
+    Field(max_length=64),
+    BeforeValidator(
+        _names, json_schema_input_type=Annotated[str, Field(max_length=1_000)] | list[TensorName]
+    ),
+]
+Dtype = Literal["fp32", "bf16", "fp16"]
+
+
+class TrainingOffloadRequest(Request):
+    """What is kept outside the accelerator."""
+
+    optimizer: Literal["none", "cpu", "nvme"] = Field(
+        "none",
+        description="Where optimizer states are kept, and with zero_stage 2 and 3 gradients; none: "
+        "on the accelerator.",
+    )
+    parameters: Literal["none", "cpu", "nvme"] = Field(
+        "none",
+        description="Where weights are kept; none: on the accelerator. DeepSpeed moves them with "
+        "zero_stage 3 only.",
+    )
+    activations: Literal["none", "cpu"] = Field(
+        "none",
+        description="Where what the forward pass keeps for the backward pass lies; none: on the "
+        "accelerator.",
+    )
+    host_memory_bytes: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Host memory there is for each accelerator; if null, plans may use 256 GB, an "
+        "eighth of a usual server's.",
+    )
+
+
+class FailuresRequest(Request):
+    """How often accelerators stop a run, and what that costs."""
+
+    per_accelerator_day: float | None = Field(
+        None,
+        ge=0.0,
+        le=1e3,
+        description="Failures that stop the run, per accelerator and day; what a published run on "
+        "16,384 accelerators saw, if null.",
+    )
+    checkpoint_interval_s: float | None = Field(
+        None,
+        ge=1.0,
+        le=1e9,
+        description="Useful time between two checkpoints; the best one, if null.",
+    )
+    checkpoint_write_s: float | None = Field(
+        None, ge=0.0, le=1e6, description="How long training halts to write a checkpoint."
+    )
+    restart_s: float | None = Field(
+        None, ge=0.0, le=1e6, description="From a failure to the next step."
+    )
+
+
+class TrainingSettingsRequest(Request):
+    """How the model is trained."""
+
+    method: Literal["full", "lora", "qlora"] = Field(
+        "full", description="All weights, adapters, or adapters on a quantised base."
+    )
+    lora_rank: int = Field(16, ge=1, le=8192, description="Rank of the adapters.")
+    lora_targets: TensorNames = Field(
+        (ALL_LINEAR,),
+        description="all-linear, or names of the matrices that get an adapter, such as "
+        "q_proj,v_proj (or a list of them).",
+        examples=[ALL_LINEAR],
+    )
+    trained_tensors: TensorNames = Field(
+        (),
+        description="Names of tensors that are trained whole beside the adapters, such as lm_head.",
+    )
+    optimizer: Optimizer = Field(
+        "adamw",
+        description="Decides the bytes of state beside each trained weight. 8bit keeps states in 8 "
+        "bits, paged moves those that do not fit to host memory.",
+    )
+    optimizer_state_dtype: Dtype = Field(
+        "fp32", description="Format of the states of optimizers that are not 8-bit."
+    )
+    master_weights: bool = Field(
+        True, description="Keep a 32-bit copy of trained weights of fewer bits."
+    )
+    gradient_dtype: Dtype = Field(
+        "bf16", description="Format that gradients are kept and exchanged in."
+    )
+    micro_batch_size: int = Field(
+        1, ge=1, le=65_536, description="Sequences a data-parallel rank computes at once."
+    )
+    gradient_accumulation_steps: int = Field(
+        1,
+        ge=1,
+        le=1_000_000,
+        description="Micro-batches of one optimizer step; those in the pipeline, where there is "
+        "one.",
+    )
+    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens of a sequence.")
+    activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = Field(
+        "none",
+        description="selective recomputes attention scores, selective-operators also every other "
+        "matrix product, full whole layers.",
+    )
+    checkpoint_every: int = Field(
+        1, ge=1, le=10_000, description="Layers of a recomputed block, with full checkpointing."
+    )
+    attention: Literal["flash", "eager"] = Field(
+        "flash", description="Kernel of attention: eager stores the attention scores, flash none."
+    )
+    fused_kernels: bool = Field(
+        True, description="Whether norms and gated activations are fused, by a compiler or by hand."
+    )
+    dropout: bool = Field(False, description="Whether dropout is used, so that its masks are kept.")
+    cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = Field(
+        "plain",
+        description="plain holds logits in 32 bit, half-precision computes all of the loss in 16, "
+        "chunked holds logits in 16 bit and a part of them in 32, fused only such a part.",
+    )
+    sequence_parallel: bool = Field(
+        True, description="Divide among tensor-parallel ranks what tensor parallelism repeats."
+    )
+    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
+        "1f1b",
+        description="Order of micro-batches in the pipeline: gpipe keeps the activations of all of "
+        "them, 1f1b of no more than there are stages, interleaved of somewhat more with a shorter "
+        "bubble (see virtual_stages).",
+    )
+    virtual_stages: int = Field(
+        1, ge=1, le=1_000, description="Stages of each rank in the interleaved schedule."
+    )
+    zero_stage: int = Field(
+        0,
+        ge=0,
+        le=3,
+        description="What data-parallel ranks divide: 1 optimizer states, 2 gradients too, 3 "
+        "weights too (FSDP's full sharding).",
+    )
+    offload: TrainingOffloadRequest = TrainingOffloadRequest()
+    framework: Literal[
+        "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
+    ] = Field("default", description="Framework whose measured overheads apply.")
+    tokens: float | None = Field(
+        None, ge=1.0, le=1e18, description="Tokens of the whole run; memory does not depend on it."
+    )
+    failures: FailuresRequest = FailuresRequest()
+
+
+class TrainingRequest(CatalogRequest):
+    """A training run: what is trained where, and how."""
+
+    model: ModelReference = Field(
+        description="Catalog id or alias; hf:organisation/name for a model on the Hugging Face "
+        "Hub; or {'config': …} with a config.json.",
+        examples=["meta-llama/Llama-3.1-8B"],
+    )
+    precision: PrecisionRequest = Field(
+        PrecisionRequest(),
+        description="If weights are null: bnb-nf4 for qlora, else the checkpoint's own format if "
+        "it can be trained, and bf16 if not. There is no KV cache.",
+    )
+    accelerator: AcceleratorReference = Field(
+        description="Catalog id or alias, or an inline accelerator.",
+        examples=["nvidia-h100-sxm-80gb"],
+    )
+    accelerator_count: Degree | None = Field(None, description="Accelerators of all ranks.")
+    parallelism: ParallelismRequest | None = Field(
+        None, description="If null, data parallelism over all accelerators."
+    )
+    training: TrainingSettingsRequest = TrainingSettingsRequest()
+    explain: bool = Field(False, description="Add the explanation, step by step.")
+
+
+class MemoryTrainingRequest(TrainingRequest):
+    """Memory of a training run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [EXAMPLE_TRAINING, EXAMPLE_ADAPTERS, EXAMPLE_TOO_LARGE]}
+    )
+
+
+class LatencyTrainingRequest(TrainingRequest):
+    """Time of a training run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RUN, EXAMPLE_TRAINING]})
+
+
+class EstimateTrainingRequest(TrainingRequest):
+    """Everything about one training run in one answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                EXAMPLE_RUN | {"region": "country/US"},
+                EXAMPLE_TRAINING | {"region": "aws/eu-north-1"},
+            ]
+        }
+    )
+
+    region: RegionReference = Field(
+        description="Cloud region, country, grid zone, or an inline region.",
+        examples=["aws/eu-north-1"],
+    )
+    year: int | None = Field(
+        None,
+        ge=1990,
+        le=2100,
+        description="Year of the run: factors of that year or before are used, where the catalog "
+        "has any; null: the newest.",
+    )
+    cost: CostRequest = CostRequest()
+    compliance: RuleFacts | None = Field(
+        None, description="What is known of the site, to hold it against the place's rules."
+    )

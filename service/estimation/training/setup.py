@@ -1,0 +1,309 @@
+"""A training run, resolved: what all answers about training are made from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from service.catalog.entries import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Accelerator, InferenceDeployment, Parallelism, Precision
+from service.core.explanation import Caution
+from service.core.memory.inference.runtime import FALLBACK_ENGINE
+from service.core.memory.training.runtime import TrainingOverheads, training_overheads
+from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
+from service.core.performance.training.work import product_format
+from service.core.techniques.setup import TrainingSetup
+from service.estimation.defaults import link_stand_ins
+from service.estimation.requests import ParallelismRequest
+from service.estimation.resolution import (
+    Problems,
+    check_precision_runs,
+    resolve_accelerator,
+    resolve_model,
+    resolve_parallelism,
+    resolve_precision,
+)
+from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+
+_MEMORY = "memory-training/"
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
+#: Formats that an optimizer can update; others only hold a frozen base.
+TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
+#: Formats that products can run in besides, with results and gradients in 16 bit.
+_COMPUTED = (*TRAINABLE, "nvfp4")
+_QUANTISED_BASE = "bnb-nf4"
+_HALF_BITS = 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTraining:
+    """A training run with everything filled in that its request left open or referred to.
+
+    ``calibration`` is the id of the catalog's calibration of memory that applies.
+    """
+
+    model: Entry[ModelArchitecture]
+    accelerator: Entry[Accelerator]
+    asked: TrainingSettingsRequest
+    setup: TrainingSetup
+    overheads: TrainingOverheads
+    calibration: str
+    cautions: tuple[Caution, ...]
+
+    def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+        """Catalog entries that were used."""
+        return [
+            ("models", self.model),
+            ("accelerators", self.accelerator),
+            ("calibrations", snapshot.calibrations[self.calibration]),
+        ]
+
+
+def resolve_training(
+    request: TrainingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTraining:
+    """Fill in a training run from the catalog.
+
+    Raises
+    ------
+    Rejected
+        With everything that is wrong with it, and all that ``problems`` held before.
+    """
+    model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
+    accelerator = problems.attempt(
+        "/accelerator", lambda: resolve_accelerator(request.accelerator, snapshot)
+    )
+    asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
+    parallelism = resolve_parallelism(
+        asked, request.accelerator_count, model.value if model is not None else None, problems
+    )
+    if model is not None:
+        _check_settings(request.training, model.value, problems)
+        if parallelism is not None:
+            _check_division(request.training, model.value, parallelism, problems)
+        precision = _precision(request, model.value, problems)
+    problems.stop_if_any()
+    if model is None or accelerator is None or parallelism is None:
+        raise AssertionError("unreachable: each of them notes a problem when it is missing")
+    settings = training_settings(request.training)
+    for computed in {product_format(precision, settings), precision.activations}:
+        check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
+    problems.stop_if_any()
+    setup = TrainingSetup(
+        InferenceDeployment(model.value, precision, accelerator.value, parallelism),
+        MicroBatch(
+            float(request.training.micro_batch_size), float(request.training.sequence_length)
+        ),
+        settings,
+    )
+    overheads = measured_overheads(snapshot)
+    measured = settings.framework in overheads.frameworks
+    return ResolvedTraining(
+        model=model,
+        accelerator=accelerator,
+        asked=request.training,
+        setup=setup,
+        overheads=overheads,
+        calibration=overheads.of(settings.framework).calibration,
+        cautions=(
+            *model.value.cautions,
+            *link_stand_ins(accelerator),
+            *_cautions(setup, measured),
+        ),
+    )
+
+
+def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
+    """The settings as the core's value."""
+    return TrainingSettings(
+        method=asked.method,
+        lora_rank=asked.lora_rank,
+        lora_targets=asked.lora_targets,
+        trained_tensors=asked.trained_tensors,
+        optimizer=asked.optimizer,
+        optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
+        master_weights=asked.master_weights,
+        gradient_bytes=_BYTES[asked.gradient_dtype],
+        gradient_accumulation_steps=asked.gradient_accumulation_steps,
+        activation_checkpointing=asked.activation_checkpointing,
+        checkpoint_every=asked.checkpoint_every,
+        attention=asked.attention,
+        fused_kernels=asked.fused_kernels,
+        dropout=asked.dropout,
+        cross_entropy=asked.cross_entropy,
+        sequence_parallel=asked.sequence_parallel,
+        pipeline_schedule=asked.pipeline_schedule,
+        virtual_stages=asked.virtual_stages,
+        zero_stage=asked.zero_stage,
+        offload=Offload(
+            asked.offload.optimizer, asked.offload.parameters, asked.offload.activations
+        ),
+        framework=asked.framework,
+    )
+
+
+@lru_cache(maxsize=16)
+def measured_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
+    """Measured memory of training frameworks; kept for each snapshot."""
+    return training_overheads(
+        entry.document for id_, entry in snapshot.calibrations.items() if id_.startswith(_MEMORY)
+    )
+
+
+def _precision(
+    request: TrainingRequest, architecture: ModelArchitecture, problems: Problems
+) -> Precision:
+    """Number formats; what is trained must be of a format that an optimizer can update."""
+    asked, method = request.precision, request.training.method
+    if asked.activations is not None and asked.activations not in _COMPUTED:
+        problems.add(
+            "/precision/activations", f"training computes in one of {', '.join(_COMPUTED)}"
+        )
+    if asked.weights is None:
+        weights = usual_weights(architecture, method)
+        return resolve_precision(asked.model_copy(update={"weights": weights}), architecture)
+    if method == "full" and asked.weights not in TRAINABLE:
+        problems.add(
+            "/precision/weights",
+            f"{asked.weights} weights cannot be updated; method qlora trains adapters on them, "
+            f"method full works with {', '.join(TRAINABLE)}",
+        )
+    return resolve_precision(asked, architecture)
+
+
+def usual_weights(architecture: ModelArchitecture, method: str) -> str:
+    """Format of weights where none is asked for: as shipped, or a quantised base."""
+    if method == "qlora":
+        return _QUANTISED_BASE
+    native = architecture.native_format
+    return native if architecture.native_number_format is None and native in TRAINABLE else "bf16"
+
+
+def _check_settings(
+    asked: TrainingSettingsRequest, architecture: ModelArchitecture, problems: Problems
+) -> None:
+    """Note settings that mean nothing for the model."""
+    if asked.method != "full":
+        known = {
+            tensor.name
+            for group in architecture.groups
+            for tensor in group.tensors
+            if tensor.is_matrix
+        }
+        short = {name.split(".")[-1] for name in known}
+        _check_names(
+            "lora_targets", asked.lora_targets, known | short | {ALL_LINEAR}, problems, needed=True
+        )
+        every = {tensor.name for group in architecture.groups for tensor in group.tensors} | {
+            tensor.name
+            for tensor in architecture.embedding + architecture.head + architecture.other
+        }
+        _check_names("trained_tensors", asked.trained_tensors, every, problems)
+    if asked.checkpoint_every > architecture.layer_count:
+        problems.add(
+            "/training/checkpoint_every",
+            f"the model has {architecture.layer_count} layers; at most that many work",
+        )
+
+
+def _check_names(
+    field: str, names: tuple[str, ...], known: set[str], problems: Problems, needed: bool = False
+) -> None:
+    if needed and not names:
+        problems.add(f"/training/{field}", f"name at least one of {', '.join(sorted(known))}")
+    for position, name in enumerate(names):
+        if name not in known:
+            problems.add(
+                f"/training/{field}/{position}",
+                f"the model has no {name!r}; these exist: {', '.join(sorted(known))}",
+            )
+
+
+def _check_division(
+    asked: TrainingSettingsRequest,
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    problems: Problems,
+) -> None:
+    """Note schedules and lengths that the degrees of parallelism do not divide."""
+    if asked.sequence_length % parallelism.context:
+        problems.add(
+            "/parallelism/context",
+            f"{asked.sequence_length} tokens cannot be divided among {parallelism.context} ranks; "
+            f"sequence lengths that are multiples of {parallelism.context} would work",
+        )
+    if asked.pipeline_schedule != "interleaved":
+        if asked.virtual_stages > 1:
+            problems.add(
+                "/training/virtual_stages",
+                f"the {asked.pipeline_schedule} schedule has one stage a rank; "
+                "virtual stages need the interleaved schedule",
+            )
+        return
+    most = architecture.layer_count // parallelism.pipeline
+    if parallelism.pipeline == 1:
+        problems.add(
+            "/training/pipeline_schedule",
+            "an interleaved schedule needs a pipeline of at least 2 stages",
+        )
+    elif asked.virtual_stages > most:
+        problems.add(
+            "/training/virtual_stages",
+            f"{asked.virtual_stages} × {parallelism.pipeline} stages for "
+            f"{architecture.layer_count} layers; at most {most} a rank work",
+        )
+
+
+def _cautions(setup: TrainingSetup, measured: bool) -> list[Caution]:
+    """What a careful colleague would say about the settings."""
+    settings, parallelism = setup.settings, setup.deployment.parallelism
+    ranks = parallelism.data * parallelism.context
+    limit = setup.deployment.architecture.max_position_embeddings
+    said = {
+        "overheads_not_measured": not measured
+        and settings.framework != FALLBACK_ENGINE
+        and f"no memory measurements of {settings.framework}: overheads between those of measured "
+        "frameworks are used, with a wider interval",
+        "zero_divides_nothing": settings.zero_stage > 0
+        and ranks == 1
+        and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, and there is one",
+        "base_not_quantised": settings.method == "qlora"
+        and setup.deployment.precision.weights.bits_per_element >= _HALF_BITS
+        and f"method qlora trains adapters on a quantised base, and "
+        f"{setup.deployment.precision.weights.id} weights were asked for",
+        "offload_needs_zero_3": settings.offload.parameters != "none"
+        and settings.zero_stage < 3
+        and "DeepSpeed offloads parameters with ZeRO stage 3 only",
+        "offload_to_same_memory": settings.offload != Offload()
+        and setup.deployment.accelerator.unified_memory
+        and "host and accelerator share one memory: what is offloaded to the host still takes it",
+        "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline
+        and f"{settings.gradient_accumulation_steps} micro-batches do not fill "
+        f"{parallelism.pipeline} pipeline stages",
+        "context_beyond_model": limit is not None
+        and setup.micro_batch.tokens > limit
+        and f"{setup.micro_batch.tokens:.0f} tokens a sequence are more than the {limit} that the "
+        "model allows",
+    }
+    return [Caution(code, message) for code, message in said.items() if message]
+
+
+def echo_training(resolved: ResolvedTraining) -> dict[str, Any]:
+    """The training run as it was understood, with every default filled in."""
+    deployment = resolved.setup.deployment
+    return {
+        "model": resolved.model.id,
+        "total_parameters": deployment.architecture.total_parameters,
+        "active_parameters": deployment.architecture.active_parameters,
+        "accelerator": resolved.accelerator.id,
+        "accelerator_count": deployment.parallelism.accelerator_count,
+        "precision": {
+            "weights": deployment.precision.weights.id,
+            "activations": deployment.precision.activations.id,
+        },
+        "parallelism": asdict(deployment.parallelism),
+        "training": resolved.asked.model_dump(mode="json"),
+    }

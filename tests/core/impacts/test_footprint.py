@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.deployment import Region
+from service.core.impacts.energy import deployment_power, energy_steps, request_energy
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval, exact
+from service.core.performance.inference.latency import Usage
+from tests.core.deployments import CALIBRATION, H100, INFRASTRUCTURE, STOCKHOLM
+
+BARE = Infrastructure(
+    host_power_w=exact(0.0),
+    server_embodied_kgco2e=exact(0.0),
+    hardware_life_years=exact(4.0),
+    idle_ratio=exact(0.1),
+)
+
+
+def place(grid: float | None, pue: float, wue: float | None, ewif: float | None) -> Region:
+    def known(value: float | None) -> Interval | None:
+        return None if value is None else exact(value)
+
+    return Region(
+        "test", "test", "US", known(grid), None, exact(pue), known(wue), known(ewif), None
+    )
+
+
+def of_energy(kwh: float, region: Region) -> Footprint:
+    return footprint(exact(kwh), None, None, region, INFRASTRUCTURE)
+
+
+def test_gpt3_training_energy_gives_the_published_552_tonnes():
+    # 1,287 MWh at the meter and 0.429 kg/kWh (Patterson et al., 2021).
+    result = of_energy(1_287_000, place(429.0, 1.0, None, None))
+    assert result.operational_location_gco2e is not None
+    assert result.operational_location_gco2e.value / 1e6 == pytest.approx(552, rel=0.005)
+
+
+def test_bloom_training_energy_gives_the_published_dynamic_emissions():
+    result = of_energy(433_196, place(57.0, 1.0, None, None))
+    assert result.operational_location_gco2e is not None
+    assert result.operational_location_gco2e.value / 1e6 == pytest.approx(24.69, rel=0.005)
+
+
+def test_jegham_water_of_a_query_follows_with_pue_applied_once():
+    # 0.42 Wh at the meter on the Azure row: PUE 1.12, 0.30 L/kWh on site, 4.35 off site.
+    result = of_energy(0.42e-3 / 1.12, place(350.0, 1.12, 0.30, 4.35))
+    assert result.water_total_l is not None
+    assert result.water_total_l.value * 1000 == pytest.approx(1.9395, rel=0.005)
+    assert result.operational_location_gco2e is not None
+    assert result.operational_location_gco2e.value == pytest.approx(0.147, rel=0.005)
+
+
+def test_an_hour_of_an_h100_carries_the_sci_share_of_its_making():
+    card = replace(H100, embodied_kgco2e=exact(164.0))
+    result = footprint(exact(0.0), exact(1.0), card, STOCKHOLM, BARE)
+    assert result.embodied_gco2e is not None
+    assert result.embodied_gco2e.value == pytest.approx(4.677, rel=0.005)
+
+
+def test_water_on_site_ignores_pue_and_water_off_site_does_not():
+    lean = of_energy(100.0, place(400.0, 1.1, 0.5, 3.0))
+    fat = of_energy(100.0, place(400.0, 2.2, 0.5, 3.0))
+    assert lean.water_on_site_l == fat.water_on_site_l
+    assert lean.water_off_site_l is not None
+    assert fat.water_off_site_l is not None
+    assert fat.water_off_site_l.value == pytest.approx(2 * lean.water_off_site_l.value)
+
+
+def test_unknown_factors_give_unknown_figures_and_never_zero():
+    result = of_energy(10.0, place(None, 1.2, None, 3.0))
+    assert result.operational_location_gco2e is None
+    assert result.operational_market_gco2e is None
+    assert result.water_on_site_l is None
+    assert result.water_total_l is None
+    assert result.embodied_gco2e is None
+    assert result.total_location_gco2e is None
+    assert result.water_off_site_l is not None
+
+
+@given(
+    kwh=st.floats(1e-6, 1e9),
+    factor=st.floats(1.001, 1e3),
+    grid=st.floats(0.0, 1500.0),
+    pue=st.floats(1.0, 3.0),
+)
+def test_footprints_are_linear_in_energy(kwh, factor, grid, pue):
+    region = place(grid, pue, 0.4, 2.0)
+    one, many = of_energy(kwh, region), of_energy(kwh * factor, region)
+    for name in ("operational_location_gco2e", "water_total_l", "facility_energy_kwh"):
+        assert getattr(many, name).value == pytest.approx(factor * getattr(one, name).value)
+
+
+def test_every_figure_of_the_footprint_appears_in_a_step():
+    known = replace(
+        STOCKHOLM,
+        market_gco2e_per_kwh=exact(5.0),
+        marginal_gco2e_per_kwh=exact(600.0),
+        adpe_kgsbeq_per_kwh=exact(5e-8),
+    )
+    result = footprint(Interval(10.0, 8.0, 13.0), exact(20.0), H100, known, INFRASTRUCTURE)
+    values = {step.formula.name: step.value for step in result.steps()}
+    assert values == {
+        "facility_energy_kwh": result.facility_energy_kwh.value,
+        "operational_location_gco2e": result.operational_location_gco2e.value,
+        "operational_market_gco2e": result.operational_market_gco2e.value,
+        "marginal_signal_gco2e": result.marginal_signal_gco2e.value,
+        "embodied_gco2e": result.embodied_gco2e.value,
+        "total_location_gco2e": result.total_location_gco2e.value,
+        "on_site_l": result.water_on_site_l.value,
+        "off_site_l": result.water_off_site_l.value,
+        "total_l": result.water_total_l.value,
+        "stress_weighted_l": result.water_stress_weighted_l.value,
+        "e_waste_kg": result.e_waste_kg.value,
+        "primary_energy_mj": result.primary_energy_mj.value,
+        "abiotic_depletion_kgsbeq": result.abiotic_depletion_kgsbeq.value,
+    }
+
+
+@given(memory=st.floats(0.0, 1.0), compute=st.floats(0.0, 1.0), busy=st.floats(0.0, 1.0))
+def test_power_stays_between_idle_and_thermal_design_power(memory, compute, busy):
+    usage = Usage(memory, compute, busy)
+    power = deployment_power(H100, 8, usage, CALIBRATION.power, INFRASTRUCTURE)
+    assert 60.0 <= power.busy_w.low <= power.busy_w.value <= power.busy_w.high <= 700.0
+    assert power.mean_w.value <= power.busy_w.value + 1e-9
+    assert power.it_w.value == pytest.approx(8 * (power.mean_w.value + 290.0))
+
+
+def test_idle_power_falls_back_to_the_usual_share_of_tdp():
+    unknown = replace(H100, idle_power=None)
+    assert INFRASTRUCTURE.idle_power_w(unknown).value == pytest.approx(0.12 * 700)
+
+
+def test_request_energy_is_power_over_rate():
+    power = deployment_power(H100, 8, Usage(0.5, 0.1, 1.0), CALIBRATION.power, INFRASTRUCTURE)
+    energy = request_energy(power, exact(2.0))
+    assert energy.it_wh.value == pytest.approx(power.it_w.value / 2.0 / 3600.0)
+    assert energy.it_wh.value == pytest.approx(energy.accelerators_wh.value + energy.host_wh.value)
+    steps = energy_steps(power, energy, exact(2.0), "test")
+    assert [step.value for step in steps] == [
+        power.busy_w.value,
+        power.mean_w.value,
+        power.it_w.value,
+        energy.it_wh.value,
+    ]
+
+
+@given(pue=st.floats(1.0, 3.0), wue=st.floats(0.0, 5.0), ewif=st.floats(0.0, 20.0))
+def test_pue_enters_once_however_it_comes_in(pue, wue, ewif):
+    # The same meter reading, once as IT energy with a PUE and once as facility energy without.
+    outside = of_energy(100.0, place(400.0, pue, wue, ewif))
+    inside = of_energy(100.0 * pue, place(400.0, 1.0, wue / pue, ewif))
+    for name in ("operational_location_gco2e", "water_total_l", "primary_energy_electricity_mj"):
+        assert getattr(outside, name).value == pytest.approx(getattr(inside, name).value)
+    assert outside.water_on_site_l is not None
+    assert outside.water_on_site_l.value == pytest.approx(100.0 * wue)
+    assert outside.water_off_site_l is not None
+    assert outside.water_off_site_l.value == pytest.approx(100.0 * pue * ewif)
+
+
+def test_a_marginal_signal_is_in_no_total():
+    quiet = footprint(exact(1.0), exact(1.0), H100, STOCKHOLM, INFRASTRUCTURE)
+    loud = footprint(
+        exact(1.0),
+        exact(1.0),
+        H100,
+        replace(STOCKHOLM, marginal_gco2e_per_kwh=exact(900.0)),
+        INFRASTRUCTURE,
+    )
+    assert loud.marginal_signal_gco2e is not None
+    assert loud.marginal_signal_gco2e.value == pytest.approx(900.0 * 1.12)
+    assert loud.total_location_gco2e == quiet.total_location_gco2e
+
+
+def test_depletion_of_the_hardware_is_known_where_that_of_the_grid_is_not():
+    result = footprint(exact(1.0), exact(8766.0), H100, STOCKHOLM, INFRASTRUCTURE)
+    assert result.abiotic_depletion_kgsbeq is None
+    assert result.abiotic_depletion_hardware_kgsbeq is not None
+    assert result.abiotic_depletion_hardware_kgsbeq.value == pytest.approx((0.0072 + 0.038) / 5.0)
+
+
+def test_a_second_life_and_busy_hours_share_out_the_making_as_named():
+    one_year = exact(8766.0)
+
+    def embodied(**changes):
+        around = replace(BARE, **changes)
+        result = footprint(exact(0.0), one_year, H100, STOCKHOLM, around).embodied_gco2e
+        assert result is not None
+        return result.value
+
+    assert embodied() == pytest.approx(273_000 / 4)
+    assert embodied(second_life_years=2.0) == pytest.approx(273_000 / 6)
+    assert embodied(in_use_ratio=0.5) == pytest.approx(273_000 / 2)
+    assert embodied(memory_kgco2e=exact(100.0)) == pytest.approx(373_000 / 4)
