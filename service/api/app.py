@@ -33,7 +33,7 @@ from service.api import (
 from service.api.catalog import collections as catalog
 from service.api.catalog import imports, revisions, schemas, search, writes
 from service.api.http import contract
-from service.api.http.middleware import Surroundings
+from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
 from service.api.http.rates import RateLimits
 from service.api.http.repeated import RepeatedAnswers
@@ -174,7 +174,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 *("X-Catalog-Revision", "X-Request-ID"),
             ],
         )
-    app.add_middleware(Surroundings, concurrency_limit=chosen.concurrency_limit)
+    app.add_middleware(RequestMiddleware, concurrency_limit=chosen.concurrency_limit)
     if traces is not None:
         app.add_middleware(traces.around)
     return app

@@ -18,7 +18,7 @@ class NotReached(Exception):  # noqa: N818 - the name says what happened to the 
     """Whoever was asked does not answer, or has failed."""
 
 
-class Door(Protocol):
+class EstimatorClient(Protocol):
     """A way of asking."""
 
     async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:

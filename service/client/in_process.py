@@ -92,7 +92,7 @@ class InProcess:
             raise NotReached(f"the catalog in {folder} is not sound:\n{error}") from None
 
     async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a question; see :class:`service.client.estimator.Door`."""
+        """The answer to a question; see :class:`service.client.estimator.EstimatorClient`."""
         model, use_case = _QUESTIONS[question]
         try:
             asked: Any = model.model_validate_json(orjson.dumps(body), strict=True)
@@ -116,7 +116,7 @@ class InProcess:
             await hub.stop()
 
     async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
-        """Entries of the catalog; see :class:`service.client.estimator.Door`."""
+        """Entries of the catalog; see :class:`service.client.estimator.EstimatorClient`."""
         if collection not in _COLLECTIONS:
             known = ", ".join(_COLLECTIONS)
             raise _refused(Problem("not-found", f"no such collection; there are {known}"))

@@ -29,7 +29,7 @@ class Server:
         self._transport = transport
 
     async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a question; see :class:`service.client.estimator.Door`."""
+        """The answer to a question; see :class:`service.client.estimator.EstimatorClient`."""
         try:
             content = orjson.dumps(body)
         except orjson.JSONEncodeError as error:
@@ -39,7 +39,7 @@ class Server:
         )
 
     async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
-        """Entries of the catalog; see :class:`service.client.estimator.Door`."""
+        """Entries of the catalog; see :class:`service.client.estimator.EstimatorClient`."""
         params = {"limit": str(most)} | ({"q": text} if text else {})
         page = await self._answer("GET", collection, params=params)
         items = page.get("items")

@@ -182,7 +182,7 @@ class ServingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class InferenceDeployment:
+class Deployment:
     """A model in given formats on given accelerators, laid out in a given way."""
 
     architecture: ModelArchitecture

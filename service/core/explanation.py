@@ -30,7 +30,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
+class EstimateWarning:
     """Something a careful colleague would mention beside the figures."""
 
     code: str

@@ -10,7 +10,7 @@ from typing import Any
 from service import ENGINE_VERSION
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval
 
 
@@ -54,9 +54,9 @@ def explanation(steps: Iterable[Step]) -> list[dict[str, Any]]:
     ]
 
 
-def warnings(cautions: Iterable[Caution]) -> list[dict[str, str]]:
-    """Cautions as they go over the wire, each once."""
-    seen: dict[tuple[str, str], None] = dict.fromkeys((c.code, c.message) for c in cautions)
+def warning_entries(warnings: Iterable[EstimateWarning]) -> list[dict[str, str]]:
+    """Warnings as they go over the wire, each once."""
+    seen: dict[tuple[str, str], None] = dict.fromkeys((c.code, c.message) for c in warnings)
     return [{"code": code, "message": message} for code, message in seen]
 
 

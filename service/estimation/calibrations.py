@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure, infrastructure
 from service.core.memory.inference.runtime import (
     RuntimeOverheads,
@@ -29,7 +29,7 @@ _RUNTIME = "memory-runtime/"
 class Calibration:
     """Everything measured that an estimate uses besides the catalog's hardware and regions.
 
-    ``entries`` are the ids of the calibrations used, ``cautions`` say where a fallback was taken.
+    ``entries`` are the ids of the calibrations used, ``warnings`` say where a fallback was taken.
     """
 
     performance: PerformanceCalibration
@@ -37,7 +37,7 @@ class Calibration:
     runtime: RuntimeOverheads
     power_source: str
     entries: tuple[str, ...]
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
 
 @lru_cache(maxsize=256)
@@ -54,25 +54,25 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     Returns
     -------
     Calibration
-        With a caution for each part that had to fall back on figures of other hardware.
+        With a warning for each part that had to fall back on figures of other hardware.
     """
     known = snapshot.calibrations
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     timed = next(
         name for name in engine_fallbacks(engine) if f"performance/{name}/{_FALLBACK}" in known
     )
     performance_id = f"performance/{timed}/{family}"
     if performance_id not in known:
         performance_id = f"performance/{timed}/{_FALLBACK}"
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "efficiency_not_measured",
                 f"no speed measurements of {engine} on {family}: usual efficiencies of other "
                 "hardware are used, with a wider interval",
             )
         )
-    power_id, power, power_cautions = power_of(snapshot, family)
-    cautions += power_cautions
+    power_id, power, power_warnings = power_of(snapshot, family)
+    warnings += power_warnings
     infrastructure_id, around = infrastructure_of(snapshot)
     runtime_documents = [entry.document for id_, entry in known.items() if id_.startswith(_RUNTIME)]
     runtime = runtime_overheads(runtime_documents)
@@ -83,7 +83,7 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
             engine=engine_overhead(figures),
             power=power,
             source=performance_id,
-            measured=not cautions,
+            measured=not warnings,
         ),
         infrastructure=around,
         runtime=runtime,
@@ -94,24 +94,26 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
             runtime.of(engine).calibration,
             infrastructure_id,
         ),
-        cautions=tuple(cautions),
+        warnings=tuple(warnings),
     )
 
 
-def power_of(snapshot: CatalogSnapshot, family: str) -> tuple[str, PowerModel, tuple[Caution, ...]]:
-    """Power model of a hardware family, with its id, and a caution where it is another's."""
+def power_of(
+    snapshot: CatalogSnapshot, family: str
+) -> tuple[str, PowerModel, tuple[EstimateWarning, ...]]:
+    """Power model of a hardware family, with its id, and a warning where it is another's."""
     id_ = f"power/{family}"
-    cautions: tuple[Caution, ...] = ()
+    warnings: tuple[EstimateWarning, ...] = ()
     if id_ not in snapshot.calibrations:
         id_ = f"power/{_FALLBACK}"
-        cautions = (
-            Caution(
+        warnings = (
+            EstimateWarning(
                 "power_not_measured",
                 f"no power measurements of {family}: the share of thermal design power of other "
                 "hardware is used, with a wider interval",
             ),
         )
-    return id_, power_model(snapshot.calibrations[id_].document["figures"]), cautions
+    return id_, power_model(snapshot.calibrations[id_].document["figures"]), warnings
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:

@@ -13,7 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
 from service.core.costs import Instance
 from service.core.deployment import Accelerator, Parallelism, Region
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval, exact, independent_sum, product, scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.projections.over_time import positive
@@ -47,7 +47,7 @@ class Prices:
     hardware_usd_per_hour: Interval | None
     electricity_usd_per_kwh: float | None
     usd_per_tco2e: float | None
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
     entries: tuple[tuple[str, Entry[Any]], ...]
 
 
@@ -98,9 +98,9 @@ def resolve_prices(
     Rejected
         If the instance is unknown or has other accelerators.
     """
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     count = parallelism.accelerator_count
-    rental = _rental(asked, accelerator.id, parallelism, region, snapshot, cautions)
+    rental = _rental(asked, accelerator.id, parallelism, region, snapshot, warnings)
     purchase = _purchase_usd(asked, accelerator)
     years = exact(asked.amortisation_years) if asked.amortisation_years else life_years
     entries: list[tuple[str, Entry[Any]]] = []
@@ -115,7 +115,7 @@ def resolve_prices(
         else cost.hardware_usd_per_hour(count, purchase, years),
         electricity_usd_per_kwh=asked.electricity_usd_per_kwh,
         usd_per_tco2e=asked.usd_per_tco2e,
-        cautions=tuple(cautions),
+        warnings=tuple(warnings),
         entries=tuple(entries),
     )
 
@@ -229,7 +229,7 @@ def _rental(
     parallelism: Parallelism,
     region: Entry[Region],
     snapshot: CatalogSnapshot,
-    cautions: list[Caution],
+    warnings: list[EstimateWarning],
 ) -> Rental | None:
     count, group = parallelism.accelerator_count, parallelism.tensor
     chosen = None
@@ -244,7 +244,7 @@ def _rental(
             f"tensor-parallel groups of {group} span several {chosen.id}, which have "
             f"{chosen.value.accelerators} accelerators each"
         )
-        cautions.append(Caution("instance_divides_group", message))
+        warnings.append(EstimateWarning("instance_divides_group", message))
     held = whole_groups([offer.value.accelerators for offer in offers], group)
     priced = [
         (offer.value.needed(count) * price.usd_per_hour, offer, price)
@@ -254,13 +254,13 @@ def _rental(
     if not priced:
         if offers:
             message = f"no dated on-demand price of {offers[0].id} is known"
-            cautions.append(Caution("price_unknown", message))
+            warnings.append(EstimateWarning("price_unknown", message))
         elif region.document.get("kind") == "cloud":
             message = (
                 f"no instance of {region.id.partition('/')[0]} with {accelerator_id} is in the "
                 "catalog: state cost.usd_per_accelerator_hour"
             )
-            cautions.append(Caution("price_unknown", message))
+            warnings.append(EstimateWarning("price_unknown", message))
         return None
     total, offer, price = min(priced, key=lambda one: one[0])
     rent = exact(total)
@@ -268,7 +268,7 @@ def _rental(
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
         rent = scale(ratio, total)
         message = f"{offer.id} is priced as in {price.region}, the price in {region.id} is unknown"
-        cautions.append(Caution("price_of_another_region", message))
+        warnings.append(EstimateWarning("price_of_another_region", message))
     return Rental(rent, offer, offer.value.needed(count), price.region, price.date)
 
 

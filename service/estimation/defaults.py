@@ -7,16 +7,18 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.core.deployment import Accelerator
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 
 #: Figures of accelerators that memory and speed do not depend on.
 _OF_MAKING = frozenset({"embodied_kgco2e", "mass_kg"})
 
 
-def stand_in_cautions(entry: Entry[Any], names: Iterable[str] | None = None) -> list[Caution]:
-    """Cautions about an entry's stand-ins: about all of them, or those of the given names."""
+def default_warnings(
+    entry: Entry[Any], names: Iterable[str] | None = None
+) -> list[EstimateWarning]:
+    """Warnings about an entry's stand-ins: about all of them, or those of the given names."""
     return [
-        Caution(
+        EstimateWarning(
             "assumed_figure",
             f"{entry.id} has no published {name}; the catalog's documented default is used",
         )
@@ -24,11 +26,11 @@ def stand_in_cautions(entry: Entry[Any], names: Iterable[str] | None = None) -> 
     ]
 
 
-def link_stand_ins(accelerator: Entry[Accelerator]) -> list[Caution]:
+def link_default_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
     """Those that memory and speed depend on."""
-    return stand_in_cautions(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
+    return default_warnings(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
 
 
-def making_stand_ins(accelerator: Entry[Accelerator]) -> list[Caution]:
+def making_stand_ins(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
     """Those that a footprint depends on."""
-    return stand_in_cautions(accelerator, [n for n in accelerator.stood_in if n in _OF_MAKING])
+    return default_warnings(accelerator, [n for n in accelerator.stood_in if n in _OF_MAKING])

@@ -30,7 +30,7 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import evaporative_wue
 from service.core.memory.checkpoint import (
     CheckpointNotUnderstood,
@@ -131,7 +131,7 @@ def resolve_model(
     if isinstance(model, FetchedModel):
         id_ = f"{HUB_PREFIX}{model.hub}@{model.revision}"
         document |= {"fetched_from": _fetched_from(id_, model)}
-        architecture = _cautioned_if_old(architecture, model)
+        architecture = _warned_if_old(architecture, model)
     stated_bytes = _stated_bytes(model)
     if stated_bytes is not None:
         shipped = _weights_format(PrecisionRequest(), architecture)
@@ -163,15 +163,15 @@ def _fetched_from(id_: str, model: FetchedModel) -> dict[str, Any]:
     }
 
 
-def _cautioned_if_old(architecture: ModelArchitecture, model: FetchedModel) -> ModelArchitecture:
+def _warned_if_old(architecture: ModelArchitecture, model: FetchedModel) -> ModelArchitecture:
     if not model.may_be_old:
         return architecture
-    caution = Caution(
+    warning = EstimateWarning(
         "hub_not_reached",
         f"the Hub cannot be reached: {model.hub} is taken as it was when it last could, at commit "
         f"{model.revision}",
     )
-    return replace(architecture, cautions=(*architecture.cautions, caution))
+    return replace(architecture, warnings=(*architecture.warnings, warning))
 
 
 def resolve_accelerator(

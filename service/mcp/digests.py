@@ -1,4 +1,4 @@
-"""Answers cut down to what an assistant needs: the figures with their intervals, and the cautions.
+"""Answers cut down to what an assistant needs: the figures with their intervals, and the warnings.
 
 A whole answer takes ten thousand tokens of a context, most of it provenance.
 """
@@ -138,7 +138,7 @@ def _fields(section: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _close(*answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Cautions and sources of answers, each once, and what repeats them."""
+    """Warnings and sources of answers, each once, and what repeats them."""
     warnings = {item["message"]: None for answer in answers for item in answer["warnings"]}
     sources = {
         source["id"]: {"title": source["title"], "url": source["url"]}

@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from service import ENGINE_VERSION
-from service.client.estimator import Door, NotReached, Refused
+from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.mcp import digests
 from service.mcp.bodies import body
 
@@ -48,7 +48,7 @@ Collection = Literal[
 ]
 
 
-def mcp_server(door: Door) -> MCPServer[Any]:
+def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
     """The server whose tools ask through a door."""
     server: MCPServer[Any] = MCPServer(
         "headroom",
@@ -69,7 +69,7 @@ def mcp_server(door: Door) -> MCPServer[Any]:
 class Tools:
     """The tools; their descriptions and arguments are what an assistant sees of them."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: EstimatorClient) -> None:
         self._door = door
 
     async def fit_and_speed(

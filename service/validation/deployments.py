@@ -84,7 +84,7 @@ def serving_of(row: Row, engine: str, **settings: Any) -> ServingRequest:
 
 
 def input_tokens_of(row: Row, vocabulary: Vocabulary) -> tuple[int | None, tuple[str, ...]]:
-    """Prompt length of the row, or the one assumed for its source, which is cautioned about."""
+    """Prompt length of the row, or the one assumed for its source, which is warned about."""
     given = row.number("input_len")
     if given is not None:
         return max(round(given), 1), ()

@@ -80,7 +80,7 @@ def emissions_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
         value=found["value"] * size,
         low=found["low"] * size,
         high=found["high"] * size,
-        cautions=(*assumptions, *warned(answer, "unknown_factor", "contracts_unknown")),
+        warnings=(*assumptions, *warned(answer, "unknown_factor", "contracts_unknown")),
     )
 
 

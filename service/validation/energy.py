@@ -52,7 +52,7 @@ def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
         value=estimate["value"],
         low=estimate["low"],
         high=estimate["high"],
-        cautions=(*assumptions, *warned(answer)),
+        warnings=(*assumptions, *warned(answer)),
     )
 
 

@@ -71,7 +71,7 @@ def latency_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> 
         value=estimate["value"],
         low=estimate["low"],
         high=estimate["high"],
-        cautions=(*assumptions, *warned(answer, "power_not_measured")),
+        warnings=(*assumptions, *warned(answer, "power_not_measured")),
     )
 
 

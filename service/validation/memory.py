@@ -70,7 +70,7 @@ def memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
         value=estimate["value"],
         low=estimate["low"],
         high=estimate["high"],
-        cautions=warned(answer, "efficiency_not_measured", "power_not_measured", "assumed_figure"),
+        warnings=warned(answer, "efficiency_not_measured", "power_not_measured", "assumed_figure"),
     )
 
 

@@ -52,6 +52,6 @@ def remark_on(entry: Compared, remarks: Sequence[Remark]) -> str:
     for remark in remarks:
         if remark.is_about(entry):
             return remark.reason
-    if entry.cautions:
-        return f"{_NOT_LOOKED_INTO}; the estimate warns: {entry.cautions[0]}"
+    if entry.warnings:
+        return f"{_NOT_LOOKED_INTO}; the estimate warns: {entry.warnings[0]}"
     return _NOT_LOOKED_INTO

@@ -14,7 +14,7 @@ class Compared:
     """An estimate beside its measurement, in the same unit.
 
     ``low`` to ``high`` is the estimate's 90 % interval; ``family`` the hardware's, and
-    ``cautions`` what the answer warned of.
+    ``warnings`` what the answer warned of.
     """
 
     row: Row
@@ -25,7 +25,7 @@ class Compared:
     value: float
     low: float
     high: float
-    cautions: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     @property
     def error_ratio(self) -> float:

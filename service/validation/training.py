@@ -46,7 +46,7 @@ def training_memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnaps
         value=float(counted.value) * times,
         low=float(counted.low) * times,
         high=float(counted.high) * times,
-        cautions=tuple(caution.message for caution in found.deployment.architecture.cautions),
+        warnings=tuple(warning.message for warning in found.deployment.architecture.warnings),
     )
 
 

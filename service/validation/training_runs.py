@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import InferenceDeployment, Precision
+from service.core.deployment import Deployment, Precision
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.setup import TrainingSetup
@@ -166,7 +166,7 @@ def run_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Train
         zero_stage=zero_stage,
         **kept,
     )
-    deployment = InferenceDeployment(model, precision, accelerator, parallelism)
+    deployment = Deployment(model, precision, accelerator, parallelism)
     return TrainingSetup(deployment, MicroBatch(sequences, row.needed("seq_len")), settings)
 
 

@@ -63,7 +63,7 @@ def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapsh
     speed = training_speed(setup, snapshot)
     estimate = quantity.estimate(speed)
     deployment = setup.deployment
-    cautions = (*deployment.architecture.cautions, *speed.figures.cautions)
+    warnings = (*deployment.architecture.warnings, *speed.figures.warnings)
     return Compared(
         row=row,
         metric=row.text("metric"),
@@ -73,7 +73,7 @@ def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapsh
         value=float(estimate.value),
         low=float(estimate.low),
         high=float(estimate.high),
-        cautions=tuple(caution.message for caution in cautions),
+        warnings=tuple(warning.message for warning in warnings),
     )
 
 

@@ -97,7 +97,7 @@ def test_the_tensors_of_the_file_are_counted(tmp_path: Path, packaged_snapshot: 
     told = local_model(write_gguf(tmp_path / "model.gguf", "llama", model))
     assert told["safetensors_index"]["metadata"]["total_size"] == 2 * model.value.total_parameters
     resolved = resolve_model(ModelConfig(**told), packaged_snapshot)
-    assert not [caution for caution in resolved.value.cautions if "checkpoint" in caution.code]
+    assert not [warning for warning in resolved.value.warnings if "checkpoint" in warning.code]
     assert resolved.value.native_format == "fp16"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.client.estimator import Door, NotReached, Refused
+from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.client.in_process import InProcess
 from service.client.remote import Server
 from service.settings import Settings
@@ -46,12 +46,12 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def server(app) -> Door:
+def server(app) -> EstimatorClient:
     return Server("http://test/v1/", transport=httpx.ASGITransport(app))
 
 
 @pytest.fixture(scope="module")
-def here() -> Door:
+def here() -> EstimatorClient:
     return InProcess(Settings())
 
 

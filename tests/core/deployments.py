@@ -8,7 +8,7 @@ from service.core.architecture.config import parse_config
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import (
     Accelerator,
-    InferenceDeployment,
+    Deployment,
     Link,
     Parallelism,
     Precision,
@@ -123,11 +123,9 @@ def architecture(name: str) -> ModelArchitecture:
     return parse_config({"llama-70b": LLAMA_70B, "mixtral-8x7b": MIXTRAL_8X7B}[name])
 
 
-def deployment(
-    model: str = "llama-70b", tensor: int = 8, weights: str = "bf16"
-) -> InferenceDeployment:
+def deployment(model: str = "llama-70b", tensor: int = 8, weights: str = "bf16") -> Deployment:
     """The model on H100s with tensor parallelism."""
-    return InferenceDeployment(
+    return Deployment(
         architecture(model),
         Precision(NUMBER_FORMATS[weights], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"]),
         H100,

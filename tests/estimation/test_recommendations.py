@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from service.core.deployment import (
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     Precision,
@@ -90,7 +90,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     assert len(found) == len(powered - lacking) * len(CONCURRENCY_GRID) > 0
     for row in range(7, len(found), len(CONCURRENCY_GRID)):
         offer = offers[found.offer[row]]
-        deployment = InferenceDeployment(architecture, precision, offer.accelerator, layout)
+        deployment = Deployment(architecture, precision, offer.accelerator, layout)
         workload = InferenceWorkload(1024.0, 256.0, float(found.concurrency[row]))
         memory = inference_memory(deployment, workload, serving, around.runtime)
         fitting = max(float(memory.max_concurrency.value), found.concurrency[row])

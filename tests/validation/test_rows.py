@@ -152,7 +152,7 @@ def test_lengths_that_nobody_published(bench: Bench) -> None:
     assumed = speed(
         bench, metric="mean_tpot", unit="ms", input_len="", source_id="mlenergy-v3-chat"
     )
-    assert assumed.cautions[0] == "prompt length not published; 200 tokens assumed"
+    assert assumed.warnings[0] == "prompt length not published; 200 tokens assumed"
     with pytest.raises(Refused, match="prompt length is not given"):
         speed(bench, metric="mean_tpot", unit="ms", input_len="")
     with pytest.raises(Refused, match="output length is not given"):

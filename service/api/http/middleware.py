@@ -34,7 +34,7 @@ _HEADERS = (
 _POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
-class Surroundings:
+class RequestMiddleware:
     """Wraps the application; see the module.
 
     Above ``concurrency_limit`` requests in flight, further ones are answered 503. HEAD is answered

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from service.cli.questions.bodies import misused
 from service.cli.status import DOES_NOT_FIT, REFUSED, UNREACHABLE, notices
-from service.client.estimator import Door, NotReached, Refused
+from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.settings import Settings
 
 #: Where the API key for a server stands: other users of a machine see the options of a command.
@@ -25,7 +25,7 @@ View = Callable[[Mapping[str, Any]], Sequence[Any]]
 Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
-def door_to(server: str | None) -> Door:
+def door_to(server: str | None) -> EstimatorClient:
     """The server if one is named, else this process."""
     if server:
         from service.client.remote import Server
@@ -44,7 +44,7 @@ def ask(
     Parameters
     ----------
     question, body
-        As a :class:`Door` takes them.
+        As a :class:`EstimatorClient` takes them.
     given
         The command's options: ``server``, ``json``, ``csv`` and ``must_fit``.
     view

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from service.core.architecture.tensors import Tensor
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.number_formats import NumberFormat
 
 
@@ -145,7 +145,7 @@ class ModelArchitecture:
     tensors outside the language model's layers (a vision tower). ``native_format`` is the id of the
     listed number format that the checkpoint ships in; where its layout departs from the listed one
     (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
-    ``cautions`` says what the parser was not sure about.
+    ``warnings`` says what the parser was not sure about.
     """
 
     model_type: str
@@ -159,7 +159,7 @@ class ModelArchitecture:
     other: tuple[Tensor, ...] = ()
     native_format: str = "bf16"
     native_number_format: NumberFormat | None = None
-    cautions: tuple[Caution, ...] = field(default=())
+    warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property
     def layer_count(self) -> int:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from service.core.architecture.tensors import TensorClass
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 
 _PLAIN = {
@@ -49,7 +49,7 @@ class CheckpointFormat:
 
     listed_id: str
     exact: NumberFormat | None = None
-    cautions: tuple[Caution, ...] = ()
+    warnings: tuple[EstimateWarning, ...] = ()
 
 
 def checkpoint_format(*configs: Mapping[str, Any]) -> CheckpointFormat:
@@ -64,7 +64,7 @@ def checkpoint_format(*configs: Mapping[str, Any]) -> CheckpointFormat:
     Returns
     -------
     CheckpointFormat
-        16-bit where nothing is said; an unknown method adds a caution.
+        16-bit where nothing is said; an unknown method adds a warning.
     """
     for config in configs:
         quantised = config.get("quantization_config", config.get("compression_config"))
@@ -95,11 +95,11 @@ def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
     else:
         found = _BY_METHOD[method](config) if method in _BY_METHOD else None
     if found is None:
-        caution = Caution(
+        warning = EstimateWarning(
             "unknown_quantization",
             f"Quantisation method {method[:60]!r} is not known; weights are taken as 16 bit.",
         )
-        return CheckpointFormat("bf16", None, (caution,))
+        return CheckpointFormat("bf16", None, (warning,))
     listed_id, exact = found
     classes = exact.quantised_classes - _classes_left_out(config, layers)
     return CheckpointFormat(listed_id, _departure(listed_id, exact.bits_per_element, classes))

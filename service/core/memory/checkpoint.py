@@ -13,7 +13,7 @@ from typing import Any
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.memory.weights import total_model_bytes
 from service.core.number_formats import NumberFormat
 
@@ -104,7 +104,7 @@ def with_checkpoint(
     -------
     ModelArchitecture
         With a tensor for what the configuration does not name (held once by each rank of the
-        first pipeline stage), if that can be such tensors; with a caution wherever both differ.
+        first pipeline stage), if that can be such tensors; with a warning wherever both differ.
     """
     expected = total_model_bytes(architecture, shipped)
     more = stated_bytes - expected
@@ -117,14 +117,14 @@ def with_checkpoint(
     table = sum(tensor.elements for tensor in architecture.embedding)
     table_bytes = table * shipped.bits(TensorClass.HEAD) / 8.0
     if architecture.tied_embeddings and abs(more - table_bytes) <= _AGREEING_RATIO * expected:
-        return _cautioned(
+        return _warned(
             architecture,
             "checkpoint_repeats_table",
             f"{differing}: the table that serves as input and output is there twice, and engines "
             "keep one",
         )
     if more < 0.0 or more > _MOST_ADDED_RATIO * expected:
-        return _cautioned(
+        return _warned(
             architecture,
             "checkpoint_disagrees",
             f"{differing}; the latter is taken: state precision.weights if the files are in "
@@ -137,15 +137,15 @@ def with_checkpoint(
         output_features=ceil(more * 8.0 / shipped.bits(TensorClass.OTHER)),
         shard=Shard.REPLICATED,
     )
-    return _cautioned(
+    return _warned(
         replace(architecture, other=(*architecture.other, added)),
         "checkpoint_holds_more",
         f"{differing}; what is more is counted on the first pipeline stage, undivided",
     )
 
 
-def _cautioned(architecture: ModelArchitecture, code: str, message: str) -> ModelArchitecture:
-    return replace(architecture, cautions=(*architecture.cautions, Caution(code, message)))
+def _warned(architecture: ModelArchitecture, code: str, message: str) -> ModelArchitecture:
+    return replace(architecture, warnings=(*architecture.warnings, EstimateWarning(code, message)))
 
 
 def _count(number: object, pointer: str) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import (
     Accelerator,
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     Precision,
@@ -345,7 +345,7 @@ def _pass(
         prefix_cached_ratio=demand.prefix_cached_ratio,
         calls_per_task=demand.calls_per_task,
     )
-    deployment = InferenceDeployment(architecture, precision, accelerator, layout)
+    deployment = Deployment(architecture, precision, accelerator, layout)
     memory = inference_memory(deployment, workload, serving, around.runtime)
     if draft.log_sigma:
         calibration = with_decode_spread(calibration, draft.log_sigma)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, InferenceDeployment, Parallelism, Precision
+from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import FloatArray
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.impacts.training_energy import training_energy
@@ -334,7 +334,7 @@ def _pass(
     accumulation = demand.global_batch_sequences / layout.data / sequences
     batch = MicroBatch(sequences, demand.sequence_tokens)
     settings = replace(variant.settings, gradient_accumulation_steps=accumulation)
-    deployment = InferenceDeployment(architecture, variant.precision, accelerator, layout)
+    deployment = Deployment(architecture, variant.precision, accelerator, layout)
     stages = decisive_stages(deployment, batch, settings, around.overheads)
     step = training_step(
         deployment,

@@ -11,7 +11,7 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
-from service.core.deployment import InferenceDeployment, Parallelism
+from service.core.deployment import Deployment, Parallelism
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 from service.core.techniques.technique import Change, InferenceChange, Reach, TrainingChange
@@ -106,12 +106,12 @@ def serving(summary: str, **changed: Any) -> InferenceChange:
     return Change(summary, apply)
 
 
-def laid_out(deployment: InferenceDeployment, **degrees: int) -> InferenceDeployment:
+def laid_out(deployment: Deployment, **degrees: int) -> Deployment:
     """The deployment with other degrees of parallelism."""
     return replace(deployment, parallelism=replace(deployment.parallelism, **degrees))
 
 
-def in_formats(deployment: InferenceDeployment, **formats: str) -> InferenceDeployment:
+def in_formats(deployment: Deployment, **formats: str) -> Deployment:
     """The deployment with other number formats, by id."""
     chosen: Any = {part: NUMBER_FORMATS[name] for part, name in formats.items()}
     return replace(deployment, precision=replace(deployment.precision, **chosen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import InferenceDeployment, InferenceWorkload, ServingSettings
+from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 
 
@@ -12,7 +12,7 @@ from service.core.memory.training.settings import MicroBatch, TrainingSettings
 class TrainingSetup:
     """A training run: what is trained where, in what micro-batches, and how."""
 
-    deployment: InferenceDeployment
+    deployment: Deployment
     micro_batch: MicroBatch
     settings: TrainingSettings
 
@@ -24,7 +24,7 @@ class InferenceSetup:
     ``in_host_memory`` says whether host memory holds what has no room in the accelerator.
     """
 
-    deployment: InferenceDeployment
+    deployment: Deployment
     workload: InferenceWorkload
     serving: ServingSettings
     in_host_memory: bool = False

@@ -8,8 +8,8 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
-from service.core.explanation import Caution
-from service.estimation.answers import frame, provenance, warnings
+from service.core.explanation import EstimateWarning
+from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import MapChartRequest, RegionsChartRequest
 from service.estimation.charts.series import axis, chart, point, series
@@ -81,17 +81,19 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
         raise Rejected([FieldError("/regions", f"{request.impact} is known in none of them")])
     placed.sort(key=lambda pair: (float(_found(pair[1], total)["value"]), pair[0]))
     shown = _shown(placed, home.id, request.shown)
-    cautions = list(computed.cautions)
+    warnings = list(computed.warnings)
     if unknown:
-        cautions.append(
-            Caution("impact_unknown", f"{request.impact} is not known in {_listed(unknown)}")
+        warnings.append(
+            EstimateWarning(
+                "impact_unknown", f"{request.impact} is not known in {_listed(unknown)}"
+            )
         )
     entries = [
         *computed.resolved.entries(snapshot),
         *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
     ]
     answer = frame(snapshot.revision) | {
-        "warnings": warnings(cautions),
+        "warnings": warning_entries(warnings),
         "provenance": provenance(snapshot, entries),
     }
     basis = _BASES[request.basis]
@@ -143,12 +145,14 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, 
     if not points:
         raise Rejected([FieldError("/regions", "it is known of none of them where it is")])
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
-    unplaced = (Caution("place_unknown", f"it is not known where to draw {_listed(adrift)}"),)
+    unplaced = (
+        EstimateWarning("place_unknown", f"it is not known where to draw {_listed(adrift)}"),
+    )
     missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
     return shown | {
         "description": shown["description"] + missing,
         "series": [{"name": total["name"], "points": points}],
-        "warnings": [*shown["warnings"], *(warnings(unplaced) if adrift else ())],
+        "warnings": [*shown["warnings"], *(warning_entries(unplaced) if adrift else ())],
     }
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import maximum
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
 from service.core.performance.inference.batching import lone_loads
 from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, added_up, peak_flops_per_s
 from service.core.performance.work import rank_work
-from service.estimation.answers import warnings
+from service.estimation.answers import warning_entries
 from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import RooflineChartRequest
 from service.estimation.charts.series import axis, chart, point, series
@@ -28,7 +28,7 @@ from service.estimation.resolution import Problems
 #: How far the roof is drawn beyond the outermost operators, as a factor of intensity.
 _MARGIN = 4.0
 
-_PLAIN_STEPS = Caution(
+_PLAIN_STEPS = EstimateWarning(
     "plain_steps",
     "operators are shown of plain steps of a whole replica, without drafting and without prompts "
     "and decoding apart",
@@ -47,7 +47,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
     serving = computed.resolved.serving
     if serving.speculation is not None or serving.disaggregation is not None:
-        answer["warnings"] += warnings((_PLAIN_STEPS,))
+        answer["warnings"] += warning_entries((_PLAIN_STEPS,))
     phases = _phases(computed)
     sigma = {
         "prefill": computed.performance.prefill_log_sigma(computed.deployment.parallelism.pipeline),

@@ -10,7 +10,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval, exact
-from service.estimation.answers import frame, provenance, warnings
+from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import SensitivityChartRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
@@ -90,7 +90,7 @@ def sensitivity_chart(
     name, unit = _FIGURES[request.figure]
     computed = compute_deployment(resolved)
     answer = frame(snapshot.revision) | {
-        "warnings": warnings(computed.cautions),
+        "warnings": warning_entries(computed.warnings),
         "provenance": provenance(snapshot, [*resolved.entries(snapshot), ("regions", region)]),
     }
     change = f"±{request.change_ratio:.0%}"

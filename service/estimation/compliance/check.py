@@ -12,13 +12,13 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.compliance import EUROPEAN_UNION, MEMBERS, Condition, Fact, Finding, Rule, check
 from service.core.deployment import Region
-from service.core.explanation import Caution, Formula, Step
+from service.core.explanation import EstimateWarning, Formula, Step
 from service.core.interval import Interval, exact
-from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.answers import explanation, frame, provenance, warning_entries
 from service.estimation.compliance.requests import FACTS, ComplianceRequest, RuleFacts
 from service.estimation.resolution import Problems, resolve_region
 
-_ADVICE = Caution(
+_ADVICE = EstimateWarning(
     "not_legal_advice",
     "rules are data with sources and the day they were read; they are not complete, they change, "
     "and none of this is legal advice",
@@ -42,7 +42,7 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
     answer = frame(snapshot.revision)
     answer |= {"region": region.id, **found.answer}
     answer |= {
-        "warnings": warnings([_ADVICE]),
+        "warnings": warning_entries([_ADVICE]),
         "provenance": provenance(snapshot, [("regions", region), *found.entries]),
     }
     if request.explain:
@@ -52,12 +52,12 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Findings shaped for an answer, with the rules, comparisons and cautions behind them."""
+    """Findings shaped for an answer, with the rules, comparisons and warnings behind them."""
 
     answer: dict[str, Any]
     entries: tuple[tuple[str, Entry[Any]], ...]
     steps: tuple[Step, ...]
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
 
 def hold_against_rules(
@@ -103,7 +103,7 @@ def hold_against_rules(
         answer=answer,
         entries=tuple(("rules", entry) for entry, _ in found),
         steps=tuple(step for entry, _ in found for step in _steps(entry, facts)),
-        cautions=(_ADVICE,),
+        warnings=(_ADVICE,),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.impacts.site import land_m2_years
@@ -27,14 +27,14 @@ _GRAMS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ImpactContext:
     """Everything around the computation that a request may have changed."""
 
     region: Entry[Region]
     accelerator: Entry[Accelerator] | None
     around: Infrastructure
     site: Site | None
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
     request: ImpactsRequest
     snapshot: CatalogSnapshot
 
@@ -125,21 +125,21 @@ class Surroundings:
         return stated.get("note") if isinstance(stated, dict) else None
 
 
-def surroundings(
+def resolve_impact_context(
     request: ImpactsRequest,
     region: Entry[Region],
     accelerator: Entry[Accelerator] | None,
     around: Infrastructure,
     snapshot: CatalogSnapshot,
-) -> Surroundings:
+) -> ImpactContext:
     """Put what a request says about its surroundings into one value."""
-    value, cautions = supplied(region.value, request.electricity)
+    value, warnings = supplied(region.value, request.electricity)
     value = cooled(value, request.site)
     site = None
     if request.site is not None:
         device = None if accelerator is None else accelerator.value
         site = Site(request.site, snapshot, device, around)
-        cautions = (*cautions, *site.cautions())
+        warnings = (*warnings, *site.warnings())
     given = {
         name
         for name in ("market_gco2e_per_kwh", "marginal_gco2e_per_kwh", "wue_l_per_kwh")
@@ -147,4 +147,4 @@ def surroundings(
     }
     origins = {name: origin for name, origin in region.origins.items() if name not in given}
     placed = Entry(region.id, region.document, value, origins)
-    return Surroundings(placed, accelerator, around, site, cautions, request, snapshot)
+    return ImpactContext(placed, accelerator, around, site, warnings, request, snapshot)

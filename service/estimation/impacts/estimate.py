@@ -10,7 +10,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import Number
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.impacts.energy import (
     DeploymentPower,
     RequestEnergy,
@@ -22,11 +22,11 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, quotient, scale
 from service.core.performance.inference.latency import Usage
-from service.estimation.answers import explanation, figure, frame, provenance, warnings
+from service.estimation.answers import explanation, figure, frame, provenance, warning_entries
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.impacts.context import Surroundings, surroundings
+from service.estimation.impacts.context import ImpactContext, resolve_impact_context
 from service.estimation.impacts.footprint_views import Basis, basis
-from service.estimation.impacts.place import footprint_cautions, kept
+from service.estimation.impacts.place import footprint_warnings, kept
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
     ComputedDeployment,
@@ -63,7 +63,7 @@ class DeploymentImpacts:
     energy: dict[str, Any] | None
     impacts: dict[str, Any] | None
     steps: Callable[[], tuple[Step, ...]]
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
     unit: Footprint | None = None
     unit_count: float = 0.0
 
@@ -90,7 +90,7 @@ def impacts_with_result(
     )
     answer = frame(snapshot.revision)
     entries: list[tuple[str, Entry[Any]]] = []
-    cautions: tuple[Caution, ...] = ()
+    warnings: tuple[EstimateWarning, ...] = ()
     computed: ComputedDeployment | None = None
     accelerator: Entry[Accelerator] | None = None
     if request.model is not None:
@@ -99,7 +99,7 @@ def impacts_with_result(
         chosen = resolved.calibration
         accelerator = resolved.accelerator
         entries = resolved.entries(snapshot)
-        cautions = computed.cautions
+        warnings = computed.warnings
     else:
         accelerator = _given_accelerator(request, snapshot, problems)
         family = accelerator.value.family if accelerator is not None else "default"
@@ -110,7 +110,7 @@ def impacts_with_result(
     problems.stop_if_any()
     if region is None:
         raise AssertionError("unreachable: an unknown region is a noted problem")
-    place = surroundings(request, region, accelerator, around, snapshot)
+    place = resolve_impact_context(request, region, accelerator, around, snapshot)
     if computed is not None:
         answer["deployment"] = echo(computed.resolved) | {"region": region.id}
         result = deployment_impacts(computed, place.region, request.period, around, place.writer)
@@ -120,7 +120,7 @@ def impacts_with_result(
     entries.append(("regions", region))
     answer |= {"region": region.id, "energy": result.energy, "impacts": result.impacts}
     answer |= place.described(result.unit, result.unit_count, request.period.days)
-    answer["warnings"] = warnings((*cautions, *place.cautions, *result.cautions))
+    answer["warnings"] = warning_entries((*warnings, *place.warnings, *result.warnings))
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
         answer["explanation"] = explanation((*result.steps(), *place.steps()))
@@ -159,7 +159,7 @@ def deployment_impacts(
             None,
             tuple,
             (
-                Caution(
+                EstimateWarning(
                     "power_unknown",
                     f"{accelerator.id} has no thermal design power: give "
                     "figures.thermal_design_power_w to get energy and impacts",
@@ -203,7 +203,7 @@ def deployment_impacts(
             ),
             *per_request.steps(),
         ),
-        cautions=footprint_cautions(per_request, resolved.accelerator, region, period.year),
+        warnings=footprint_warnings(per_request, resolved.accelerator, region, period.year),
         unit=unit,
         unit_count=unit_count,
     )
@@ -220,21 +220,21 @@ def _given_accelerator(
 
 def _plain_impacts(
     request: ImpactsRequest,
-    place: Surroundings,
+    place: ImpactContext,
     accelerator: Entry[Accelerator] | None,
     chosen: Calibration,
     around: Infrastructure,
 ) -> DeploymentImpacts:
     device = accelerator.value if accelerator is not None else None
     hours = None if request.accelerator_hours is None else exact(request.accelerator_hours)
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
     elif device is not None and device.thermal_design_power_w is not None:
         power_w = _assumed_power_w(device, device.thermal_design_power_w, chosen, around)
         energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "power_assumed",
                 "energy is taken from accelerator time at a usual load; give energy_kwh if it was "
                 "measured",
@@ -245,16 +245,16 @@ def _plain_impacts(
             None,
             None,
             tuple,
-            (Caution("power_unknown", "the accelerator has no thermal design power"),),
+            (EstimateWarning("power_unknown", "the accelerator has no thermal design power"),),
         )
     total = footprint(energy_kwh, hours, device, place.region.value, around)
     return DeploymentImpacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
         impacts=_plain_bases(place.writer(total), request.period),
         steps=total.steps,
-        cautions=(
-            *cautions,
-            *footprint_cautions(
+        warnings=(
+            *warnings,
+            *footprint_warnings(
                 total,
                 None if hours is None else accelerator,
                 place.region,

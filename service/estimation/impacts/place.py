@@ -9,25 +9,27 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import dry_wue, evaporative_wue
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact, independent_sum, scale
-from service.estimation.defaults import making_stand_ins, stand_in_cautions
+from service.estimation.defaults import default_warnings, making_stand_ins
 from service.estimation.impacts.requests import ElectricityRequest, HardwareRequest, SiteRequest
 from service.estimation.resolution import Problems
 
 _GRID_FIGURES = ("grid_gco2e_per_kwh", "market_gco2e_per_kwh")
 
 
-def supplied(region: Region, asked: ElectricityRequest) -> tuple[Region, tuple[Caution, ...]]:
+def supplied(
+    region: Region, asked: ElectricityRequest
+) -> tuple[Region, tuple[EstimateWarning, ...]]:
     """The region with electricity as it is bought there, and what to know about that.
 
     Market-based intensity is that of what is contracted for its share, and the residual mix for
     the rest (GHG Protocol Scope 2 Guidance, 2015).
     """
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     market = region.market_gco2e_per_kwh
     if asked.contracted_ratio is not None:
         rest = region.residual_gco2e_per_kwh
@@ -35,8 +37,8 @@ def supplied(region: Region, asked: ElectricityRequest) -> tuple[Region, tuple[C
             rest = exact(asked.residual_gco2e_per_kwh)
         if rest is None and asked.contracted_ratio < 1.0:
             rest = region.grid_gco2e_per_kwh
-            cautions.append(
-                Caution(
+            warnings.append(
+                EstimateWarning(
                     "residual_mix_unknown",
                     f"no residual mix of {region.id} is known: its average stands in for what is "
                     "not contracted, which counts contracted plants of others twice",
@@ -47,7 +49,7 @@ def supplied(region: Region, asked: ElectricityRequest) -> tuple[Region, tuple[C
     if asked.marginal_gco2e_per_kwh is not None:
         marginal = exact(asked.marginal_gco2e_per_kwh)
     return replace(region, market_gco2e_per_kwh=market, marginal_gco2e_per_kwh=marginal), tuple(
-        cautions
+        warnings
     )
 
 
@@ -97,15 +99,15 @@ def kept(
     return replace(around, **changes)
 
 
-def footprint_cautions(
+def footprint_warnings(
     result: Footprint,
     accelerator: Entry[Accelerator] | None,
     region: Entry[Region],
     year: int | None,
-) -> tuple[Caution, ...]:
+) -> tuple[EstimateWarning, ...]:
     """What a careful colleague would say about a footprint's factors."""
     found = [
-        Caution(
+        EstimateWarning(
             "unknown_factor",
             f"{region.id} has no published {factor}: {name} is null, not zero",
         )
@@ -115,7 +117,7 @@ def footprint_cautions(
     stated = region.value.carbon_free_energy_ratio
     if result.operational_market_gco2e is None and stated is not None:
         found.append(
-            Caution(
+            EstimateWarning(
                 "contracts_unknown",
                 f"the operator of {region.id} states {stated.value:.0%} carbon-free energy; give "
                 "electricity.contracted_ratio to count contracts",
@@ -123,7 +125,7 @@ def footprint_cautions(
         )
     if result.unit_embodied_kgco2e is None:
         found.append(
-            Caution(
+            EstimateWarning(
                 "unknown_factor",
                 "no published figure for the making of this hardware: embodied carbon and the "
                 "total are null, not zero",
@@ -132,23 +134,23 @@ def footprint_cautions(
     grid = region.origins.get("grid_gco2e_per_kwh")
     if grid is not None and grid.source is not None and grid.entry_id != region.id:
         found.append(
-            Caution(
+            EstimateWarning(
                 "wider_average",
                 f"no grid intensity of {region.id} itself is known: the average of {grid.entry_id} "
                 "is used",
             )
         )
     found += making_stand_ins(accelerator) if accelerator is not None else []
-    found += stand_in_cautions(region)
+    found += default_warnings(region)
     found += [
-        Caution(
+        EstimateWarning(
             "figure_past_shelf_life",
             f"{name} of {region.id} is of {region.origins[name].year} and may no longer hold",
         )
         for name in region.stale
     ]
     if year is not None:
-        found += _year_cautions(region, year)
+        found += _year_warnings(region, year)
     return tuple(found)
 
 
@@ -162,9 +164,9 @@ _UNKNOWN: Mapping[str, str] = {
 }
 
 
-def _year_cautions(region: Entry[Region], year: int) -> list[Caution]:
+def _year_warnings(region: Entry[Region], year: int) -> list[EstimateWarning]:
     return [
-        Caution(
+        EstimateWarning(
             "figure_of_another_year",
             f"{name} of {region.id} is of {origin.year}, the nearest to {year} that is known",
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.impacts.noise import Noise, Path, SoundSource, noise
@@ -47,14 +47,14 @@ class Site:
         )
         return tuple(step for part in parts if part is not None for step in part.steps())
 
-    def cautions(self) -> tuple[Caution, ...]:
+    def warnings(self) -> tuple[EstimateWarning, ...]:
         """What a careful colleague would say about the site's figures."""
         found = []
         margin = self.noise.margin_db if self.noise is not None else None
         if margin is not None and margin.low < 0.0:
             verdict = "is passed" if margin.high < 0.0 else "may be passed"
             found.append(
-                Caution(
+                EstimateWarning(
                     "noise_limit",
                     f"the noise limit {verdict}: margin {margin.value:.1f} dB, "
                     f"{margin.low:.1f} to {margin.high:.1f}",
@@ -62,7 +62,7 @@ class Site:
             )
         if self.noise is not None:
             found.append(
-                Caution(
+                EstimateWarning(
                     "noise_is_spreading_only",
                     "tones, low frequencies, ground and weather are not modelled; meeting a limit "
                     "does not mean that nobody complains",

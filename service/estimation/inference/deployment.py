@@ -10,18 +10,18 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import (
     Accelerator,
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     ServingSettings,
 )
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.tasks import is_plain, mean_call, prefill_tokens, task_s
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.defaults import link_stand_ins
+from service.estimation.defaults import link_default_warnings
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.speculation import (
     ResolvedSpeculation,
@@ -33,7 +33,7 @@ from service.estimation.inference.tiers import (
     Outside,
     placed_tiers,
     resolve_outside,
-    tier_cautions,
+    tier_warnings,
     with_tiers,
 )
 from service.estimation.requests import DeploymentRequest
@@ -56,11 +56,11 @@ class ResolvedDeployment:
 
     model: Entry[ModelArchitecture]
     accelerator: Entry[Accelerator]
-    deployment: InferenceDeployment
+    deployment: Deployment
     workload: InferenceWorkload
     serving: ServingSettings
     calibration: Calibration
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
     outside: Outside | None = None
     speculation: ResolvedSpeculation | None = None
 
@@ -90,8 +90,8 @@ class ComputedDeployment:
     resolved: ResolvedDeployment
     memory: InferenceMemory
     latency: InferenceLatency
-    cautions: tuple[Caution, ...]
-    deployment: InferenceDeployment
+    warnings: tuple[EstimateWarning, ...]
+    deployment: Deployment
     performance: PerformanceCalibration
     tiers: InferenceTiers | None = None
 
@@ -149,13 +149,13 @@ def resolve_deployment(
         request.serving, None if speculation is None else speculation.value, disaggregation
     )
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
-    deployment = InferenceDeployment(model.value, precision, accelerator.value, parallelism)
-    cautions = [*model.value.cautions, *chosen.cautions]
-    cautions += link_stand_ins(accelerator)
-    cautions += _precision_cautions(deployment)
-    cautions += _length_cautions(deployment, workload, serving)
-    cautions += outside.cautions if outside is not None else ()
-    cautions += speculation.cautions if speculation is not None else ()
+    deployment = Deployment(model.value, precision, accelerator.value, parallelism)
+    warnings = [*model.value.warnings, *chosen.warnings]
+    warnings += link_default_warnings(accelerator)
+    warnings += _precision_warnings(deployment)
+    warnings += _length_warnings(deployment, workload, serving)
+    warnings += outside.warnings if outside is not None else ()
+    warnings += speculation.warnings if speculation is not None else ()
     return ResolvedDeployment(
         model,
         accelerator,
@@ -163,7 +163,7 @@ def resolve_deployment(
         workload,
         serving,
         chosen,
-        tuple(cautions),
+        tuple(warnings),
         outside,
         speculation,
     )
@@ -176,21 +176,21 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     )
     replicas = resolved.deployment.parallelism.data
     fitting = memory.max_concurrency.value / replicas
-    cautions = list(resolved.cautions)
+    warnings = list(resolved.warnings)
     deployment = resolved.deployment
     performance = with_acceptance(resolved.calibration.performance, resolved.speculation)
     tiers = None if resolved.outside is None else placed_tiers(memory, resolved.outside)
     if tiers is not None:
         accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
         deployment = replace(deployment, accelerator=accelerator)
-        cautions += tier_cautions(tiers)
+        warnings += tier_warnings(tiers)
     if tiers is not None and tiers.bandwidth is not None:
         # What has no room in the accelerator lies outside: all sequences run.
         fitting = max(fitting, resolved.workload.concurrency / replicas)
     elif not memory.fits:
         missing = memory.shortfall.value / 1e9
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "does_not_fit",
                 f"the deployment as asked needs {missing:.1f} GB more per accelerator than there is"
                 + (
@@ -201,8 +201,10 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
             )
         )
     elif memory.fits_certainty != "yes":
-        cautions.append(
-            Caution("fits_narrowly", "the memory interval reaches past what the engine may use")
+        warnings.append(
+            EstimateWarning(
+                "fits_narrowly", "the memory interval reaches past what the engine may use"
+            )
         )
     if fitting < 1:
         fitting = max(resolved.workload.concurrency / replicas, 1.0)
@@ -219,23 +221,23 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         latency = replace(latency, task_s=task_s(call_s, resolved.workload))
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "saturated",
                 f"the request rate is past saturation; {rate:.3g} requests/s can be held",
             )
         )
     return ComputedDeployment(
-        resolved, memory, latency, tuple(cautions), deployment, performance, tiers
+        resolved, memory, latency, tuple(warnings), deployment, performance, tiers
     )
 
 
-def _precision_cautions(deployment: InferenceDeployment) -> list[Caution]:
+def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:
     wanted = deployment.precision.weights.matrix_precision
     if wanted in deployment.accelerator.peak_flops_per_s or wanted in ("bf16", "fp16"):
         return []
     return [
-        Caution(
+        EstimateWarning(
             "precision_not_native",
             f"{deployment.accelerator.name} multiplies no {wanted}; operands are widened, which "
             "saves memory but no compute time",
@@ -243,15 +245,15 @@ def _precision_cautions(deployment: InferenceDeployment) -> list[Caution]:
     ]
 
 
-def _length_cautions(
-    deployment: InferenceDeployment, workload: InferenceWorkload, serving: ServingSettings
-) -> list[Caution]:
+def _length_warnings(
+    deployment: Deployment, workload: InferenceWorkload, serving: ServingSettings
+) -> list[EstimateWarning]:
     limit = serving.max_model_len or deployment.architecture.max_position_embeddings
     tokens = workload.input_tokens + workload.output_tokens
     if limit is None or tokens <= limit:
         return []
     return [
-        Caution(
+        EstimateWarning(
             "context_beyond_model",
             f"{tokens:.0f} tokens a sequence are more than the {limit} that the model or the "
             "settings allow",

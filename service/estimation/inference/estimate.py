@@ -9,7 +9,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import HOURS_PER_YEAR
 from service.core.deployment import Region
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.performance.inference.latency import InferenceLatency, Phase
@@ -21,7 +21,7 @@ from service.estimation.answers import (
     frame,
     known_figure,
     provenance,
-    warnings,
+    warning_entries,
 )
 from service.estimation.compliance.check import hold_against_rules
 from service.estimation.costs import Costs, costs, hourly, resolve_prices, served_costs
@@ -124,12 +124,12 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             *(held.steps if held is not None else ()),
         )
 
-    cautions = (*computed.cautions, *impacts.cautions, *costed.prices.cautions)
+    warnings = (*computed.warnings, *impacts.warnings, *costed.prices.warnings)
     entries = [("regions", region), *costed.prices.entries]
     if held is not None:
-        cautions += held.cautions
+        warnings += held.warnings
         entries += held.entries
-    return _finish(answer, request, snapshot, computed, steps, cautions, entries)
+    return _finish(answer, request, snapshot, computed, steps, warnings, entries)
 
 
 def _costs(
@@ -172,10 +172,10 @@ def _finish(
     snapshot: CatalogSnapshot,
     computed: ComputedDeployment,
     steps: Callable[[], Iterable[Step]],
-    cautions: Iterable[Caution] | None = None,
+    warnings: Iterable[EstimateWarning] | None = None,
     placed: Iterable[tuple[str, Entry[Any]]] = (),
 ) -> dict[str, Any]:
-    answer["warnings"] = warnings(computed.cautions if cautions is None else cautions)
+    answer["warnings"] = warning_entries(computed.warnings if warnings is None else warnings)
     answer["provenance"] = provenance(snapshot, [*computed.resolved.entries(snapshot), *placed])
     if request.explain:
         answer["explanation"] = explanation(steps())

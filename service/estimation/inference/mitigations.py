@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import Deployment
 from service.core.interval import shift
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import InferenceTiers
@@ -78,7 +78,7 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
     return remedies(start, remembered(judge, _name), propose)
 
 
-def _host_memory(deployment: InferenceDeployment, snapshot: CatalogSnapshot) -> Outside | None:
+def _host_memory(deployment: Deployment, snapshot: CatalogSnapshot) -> Outside | None:
     """Host memory as a request gets it that asks for some without naming it."""
     if deployment.accelerator.unified_memory:
         return None

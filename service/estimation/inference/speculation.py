@@ -10,7 +10,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism, Speculation
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.interval import Z_90, Interval
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import expected_tokens
@@ -35,7 +35,7 @@ class ResolvedSpeculation:
     value: Speculation
     draft: Entry[ModelArchitecture] | None
     log_sigma: float
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
 
 def resolve_speculation(
@@ -59,14 +59,14 @@ def resolve_speculation(
         if draft is not None:
             check_division(draft.value, parallelism, place, problems)
     acceptance, log_sigma = asked.acceptance_ratio, 0.0
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     if acceptance is None:
         usual, drafted = _USUAL_ACCEPTANCE, asked.draft_tokens
         acceptance = usual.value
         most = expected_tokens(usual.high, drafted) / expected_tokens(usual.low, drafted)
         log_sigma = log(most) / 2.0 / Z_90
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "acceptance_assumed",
                 "70 % of drafted tokens are taken to be accepted, from 50 to 90 %: it depends on "
                 "the task; give acceptance_ratio",
@@ -78,7 +78,7 @@ def resolve_speculation(
         architecture=None if draft is None else draft.value,
         precision=None if draft is None else resolve_precision(asked.draft_precision, draft.value),
     )
-    return ResolvedSpeculation(value, draft, log_sigma, tuple(cautions))
+    return ResolvedSpeculation(value, draft, log_sigma, tuple(warnings))
 
 
 def with_acceptance(

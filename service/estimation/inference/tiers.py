@@ -10,7 +10,7 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Parallelism
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.interval import Z_90
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import (
@@ -41,7 +41,7 @@ class Outside:
     tiers: tuple[OutsideTier, ...]
     offload: Offload
     entries: tuple[Entry[MemoryTier], ...]
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
 
 def resolve_outside(
@@ -58,18 +58,18 @@ def resolve_outside(
     asked = list(serving.memory_tiers)
     if not asked and serving.offload is None:
         return None
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     if not asked:
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "host_memory_assumed",
                 "no memory_tiers are given: two sockets of eight DDR5 channels are assumed",
             )
         )
     found = _named_tiers(serving, snapshot, problems)
-    tiers = [_outside(one, entry.value, accelerator, parallelism, cautions) for one, entry in found]
+    tiers = [_outside(one, entry.value, accelerator, parallelism, warnings) for one, entry in found]
     entries = tuple(entry for _, entry in found)
-    return Outside(tuple(tiers), _offload(serving.offload), entries, tuple(cautions))
+    return Outside(tuple(tiers), _offload(serving.offload), entries, tuple(warnings))
 
 
 def tiers_around(
@@ -123,22 +123,22 @@ def _outside(
     tier: MemoryTier,
     accelerator: Accelerator,
     parallelism: Parallelism,
-    cautions: list[Caution],
+    warnings: list[EstimateWarning],
 ) -> OutsideTier:
     shared = shared_tier(asked, tier)
     users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
     link = host_link(accelerator)
     if shared.link_bytes_per_s is None and not accelerator.unified_memory and link is None:
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "host_link_unknown",
                 f"{accelerator.name} has no published host link: {tier.name} counts with its "
                 "own bandwidth; give link_bytes_per_s",
             )
         )
     if shared.capacity_bytes == inf:
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "tier_capacity_unknown",
                 f"{tier.id} has no usual capacity: it takes whatever there is to take; give "
                 "capacity_bytes",
@@ -237,13 +237,13 @@ def _parts(tiers: InferenceTiers, at: int) -> Mapping[str, float]:
     return held
 
 
-def tier_cautions(tiers: InferenceTiers) -> list[Caution]:
+def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
     """What a careful colleague would say of the placement."""
-    said: list[Caution] = []
+    said: list[EstimateWarning] = []
     if tiers.bandwidth is None:
         missing = tiers.unplaced.value / 1e9
         said.append(
-            Caution(
+            EstimateWarning(
                 "tiers_too_small",
                 f"{missing:.1f} GB for each accelerator have no place in any tier; speed is what "
                 "it would be if all of it were in the accelerator",
@@ -251,7 +251,7 @@ def tier_cautions(tiers: InferenceTiers) -> list[Caution]:
         )
     elif tiers.slowdown_ratio is not None and tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
         said.append(
-            Caution(
+            EstimateWarning(
                 "tiers_slow_steps",
                 f"reading from outside makes memory-bound steps {tiers.slowdown_ratio.value:.1f} "
                 "times longer: capacity outside is cheap, traffic is not",

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.memory_choice import memory_choice
 from service.core.interval import Interval, exact
 from service.estimation.answers import (
@@ -17,7 +17,7 @@ from service.estimation.answers import (
     frame,
     known_figure,
     provenance,
-    warnings,
+    warning_entries,
 )
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CatalogRequest, Figure, Reference, RegionReference
@@ -109,9 +109,9 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
         "region": None if region is None else region.id,
         "grid_gco2e_per_kwh": known_figure(grid),
         "better": _better(result.break_even_gco2e_per_kwh, grid),
-        "warnings": warnings(
+        "warnings": warning_entries(
             [
-                Caution(
+                EstimateWarning(
                     "making_disputed",
                     "sources disagree whether a byte of fast memory takes more or less to make; "
                     "do not decide on this alone",

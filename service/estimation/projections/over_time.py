@@ -6,10 +6,10 @@ from math import isfinite
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.projection import DAYS_PER_YEAR, projection
 from service.core.interval import Interval, scale
-from service.estimation.answers import explanation, figure, frame, warnings
+from service.estimation.answers import explanation, figure, frame, warning_entries
 from service.estimation.projections.requests import ProjectionRequest
 from service.estimation.requests import StatedFigure
 from service.estimation.resolution import Problems
@@ -38,10 +38,10 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
         scale(training, 1000.0), per_day, per_request, request.growth_per_year_ratio
     )
     crossover = result.crossover_days
-    cautions = []
+    warnings = []
     if crossover is None:
-        cautions.append(
-            Caution("never_crosses", "inference shrinks too fast to ever overtake training")
+        warnings.append(
+            EstimateWarning("never_crosses", "inference shrinks too fast to ever overtake training")
         )
     step = request.days / (request.points - 1)
     days = [step * point for point in range(request.points)]
@@ -58,7 +58,7 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
             }
             for day in days
         ],
-        "warnings": warnings(cautions),
+        "warnings": warning_entries(warnings),
         "provenance": [],
     }
     if request.explain:

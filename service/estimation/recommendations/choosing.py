@@ -13,7 +13,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
     Anchor,
     nearest_flip,
@@ -24,7 +24,7 @@ from service.core.search.ranking import (
     weight_row,
 )
 from service.core.search.workloads import METRICS, Metric, WorkloadKind
-from service.estimation.answers import frame, provenance, warnings
+from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.recommendations.placing import Found, Sited
 from service.estimation.recommendations.search_context import Ground
 from service.estimation.rejection import FieldError, Rejected
@@ -128,7 +128,7 @@ class Ranked:
         self.scores = scores(self.utility, weights)
         self.order = ranking(found.metrics, anchored, weights)
 
-    def choices(self, cautions: list[Caution]) -> list[dict[str, Any]]:
+    def choices(self, warnings: list[EstimateWarning]) -> list[dict[str, Any]]:
         """The first verified candidate for each priority."""
         found: list[dict[str, Any]] = []
         for priority in ("balanced", *self.anchors):
@@ -136,8 +136,8 @@ class Ranked:
             if choice is not None:
                 found.append(choice)
         if not found:
-            cautions.append(
-                Caution(
+            warnings.append(
+                EstimateWarning(
                     "none_verified",
                     "candidates of the search miss a limit once they are estimated in full; relax "
                     "the limits a little",
@@ -303,7 +303,7 @@ def decided(
     anchored: Mapping[Metric, Anchor],
     subject: Subject,
     closest: Callable[[], list[dict[str, Any]]],
-    cautions: list[Caution],
+    warnings: list[EstimateWarning],
     snapshot: CatalogSnapshot,
 ) -> dict[str, Any]:
     """The best choice for each priority, the front it stands on, and what excluded the others.
@@ -314,7 +314,7 @@ def decided(
         What was searched and found, and how it is compared, described and verified.
     closest
         Says what comes closest to limits that nothing meets.
-    cautions
+    warnings
         What the caller should know; more is added.
     snapshot
         The catalog.
@@ -329,13 +329,15 @@ def decided(
     front: list[dict[str, Any]] = []
     near: list[dict[str, Any]] = []
     if unbeaten:
-        weights = _weighted(search.weights, search.ground, anchored, cautions)
+        weights = _weighted(search.weights, search.ground, anchored, warnings)
         ranked = Ranked(subject, found.sited, anchored, weights)
-        choices, front = ranked.choices(cautions), ranked.front()
+        choices, front = ranked.choices(warnings), ranked.front()
     else:
         near = closest()
-        cautions.append(
-            Caution("nothing_meets_the_limits", "nothing meets all limits; see what is closest")
+        warnings.append(
+            EstimateWarning(
+                "nothing_meets_the_limits", "nothing meets all limits; see what is closest"
+            )
         )
     return frame(snapshot.revision) | {
         "workload_kind": search.kind.id,
@@ -354,7 +356,7 @@ def decided(
         "choices": choices,
         "front": front,
         "least_violating": near,
-        "warnings": warnings(cautions),
+        "warnings": warning_entries(warnings),
         "provenance": provenance(snapshot, _chosen_entries(search.models, search.ground, choices)),
     }
 
@@ -363,7 +365,7 @@ def _weighted(
     asked: Mapping[str, float],
     ground: Ground,
     anchored: Mapping[Metric, Anchor],
-    cautions: list[Caution],
+    warnings: list[EstimateWarning],
 ) -> NDArray[np.float64]:
     """Weights over the metrics that are known; says what is left out and whose prices are used.
 
@@ -374,16 +376,16 @@ def _weighted(
     """
     lost = [m for m in METRICS if asked[m] > 0.0 and m not in anchored]
     if lost:
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "metric_unknown",
                 f"{', '.join(lost)} cannot be compared: no accelerator in the search has a known "
                 "price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
     elif ground.prices.listed and asked["cost"] > 0.0:
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "list_prices",
                 "cost is by on-demand list prices of whole instances of the region's cloud, and "
                 "where it lists none, by the lowest of any provider in the catalog; give "

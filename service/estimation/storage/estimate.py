@@ -8,7 +8,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism
-from service.core.explanation import Caution, Formula, Step
+from service.core.explanation import EstimateWarning, Formula, Step
 from service.core.interval import Interval, exact, scale
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.memory.near_memory import (
@@ -26,7 +26,7 @@ from service.estimation.answers import (
     frame,
     known_figure,
     provenance,
-    warnings,
+    warning_entries,
 )
 from service.estimation.requests import ModelReference, PrecisionRequest
 from service.estimation.resolution import Problems, resolve_model, resolve_precision
@@ -89,15 +89,15 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     weights, cache = _held(request, model)
     stored = request.stored_bytes or (weights + cache)
     steps: list[Step] = []
-    cautions: list[Caution] = []
+    warnings: list[EstimateWarning] = []
     answer = frame(snapshot.revision) | {
         "tier": tier.id,
         "kind": tier.value.kind,
         "model": None if model is None else model.id,
         "stored_bytes": stored,
         "bytes_per_parameter": None if model is None else weights / model.value.total_parameters,
-        "on_chip": _on_chip(request, tier.value, stored, steps, cautions),
-        "processing_in_memory": _in_memory(request, tier.value, steps, cautions),
+        "on_chip": _on_chip(request, tier.value, stored, steps, warnings),
+        "processing_in_memory": _in_memory(request, tier.value, steps, warnings),
         "compute_in_memory": _search(tier.value, stored, steps),
     }
     if all(answer[part] is None for part in _NEAR):
@@ -107,7 +107,7 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
             "sits on a chip; serving.memory_tiers takes it",
         )
         problems.stop_if_any()
-    answer["warnings"] = warnings(cautions)
+    answer["warnings"] = warning_entries(warnings)
     used: list[tuple[str, Entry[Any]]] = [("memory-tiers", tier)]
     if model is not None:
         used.append(("models", model))
@@ -153,7 +153,7 @@ def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> dict[str, 
         "injected_tokens": tokens,
         "injected_kv_cache_bytes": None if model is None else _cache(request, model, tokens, steps),
     }
-    answer["warnings"] = warnings(())
+    answer["warnings"] = warning_entries(())
     entries: list[tuple[str, Entry[Any]]] = [
         ("models", entry) for entry in (embedding, model) if entry is not None
     ]
@@ -196,14 +196,16 @@ def _on_chip(
     tier: MemoryTier,
     stored: float,
     steps: list[Step],
-    cautions: list[Caution],
+    warnings: list[EstimateWarning],
 ) -> dict[str, Any] | None:
     if tier.kind != "on-chip" or tier.capacity_bytes is None:
         return None
     room = float(tier.capacity_bytes) - request.program_bytes_per_chip
     if room <= 0.0:
-        cautions.append(
-            Caution("no_room_on_chip", "programs take all of a chip's memory: nothing can be held")
+        warnings.append(
+            EstimateWarning(
+                "no_room_on_chip", "programs take all of a chip's memory: nothing can be held"
+            )
         )
         return {"chips": None, "power_w": None, "least_step_s": None}
     chips = float(chips_needed(stored, room))
@@ -214,8 +216,10 @@ def _on_chip(
         step_s = float(on_chip_step_s(stored, chips, tier.bandwidth_bytes_per_s, hop_s))
         steps.append(Step(_STEP, {"held_bytes": stored, "chips": chips, "hop_s": hop_s}, step_s))
         if request.hop_s is None:
-            cautions.append(
-                Caution("hops_left_out", "the time between chips is not published; give hop_s")
+            warnings.append(
+                EstimateWarning(
+                    "hops_left_out", "the time between chips is not published; give hop_s"
+                )
             )
     power = tier.thermal_design_power_w
     return {
@@ -231,7 +235,7 @@ _USUAL_MEMORY_BOUND = Interval(0.7, 0.6, 0.8)
 
 
 def _in_memory(
-    request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], cautions: list[Caution]
+    request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], warnings: list[EstimateWarning]
 ) -> dict[str, Any] | None:
     if tier.kernel_speedup is None:
         return None
@@ -240,8 +244,8 @@ def _in_memory(
         share = exact(request.memory_bound_time_ratio)
     if share is None:
         share = _USUAL_MEMORY_BOUND
-        cautions.append(
-            Caution(
+        warnings.append(
+            EstimateWarning(
                 "memory_bound_share_assumed",
                 "the share of decoding that memory bounds is taken as 60 to 80 %; it shrinks as "
                 "batches grow",

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
@@ -25,8 +25,8 @@ _FAILURES = "training/failures"
 class TrainingFigures:
     """Everything measured that a training estimate uses besides hardware, model and memory.
 
-    ``entries`` are the ids of the calibrations used, those of ``power`` apart; ``cautions`` say
-    where a fallback was taken, ``power_cautions`` where it was one of power.
+    ``entries`` are the ids of the calibrations used, those of ``power`` apart; ``warnings`` say
+    where a fallback was taken, ``power_warnings`` where it was one of power.
     """
 
     efficiency: TrainingCalibration
@@ -40,8 +40,8 @@ class TrainingFigures:
     entries: tuple[str, ...]
     power_entries: tuple[str, ...]
     failure_entry: str
-    cautions: tuple[Caution, ...]
-    power_cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
+    power_warnings: tuple[EstimateWarning, ...]
 
     def host(self, accelerator: Accelerator) -> HostRates:
         """Bandwidths around an accelerator, with the usual link where its own is not known."""
@@ -64,7 +64,7 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
     Returns
     -------
     TrainingFigures
-        With a caution for each part that had to fall back on figures of something else.
+        With a warning for each part that had to fall back on figures of something else.
     """
     known = snapshot.calibrations
     chosen = next(
@@ -77,13 +77,13 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
         if id_ in known
     )
     figures = known[chosen].document["figures"]
-    cautions = _cautions(chosen, framework, family, figures)
-    power_id, power, power_cautions = power_of(snapshot, family)
+    warnings = _warnings(chosen, framework, family, figures)
+    power_id, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
     return TrainingFigures(
-        efficiency=training_calibration(figures, power, chosen, not cautions),
+        efficiency=training_calibration(figures, power, chosen, not warnings),
         infrastructure=infrastructure,
         failures_per_accelerator_day=failures["failures_per_accelerator_day"],
         checkpoint_write_s=failures["checkpoint_write_s"].value,
@@ -94,17 +94,17 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
         entries=(chosen, _HOST),
         power_entries=(power_id, infrastructure_id),
         failure_entry=_FAILURES,
-        cautions=cautions,
-        power_cautions=power_cautions,
+        warnings=warnings,
+        power_warnings=power_warnings,
     )
 
 
-def _cautions(
+def _warnings(
     chosen: str, framework: str, family: str, figures: Mapping[str, Any]
-) -> tuple[Caution, ...]:
+) -> tuple[EstimateWarning, ...]:
     if any(figure["kind"] == "assumed" for figure in figures.values()):
         return (
-            Caution(
+            EstimateWarning(
                 "efficiency_not_measured",
                 f"no training speed measurements on {family}: usual efficiencies of other "
                 "hardware are used, with a wider interval",
@@ -112,7 +112,7 @@ def _cautions(
         )
     if framework not in (_FALLBACK, chosen.split("/")[1]):
         return (
-            Caution(
+            EstimateWarning(
                 "efficiency_not_measured",
                 f"no training speed measurements of {framework} on {family}: what other "
                 "frameworks reach there is used, with a wider interval",

@@ -9,13 +9,13 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact, scale
 from service.core.memory.training.memory import TrainingMemory, training_memory
-from service.estimation.answers import explanation, frame, provenance, warnings
+from service.estimation.answers import explanation, frame, provenance, warning_entries
 from service.estimation.compliance.check import hold_against_rules
 from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training.impacts import training_impacts
-from service.estimation.training.memory import fit_cautions, memory_figures
+from service.estimation.training.memory import fit_warnings, memory_figures
 from service.estimation.training.mitigations import planning_figures
 from service.estimation.training.requests import (
     EstimateTrainingRequest,
@@ -25,7 +25,7 @@ from service.estimation.training.requests import (
 from service.estimation.training.setup import ResolvedTraining, echo_training, resolve_training
 from service.estimation.training.speed import (
     TrainingSpeed,
-    run_cautions,
+    run_warnings,
     speed_figures,
     training_speed,
 )
@@ -49,12 +49,12 @@ def training_memory_answer(
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo_training(resolved)}
     answer |= memory_figures(resolved, memory, snapshot)
-    cautions, entries = [*resolved.cautions], resolved.entries(snapshot)
+    warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
     if not memory.fits:
         planned = planning_figures(memory, snapshot)
-        cautions += planned.cautions
+        warnings += planned.warnings
         entries += calibration_entries(planned.entries, snapshot)
-    answer["warnings"] = warnings((*cautions, *fit_cautions(resolved, memory)))
+    answer["warnings"] = warning_entries((*warnings, *fit_warnings(resolved, memory)))
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
         answer["explanation"] = explanation(memory.steps())
@@ -77,8 +77,8 @@ def training_latency_answer(
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo_training(resolved), "fits": bool(memory.fits)}
     answer |= speed_figures(speed)
-    answer["warnings"] = warnings(
-        (*resolved.cautions, *fit_cautions(resolved, memory), *run_cautions(speed))
+    answer["warnings"] = warning_entries(
+        (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed))
     )
     entries = [*resolved.entries(snapshot), *speed_entries(speed, snapshot)]
     answer["provenance"] = provenance(snapshot, entries)
@@ -141,14 +141,14 @@ def training_estimate(
         "constraints": training_constraints(memory),
         "compliance": None if held is None else held.answer,
     }
-    answer["warnings"] = warnings(
+    answer["warnings"] = warning_entries(
         (
-            *resolved.cautions,
-            *fit_cautions(resolved, memory),
-            *run_cautions(speed),
-            *impacts.cautions,
-            *prices.cautions,
-            *(held.cautions if held is not None else ()),
+            *resolved.warnings,
+            *fit_warnings(resolved, memory),
+            *run_warnings(speed),
+            *impacts.warnings,
+            *prices.warnings,
+            *(held.warnings if held is not None else ()),
         )
     )
     answer["provenance"] = provenance(

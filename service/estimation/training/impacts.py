@@ -8,13 +8,13 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.core.deployment import Accelerator, Region
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
 from service.core.interval import exact, scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.impacts.footprint_views import basis
-from service.estimation.impacts.place import footprint_cautions
+from service.estimation.impacts.place import footprint_warnings
 from service.estimation.training.speed import TrainingSpeed
 
 _TOKENS_PER_BASIS = 1000.0
@@ -33,7 +33,7 @@ class TrainingImpacts:
     energy: dict[str, Any] | None
     impacts: dict[str, Any] | None
     steps: tuple[Step, ...]
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
 
 def training_impacts(
@@ -58,7 +58,7 @@ def training_impacts(
             f"{accelerator.id} has no thermal design power: give figures.thermal_design_power_w "
             "to get energy and impacts"
         )
-        return TrainingImpacts(None, None, (), (Caution("power_unknown", message),))
+        return TrainingImpacts(None, None, (), (EstimateWarning("power_unknown", message),))
     count = deployment.parallelism.accelerator_count
     energy = training_energy(
         accelerator,
@@ -92,7 +92,7 @@ def training_impacts(
             *energy.steps(figures.power_entries[0]),
             *(per_step if whole is None else whole).steps(),
         ),
-        cautions=(*figures.power_cautions, *footprint_cautions(per_step, entry, region, year)),
+        warnings=(*figures.power_warnings, *footprint_warnings(per_step, entry, region, year)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
@@ -44,11 +44,11 @@ def memory_figures(
     }
 
 
-def fit_cautions(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable[Caution]:
+def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable[EstimateWarning]:
     """What to say about a run that does not fit, or only narrowly."""
     host_bytes = resolved.asked.offload.host_memory_bytes
     if host_bytes is not None and memory.host_bytes > host_bytes:
-        yield Caution(
+        yield EstimateWarning(
             "host_memory_short",
             f"{memory.host_bytes / 1e9:.1f} GB of host memory are needed for each accelerator, "
             f"and there are {host_bytes / 1e9:.1f}",
@@ -56,7 +56,7 @@ def fit_cautions(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
     if not memory.fits:
         missing = memory.shortfall.value / 1e9
         fitting = memory.max_micro_batch_sequences.value
-        yield Caution(
+        yield EstimateWarning(
             "does_not_fit",
             f"the run as asked needs {missing:.1f} GB more per accelerator than there is"
             + (
@@ -66,7 +66,9 @@ def fit_cautions(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
             ),
         )
     elif memory.fits_certainty != "yes":
-        yield Caution("fits_narrowly", "the memory interval reaches past the accelerator's memory")
+        yield EstimateWarning(
+            "fits_narrowly", "the memory interval reaches past the accelerator's memory"
+        )
 
 
 def _stages(resolved: ResolvedTraining, memory: TrainingMemory) -> tuple[TrainingMemory, ...]:

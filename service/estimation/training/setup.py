@@ -9,14 +9,14 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, InferenceDeployment, Parallelism, Precision
-from service.core.explanation import Caution
+from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
+from service.core.explanation import EstimateWarning
 from service.core.memory.inference.runtime import FALLBACK_ENGINE
 from service.core.memory.training.runtime import TrainingOverheads, training_overheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.work import product_format
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.defaults import link_stand_ins
+from service.estimation.defaults import link_default_warnings
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -51,7 +51,7 @@ class ResolvedTraining:
     setup: TrainingSetup
     overheads: TrainingOverheads
     calibration: str
-    cautions: tuple[Caution, ...]
+    warnings: tuple[EstimateWarning, ...]
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
@@ -93,7 +93,7 @@ def resolve_training(
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
     setup = TrainingSetup(
-        InferenceDeployment(model.value, precision, accelerator.value, parallelism),
+        Deployment(model.value, precision, accelerator.value, parallelism),
         MicroBatch(
             float(request.training.micro_batch_size), float(request.training.sequence_length)
         ),
@@ -108,10 +108,10 @@ def resolve_training(
         setup=setup,
         overheads=overheads,
         calibration=overheads.of(settings.framework).calibration,
-        cautions=(
-            *model.value.cautions,
-            *link_stand_ins(accelerator),
-            *_cautions(setup, measured),
+        warnings=(
+            *model.value.warnings,
+            *link_default_warnings(accelerator),
+            *_warnings(setup, measured),
         ),
     )
 
@@ -257,7 +257,7 @@ def _check_division(
         )
 
 
-def _cautions(setup: TrainingSetup, measured: bool) -> list[Caution]:
+def _warnings(setup: TrainingSetup, measured: bool) -> list[EstimateWarning]:
     """What a careful colleague would say about the settings."""
     settings, parallelism = setup.settings, setup.deployment.parallelism
     ranks = parallelism.data * parallelism.context
@@ -288,7 +288,7 @@ def _cautions(setup: TrainingSetup, measured: bool) -> list[Caution]:
         and f"{setup.micro_batch.tokens:.0f} tokens a sequence are more than the {limit} that the "
         "model allows",
     }
-    return [Caution(code, message) for code, message in said.items() if message]
+    return [EstimateWarning(code, message) for code, message in said.items() if message]
 
 
 def echo_training(resolved: ResolvedTraining) -> dict[str, Any]:

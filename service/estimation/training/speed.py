@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution, Step
+from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
 from service.core.performance.training.explained import speed_steps
 from service.core.performance.training.run import Failures, TrainingRun, training_run
@@ -91,20 +91,20 @@ def training_speed(
     )
 
 
-def run_cautions(speed: TrainingSpeed) -> Iterable[Caution]:
+def run_warnings(speed: TrainingSpeed) -> Iterable[EstimateWarning]:
     """What to say about efficiencies that stand in for others, and about failures."""
-    yield from speed.figures.cautions
+    yield from speed.figures.warnings
     if speed.run is None:
         return
     if not speed.run.goodput_ratio.value:
-        yield Caution(
+        yield EstimateWarning(
             "makes_no_progress",
             "failures come faster than checkpoints: the run never ends; a shorter "
             "checkpoint_interval_s or checkpoint_write_s, or fewer accelerators, would help",
         )
     tokens_per_step = float(speed.step.tokens_per_step)
     if speed.run.tokens < tokens_per_step:
-        yield Caution(
+        yield EstimateWarning(
             "less_than_a_step",
             f"a step takes {tokens_per_step:.0f} tokens, more than the whole run has",
         )

@@ -33,5 +33,5 @@ def test_total_parameters(path):
 
 @pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: path.stem)
 def test_model_types_are_known(path):
-    codes = {caution.code for caution in parse_config(load(path)["config"]).cautions}
+    codes = {warning.code for warning in parse_config(load(path)["config"]).warnings}
     assert not codes & {"unknown_model_type", "unknown_quantization"}

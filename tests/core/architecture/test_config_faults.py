@@ -163,7 +163,7 @@ def test_more_experts_a_token_than_experts():
 @pytest.mark.parametrize(
     "keys", [("n_embd", "n_layer", "n_head"), ("d_model", "n_layers", "n_heads")]
 )
-def test_unknown_model_types_are_computed_with_a_caution(keys):
+def test_unknown_model_types_are_computed_with_a_warning(keys):
     hidden, layers, heads = keys
     config = {
         "model_type": "brand_new",
@@ -176,7 +176,7 @@ def test_unknown_model_types_are_computed_with_a_caution(keys):
     }
     found = parse_config(config)
     assert found.total_parameters == MODELS["meta-llama/Llama-3.1-8B"][1]
-    assert [caution.code for caution in found.cautions] == ["unknown_model_type"]
+    assert [warning.code for warning in found.warnings] == ["unknown_model_type"]
 
 
 def test_unknown_model_types_with_experts_and_latent_attention():

@@ -27,7 +27,7 @@ def test_total_parameters_are_exact(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_known_models_are_known_and_compact(name):
     found = architecture(name)
-    assert "unknown_model_type" not in {caution.code for caution in found.cautions}
+    assert "unknown_model_type" not in {warning.code for warning in found.warnings}
     assert 1 <= len(found.groups) <= 4
 
 
@@ -170,14 +170,14 @@ def test_layers_that_read_earlier_caches_are_marked():
 def test_vision_towers_are_counted_beside_the_language_model():
     found = architecture("google/gemma-3-27b-it")
     assert sum(tensor.elements for tensor in found.other) == 27_432_406_640 - 27_009_346_304
-    assert found.cautions == ()
+    assert found.warnings == ()
 
 
 def test_unknown_vision_towers_are_told():
     config, published = MODELS["meta-llama/Llama-3.1-8B"]
     found = parse_config({"model_type": "new_vlm", "text_config": config, "vision_config": {}})
     assert found.total_parameters == published
-    assert [caution.code for caution in found.cautions] == ["modality_left_out"]
+    assert [warning.code for warning in found.warnings] == ["modality_left_out"]
 
 
 def test_tied_embeddings_leave_out_the_output_matrix():
@@ -189,5 +189,5 @@ def test_tied_embeddings_leave_out_the_output_matrix():
 
 
 def test_prediction_layers_are_noted_and_not_counted():
-    codes = {caution.code for caution in architecture("deepseek-ai/DeepSeek-V3").cautions}
+    codes = {warning.code for warning in architecture("deepseek-ai/DeepSeek-V3").warnings}
     assert codes == {"prediction_layers_left_out"}

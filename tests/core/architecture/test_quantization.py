@@ -56,7 +56,7 @@ def test_the_language_part_speaks_where_the_whole_does_not():
 )
 def test_formats_as_listed(quantization, expected):
     found = described(**quantization)
-    assert (found.listed_id, found.exact, found.cautions) == (expected, None, ())
+    assert (found.listed_id, found.exact, found.warnings) == (expected, None, ())
 
 
 def test_another_group_size_is_another_layout():
@@ -165,4 +165,4 @@ def test_modules_listed_in_one_layer_of_four_change_nothing():
 def test_unknown_methods_are_told():
     found = described(quant_method="sorcery")
     assert found.listed_id == "bf16"
-    assert [caution.code for caution in found.cautions] == ["unknown_quantization"]
+    assert [warning.code for warning in found.warnings] == ["unknown_quantization"]

@@ -30,7 +30,7 @@ PUBLISHED_BYTES = 16_060_522_496
 
 
 def codes(architecture) -> list[str]:
-    return [caution.code for caution in architecture.cautions]
+    return [warning.code for warning in architecture.warnings]
 
 
 def test_a_published_index_agrees_with_its_configuration():

@@ -15,7 +15,7 @@ from memory_models import (
 )
 
 from service.core.deployment import (
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     Precision,
@@ -33,7 +33,7 @@ PRECISION = Precision(BF16, BF16, BF16)
 
 def deployed(architecture, parallelism=None, memory_bytes=80e9, family="nvidia-hopper"):
     device = replace(accelerator(memory_bytes), family=family)
-    return InferenceDeployment(architecture, PRECISION, device, parallelism or Parallelism())
+    return Deployment(architecture, PRECISION, device, parallelism or Parallelism())
 
 
 @pytest.mark.parametrize(

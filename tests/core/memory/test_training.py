@@ -15,7 +15,7 @@ from memory_models import (
     dense,
 )
 
-from service.core.deployment import InferenceDeployment, Parallelism, Precision
+from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.interval import Interval
 from service.core.memory.training.activations import (
     layer_savings,
@@ -50,7 +50,7 @@ def state(settings, parallelism=SINGLE, architecture=SEVEN, precision=PRECISION,
 
 
 def trained(settings, parallelism=SINGLE, architecture=LLAMA_3_8B, batch=None, size=80e9):
-    deployment = InferenceDeployment(architecture, PRECISION, accelerator(size), parallelism)
+    deployment = Deployment(architecture, PRECISION, accelerator(size), parallelism)
     return training_memory(deployment, batch or MicroBatch(), settings, OVERHEADS)
 
 
@@ -192,7 +192,7 @@ def test_activations_in_32_bit_take_twice_the_bytes_but_for_masks():
     assert half.stored_bytes_per_pair == 5 * heads
     assert full.stored_bytes_per_pair == 9 * heads
     computed = Precision(FP32, BF16, FP32)
-    deployment = InferenceDeployment(GPT_13B, computed, accelerator(2e12), SINGLE)
+    deployment = Deployment(GPT_13B, computed, accelerator(2e12), SINGLE)
     memory = training_memory(deployment, MicroBatch(), settings, OVERHEADS)
     assert memory.stored_activations_bytes == pytest.approx(
         40 * 4096 * (66 * hidden + 9 * heads * 4096)
@@ -262,7 +262,7 @@ TITAN = TrainingSettings(
     ],
 )
 def test_published_peaks(architecture, parallelism, batch, changes, gib, rel):
-    deployment = InferenceDeployment(
+    deployment = Deployment(
         architecture, Precision(FP32, BF16, BF16), accelerator(96e9), parallelism
     )
     memory = training_memory(deployment, batch, replace(TITAN, **changes), OVERHEADS)

@@ -6,7 +6,7 @@ import pytest
 from memory_models import LLAMA_2_7B, accelerator, dense
 from test_training import BF16, FP32, GPT_7B, OVERHEADS, PRECISION, PURE, SEVEN, SINGLE, state
 
-from service.core.deployment import InferenceDeployment, Parallelism, Precision
+from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
@@ -24,7 +24,7 @@ def states_gb(settings, architecture=SEVEN, parallelism=SINGLE, precision=PRECIS
 
 
 def run(settings, parallelism=SINGLE, batch=None, architecture=GPT_7B):
-    deployment = InferenceDeployment(architecture, PRECISION, accelerator(), parallelism)
+    deployment = Deployment(architecture, PRECISION, accelerator(), parallelism)
     return training_memory(deployment, batch or MicroBatch(), settings, OVERHEADS)
 
 

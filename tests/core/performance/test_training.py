@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.core.deployment import InferenceDeployment, Parallelism, Precision
+from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.training.calibration import TrainingCalibration
@@ -48,7 +48,7 @@ def step(
     precision: Precision = BF16,
 ) -> TrainingStep:
     layout = parallelism or Parallelism(tensor=8)
-    deployment = InferenceDeployment(architecture(model), precision, H100, layout)
+    deployment = Deployment(architecture(model), precision, H100, layout)
     return training_step(
         deployment, settings or TrainingSettings(), batch or MicroBatch(1, 4096), HOST, calibration
     )
@@ -210,7 +210,7 @@ def test_gradients_hide_behind_the_last_backward_pass_only():
 def test_context_ranks_pass_keys_and_values_on():
     layout = Parallelism(tensor=2, context=4)
     slow = replace(H100, scale_up=replace(H100.scale_up, bandwidth_bytes_per_s=1e9))
-    deployment = InferenceDeployment(architecture("llama-70b"), BF16, slow, layout)
+    deployment = Deployment(architecture("llama-70b"), BF16, slow, layout)
     found = training_step(deployment, TrainingSettings(), MicroBatch(1, 32768), HOST, USUAL)
     near = step(parallelism=layout, batch=MicroBatch(1, 32768))
     assert near.tensor_messages_s < found.tensor_messages_s
@@ -235,7 +235,7 @@ def test_transfers_stall_where_they_take_longer_than_computation():
     kept = TrainingSettings(offload=Offload(activations="cpu"))
     assert step(kept).offload_s >= 0
     narrow = replace(HOST, link_bytes_per_s=1e9)
-    deployment = InferenceDeployment(architecture("llama-70b"), BF16, H100, Parallelism(tensor=8))
+    deployment = Deployment(architecture("llama-70b"), BF16, H100, Parallelism(tensor=8))
     stalled = training_step(deployment, kept, MicroBatch(1, 4096), narrow, USUAL)
     assert stalled.offload_s > step(kept).offload_s
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from service.core.deployment import (
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     Precision,
@@ -62,14 +62,14 @@ def training_setup(technique: str) -> TrainingSetup:
         settings = replace(settings, zero_stage=3)
     model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
     precision = FP32 if technique == "mixed-precision" else BF16
-    deployment = InferenceDeployment(architecture(model), precision, H100, parallelism)
+    deployment = Deployment(architecture(model), precision, H100, parallelism)
     return TrainingSetup(deployment, MicroBatch(8.0, 4096.0), settings)
 
 
 def inference_setup(technique: str) -> InferenceSetup:
     model = "mixtral-8x7b" if technique == "expert-parallelism" else "llama-70b"
     parallelism = Parallelism(tensor=2, data=4)
-    deployment = InferenceDeployment(architecture(model), BF16, H100, parallelism)
+    deployment = Deployment(architecture(model), BF16, H100, parallelism)
     # A single prompt that is too long, or many requests of which a few fit.
     load = InferenceWorkload(8192.0, 256.0, 8.0 if technique == "chunked-prefill" else 256.0)
     if technique in ("concurrency-limit", "context-limit"):

@@ -2,7 +2,7 @@
 
 A family is data (`family.Family`): defaults, builders of its parts, and which layer has which
 part. A model type that is not known is computed from the keys it shares with the known ones, with
-a caution saying so; what cannot be understood raises `ConfigNotUnderstood` naming the key.
+a warning saying so; what cannot be understood raises `ConfigNotUnderstood` naming the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from service.core.architecture.config.vision import VISION_TOWERS
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
 from service.core.architecture.tensors import Tensor
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 
 __all__ = ["FAMILIES", "ConfigNotUnderstood", "parse_config"]
 
@@ -39,7 +39,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
     Returns
     -------
     ModelArchitecture
-        With cautions about whatever was not certain.
+        With warnings about whatever was not certain.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
     model_type = _model_type(text, config, path)
     family = FAMILIES.get(model_type)
     tower = VISION_TOWERS.get(_outer_type(config)) if "vision_config" in config else None
-    cautions = _cautions(config, text, model_type, family, tower is not None)
+    warnings = _warnings(config, text, model_type, family, tower is not None)
     family = family or UNKNOWN_FAMILY
     defaults = dict(family.defaults)
     if "tie_word_embeddings" in config:
@@ -69,7 +69,7 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         other=architecture.other + vision,
         native_format=stored.listed_id,
         native_number_format=stored.exact,
-        cautions=(*cautions, *stored.cautions),
+        warnings=(*warnings, *stored.warnings),
     )
 
 
@@ -100,17 +100,17 @@ def _model_type(text: Mapping[str, Any], config: Mapping[str, Any], path: str) -
     return found
 
 
-def _cautions(
+def _warnings(
     config: Mapping[str, Any],
     text: Mapping[str, Any],
     model_type: str,
     family: Family | None,
     vision_counted: bool,
-) -> tuple[Caution, ...]:
-    cautions: tuple[Caution, ...] = ()
+) -> tuple[EstimateWarning, ...]:
+    warnings: tuple[EstimateWarning, ...] = ()
     if family is None:
-        cautions += (
-            Caution(
+        warnings += (
+            EstimateWarning(
                 "unknown_model_type",
                 f"Model type {model_type!r} is not known; its architecture is computed from the "
                 "keys it shares with known ones and may lack parts of its own.",
@@ -122,8 +122,8 @@ def _cautions(
         if isinstance(config.get(key), Mapping) and not (vision_counted and key == "vision_config")
     ]
     if left_out:
-        cautions += (
-            Caution(
+        warnings += (
+            EstimateWarning(
                 "modality_left_out",
                 f"What {', '.join(left_out)} describes is left out; the figures are those of the "
                 "other parts.",
@@ -131,11 +131,11 @@ def _cautions(
         )
     predicted = text.get("num_nextn_predict_layers", text.get("mtp_num_hidden_layers"))
     if type(predicted) is int and predicted > 0:
-        cautions += (
-            Caution(
+        warnings += (
+            EstimateWarning(
                 "prediction_layers_left_out",
                 f"The checkpoint's {predicted} multi-token-prediction layer(s) are not counted; "
                 "they serve speculative decoding only.",
             ),
         )
-    return cautions
+    return warnings

@@ -11,7 +11,7 @@ import numpy as np
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     Precision,
@@ -55,7 +55,7 @@ class InferenceMemory:
     ``rank_concurrency`` sequences are held by a rank.
     """
 
-    deployment: InferenceDeployment
+    deployment: Deployment
     workload: InferenceWorkload
     serving: ServingSettings
     engine: EngineRuntime
@@ -95,7 +95,7 @@ class InferenceMemory:
 
 
 def inference_memory(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     overheads: RuntimeOverheads,
@@ -162,7 +162,7 @@ def stage_plans(
 
 def _on_stage(
     plan: StagePlan,
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     overheads: RuntimeOverheads,
@@ -342,7 +342,7 @@ def _max_concurrency(
     return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
 
 
-def _context_limit(deployment: InferenceDeployment, serving: ServingSettings) -> float:
+def _context_limit(deployment: Deployment, serving: ServingSettings) -> float:
     """Longest sequence that settings and model allow."""
     if serving.max_model_len is not None:
         return float(serving.max_model_len)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from service.core.architecture.sharding import stage_layer_counts
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import Deployment
 from service.core.elementwise import Number, floor, maximum, minimum, where
 from service.core.explanation import Step
 from service.core.interval import Interval, exact, independent_sum, product, scale, shift
@@ -47,7 +47,7 @@ class TrainingMemory:
     "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same.
     """
 
-    deployment: InferenceDeployment
+    deployment: Deployment
     micro_batch: MicroBatch
     settings: TrainingSettings
     framework: FrameworkRuntime
@@ -81,7 +81,7 @@ class TrainingMemory:
 
 
 def training_memory(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
@@ -120,7 +120,7 @@ def training_memory(
 
 
 def decisive_stages(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
@@ -145,7 +145,7 @@ def decisive_stages(
 
 
 def training_stages(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
@@ -180,7 +180,7 @@ def _least(estimates: Sequence[TrainingMemory]) -> Interval:
 
 def _on_stage(
     stage: int,
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
@@ -315,13 +315,13 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
     return _Places(weights, gradients, optimizer, away["cpu"], away["nvme"])
 
 
-def _element_bytes(deployment: InferenceDeployment) -> float:
+def _element_bytes(deployment: Deployment) -> float:
     """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
     return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
 
 
 def _gathered_bytes(
-    deployment: InferenceDeployment, settings: TrainingSettings, state: StageState
+    deployment: Deployment, settings: TrainingSettings, state: StageState
 ) -> tuple[float, float]:
     """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
 
@@ -358,7 +358,7 @@ def _gathered_bytes(
 
 
 def _logits_bytes(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     framework: FrameworkRuntime,
     stage: int,

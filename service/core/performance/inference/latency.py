@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import (
-    InferenceDeployment,
+    Deployment,
     InferenceWorkload,
     Parallelism,
     ServingSettings,
@@ -88,7 +88,7 @@ class InferenceLatency:
 
 
 def inference_latency(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     calibration: PerformanceCalibration,
@@ -187,7 +187,7 @@ def inference_latency(
 
 
 def _disaggregated(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     calibration: PerformanceCalibration,
@@ -225,7 +225,7 @@ def _disaggregated(
 
 
 def _latency(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     calibration: PerformanceCalibration,
     *,
@@ -283,9 +283,7 @@ def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | 
     return Drafting(work, asked.draft_tokens, asked.acceptance_ratio)
 
 
-def _phase(
-    step: StepTime, deployment: InferenceDeployment, peak_flops: Number, starved: bool
-) -> Phase:
+def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: bool) -> Phase:
     memory_bound_s = step.work_s - step.compute_bound_s
     parts = {
         "compute": step.compute_bound_s,
@@ -314,7 +312,7 @@ def _phase(
 
 def _usage(
     state: SteadyState,
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     peak_flops: Number,
     busy_ratio: Number,
     later_tokens: Number,

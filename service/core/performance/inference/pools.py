@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from service.core.deployment import InferenceDeployment, InferenceWorkload, ServingSettings
+from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.disaggregation import Pools, balanced_prefill_replicas
@@ -13,7 +13,7 @@ from service.core.performance.work import RankWork
 
 
 def disaggregated_pools(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     calibration: PerformanceCalibration,

@@ -3,7 +3,8 @@
 Model: Poisson arrivals split evenly over the replicas; each replica serves up to ``slots``
 sequences at once with the latencies of
 :mod:`service.core.performance.inference.batching` at the number in flight that Little's law gives.
-Prompts wait for the prefill of earlier prompts as in an M/D/1 queue, whose waiting time has an exponential tail.
+Prompts wait for the prefill of earlier prompts as in an M/D/1 queue, whose waiting time has an
+exponential tail.
 """
 
 from __future__ import annotations

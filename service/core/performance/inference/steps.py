@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.deployment import InferenceDeployment, InferenceWorkload
+from service.core.deployment import Deployment, InferenceWorkload
 from service.core.explanation import Formula, Step
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.latency import InferenceLatency, Phase
@@ -50,7 +50,7 @@ UTILISATION = Formula(
 
 def latency_steps(
     latency: InferenceLatency,
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     workload: InferenceWorkload,
     calibration: PerformanceCalibration,
 ) -> tuple[Step, ...]:
@@ -151,7 +151,7 @@ def latency_steps(
 
 
 def _phase_steps(
-    name: str, phase: Phase, deployment: InferenceDeployment, calibration: PerformanceCalibration
+    name: str, phase: Phase, deployment: Deployment, calibration: PerformanceCalibration
 ) -> tuple[Step, Step, Step]:
     def named(formula: Formula) -> Formula:
         return Formula(f"{name}_{formula.name}", formula.expression, formula.unit, formula.source)

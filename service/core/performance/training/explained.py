@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import Deployment
 from service.core.explanation import Formula, Step
 from service.core.memory.training.settings import TrainingSettings
 from service.core.performance.training.calibration import TrainingCalibration
@@ -81,7 +81,7 @@ HFU = Formula("hfu_ratio", "hardware_flops / (step_s · peak)", "1", _PALM)
 
 def speed_steps(
     step: TrainingStep,
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     calibration: TrainingCalibration,
 ) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import stage_state
@@ -89,7 +89,7 @@ class TrainingStep:
 
 
 def training_step(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     micro_batch: MicroBatch,
     host: HostRates,
@@ -199,7 +199,7 @@ class _MicroBatchTime:
 
 
 def _micro_batch(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     batch: MicroBatch,
     work: TrainingWork,

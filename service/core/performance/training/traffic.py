@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.architecture.model import Attention, LatentAttention
-from service.core.deployment import InferenceDeployment
+from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
@@ -33,7 +33,7 @@ class HostRates:
 
 
 def data_messages_s(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     state: StageState,
     calibration: TrainingCalibration,
@@ -82,7 +82,7 @@ def hideable_ratio(settings: TrainingSettings) -> Number:
 
 
 def context_messages_s(
-    deployment: InferenceDeployment, batch: MicroBatch, calibration: TrainingCalibration
+    deployment: Deployment, batch: MicroBatch, calibration: TrainingCalibration
 ) -> Number:
     """Keys and values on their way round, once forward and twice backward [s].
 
@@ -113,7 +113,7 @@ def context_messages_s(
 
 
 def update_s(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     state: StageState,
     host: HostRates,
@@ -141,7 +141,7 @@ def update_s(
 
 
 def offloaded_transfers_s(
-    deployment: InferenceDeployment,
+    deployment: Deployment,
     settings: TrainingSettings,
     state: StageState,
     batch: MicroBatch,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import Caution
+from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
@@ -60,21 +60,21 @@ def training_recommendation_answer(
         training_anchors(search, snapshot),
         subject,
         lambda: closest_runs(search, found),
-        _cautions(request, search),
+        _warnings(request, search),
         snapshot,
     )
     return answer | {"global_batch_size": search.demand.global_batch_sequences}
 
 
-def _cautions(
+def _warnings(
     request: TrainingRecommendationRequest, search: ResolvedTrainingSearch
-) -> list[Caution]:
+) -> list[EstimateWarning]:
     """What the caller left open and may want to say."""
-    found: list[Caution] = []
+    found: list[EstimateWarning] = []
     batch = search.demand.global_batch_sequences
     if request.run.global_batch_size is None:
         found.append(
-            Caution(
+            EstimateWarning(
                 "global_batch_assumed",
                 f"{batch} sequences a step ({batch * request.run.sequence_length} tokens) are "
                 "taken; give run.global_batch_size, which decides how many accelerators can share "
@@ -83,7 +83,7 @@ def _cautions(
         )
     if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
         found.append(
-            Caution(
+            EstimateWarning(
                 "methods_learn_differently",
                 "methods and optimizers are compared by memory, time and footprint of the same "
                 "tokens; what they learn from them is not the same",
