@@ -41,10 +41,8 @@ def differences(older: DocumentSet, newer: DocumentSet) -> Iterator[EntryChange]
                 yield EntryChange(collection, entry_id, "removed", ())
             elif entry_id not in before:
                 yield EntryChange(collection, entry_id, "added", ())
-            elif before[entry_id] != after[entry_id]:
-                fields = tuple(_fields("", before[entry_id], after[entry_id]))
-                if fields:
-                    yield EntryChange(collection, entry_id, "changed", fields)
+            elif fields := tuple(_fields("", before[entry_id], after[entry_id])):
+                yield EntryChange(collection, entry_id, "changed", fields)
 
 
 _ABSENT = object()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,23 @@ def test_entries_come_go_and_change():
 
 def test_nothing_changed_is_no_difference():
     assert list(differences(small_catalog(), deepcopy(small_catalog()))) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pointers"),
+    [
+        ([True, True, True], [True, True, 1], ["/config/2"]),
+        ({"bias": True}, {"bias": 1}, ["/config/bias"]),
+        ([[0]], [[False]], ["/config/0/0"]),
+        ([True, 1.0, 0], [True, 1, 0.0], []),
+    ],
+)
+def test_truths_are_no_numbers_and_numbers_of_equal_value_are_equal(before, after, pointers):
+    found = differences(
+        {"models": {"m": {"id": "m", "config": before}}},
+        {"models": {"m": {"id": "m", "config": after}}},
+    )
+    assert [field.pointer for one in found for field in one.fields] == pointers
 
 
 JSON = st.recursive(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.core.architecture.config import FAMILIES, ConfigNotUnderstood, parse_config
 from service.core.architecture.config.fields import ALIASES, MAX_LAYERS
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import ModelArchitecture, Span
 from tests.core.architecture.published_models import MODELS, sizes
 
 _SCALARS = (
@@ -142,6 +142,15 @@ def test_the_fault_uses_the_name_that_the_configuration_uses():
     with pytest.raises(ConfigNotUnderstood) as fault:
         parse_config({**gpt2, "n_layer": 0})
     assert fault.value.pointer == "/n_layer"
+
+
+@pytest.mark.parametrize("layers", [3, 4, 5])
+def test_gemma_4_without_a_window_has_full_layers_only(layers):
+    """Schedules name the kind of every layer, also where all are alike."""
+    config = sizes("gemma4", 64, layers, 4, 100, intermediate_size=128, max_position_embeddings=64)
+    found = understood({**config, "sliding_window": None})
+    assert found is not None
+    assert [(group.count, group.mixer.span) for group in found.groups] == [(layers, Span.FULL)]
 
 
 def test_layer_types_must_match_the_layers():

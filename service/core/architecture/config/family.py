@@ -108,10 +108,6 @@ def _groups(family: Family, fields: Fields, hidden: int) -> tuple[LayerGroup, ..
     layers = fields.size("num_hidden_layers", maximum=MAX_LAYERS)
     mixer_kinds = family.mixer_schedule(fields, layers)
     part_kinds = family.feed_forward_schedule(fields, layers)
-    if isinstance(mixer_kinds, str):
-        mixer_kinds = (mixer_kinds,) * layers
-    if isinstance(part_kinds, str):
-        part_kinds = (part_kinds,) * layers
     names = family.norms if isinstance(family.norms, tuple) else family.norms(fields)
     norms: tuple[Tensor, ...] = ()
     if family.norm_weight:

@@ -6,7 +6,7 @@ transformers (https://github.com/huggingface/transformers, 2026).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from service.core.architecture.config.family import Family
@@ -26,7 +26,7 @@ from service.core.architecture.config.parts import (
     stated_width,
     vector,
 )
-from service.core.architecture.config.schedules import every_nth_full, layer_types
+from service.core.architecture.config.schedules import LayerKinds, every_nth_full, layer_types
 from service.core.architecture.model import (
     Attention,
     DenseFeedForward,
@@ -115,19 +115,19 @@ def _readers_from(fields: Fields, layers: int) -> int:
     return layers - fields.count("num_kv_shared_layers", layers)
 
 
-def _mixer_kinds(fields: Fields, layers: int) -> Sequence[str]:
+def _mixer_kinds(fields: Fields, layers: int) -> LayerKinds:
     own = list(layer_types(every_nth_full(6))(fields, layers))
     own[-1] = "full"
     first = _readers_from(fields, layers)
-    return [f"{kind}{_READER}" if layer >= first else f"{kind}" for layer, kind in enumerate(own)]
+    return tuple(f"{kind}{_READER}" if layer >= first else kind for layer, kind in enumerate(own))
 
 
-def _part_kinds(fields: Fields, layers: int) -> Sequence[str]:
+def _part_kinds(fields: Fields, layers: int) -> LayerKinds:
     if fields.flag("enable_moe_block"):
-        return ["experts"] * layers
+        return ("experts",) * layers
     wide = fields.flag("use_double_wide_mlp")
     first = _readers_from(fields, layers)
-    return ["wide" if wide and layer >= first else "dense" for layer in range(layers)]
+    return tuple("wide" if wide and layer >= first else "dense" for layer in range(layers))
 
 
 def _norms(fields: Fields) -> tuple[str, ...]:

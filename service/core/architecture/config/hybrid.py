@@ -7,7 +7,7 @@ part of it, of the modelling code published with its checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_WIDTH, Fields
@@ -20,6 +20,7 @@ from service.core.architecture.config.parts import (
     stated_width,
 )
 from service.core.architecture.config.schedules import (
+    LayerKinds,
     Schedule,
     every,
     every_nth_full,
@@ -106,9 +107,9 @@ def _sized_mamba2(fields: Fields) -> StateMixer:
 def _listed_attention(key: str) -> Schedule:
     """Attention in the layers that a key lists, state-space mixers in the others."""
 
-    def schedule(fields: Fields, layers: int) -> Sequence[str]:
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
         listed = fields.indices(key, layers) or frozenset()
-        return ["full" if layer in listed else "mamba" for layer in range(layers)]
+        return tuple("full" if layer in listed else "mamba" for layer in range(layers))
 
     return schedule
 
@@ -127,12 +128,12 @@ def _nemotron_layers(fields: Fields, layers: int) -> list[tuple[str | None, str 
     return kinds
 
 
-def _nemotron_mixers(fields: Fields, layers: int) -> Sequence[str | None]:
-    return [mixer for mixer, _ in _nemotron_layers(fields, layers)]
+def _nemotron_mixers(fields: Fields, layers: int) -> LayerKinds:
+    return tuple(mixer for mixer, _ in _nemotron_layers(fields, layers))
 
 
-def _nemotron_feed_forwards(fields: Fields, layers: int) -> Sequence[str | None]:
-    return [part for _, part in _nemotron_layers(fields, layers)]
+def _nemotron_feed_forwards(fields: Fields, layers: int) -> LayerKinds:
+    return tuple(part for _, part in _nemotron_layers(fields, layers))
 
 
 def _nemotron_shared_width(fields: Fields) -> int:
@@ -140,18 +141,18 @@ def _nemotron_shared_width(fields: Fields) -> int:
     return fields.count("n_shared_experts") * each
 
 
-def _minimax_layers(fields: Fields, layers: int) -> Sequence[str]:
+def _minimax_layers(fields: Fields, layers: int) -> LayerKinds:
     """MiniMax-Text-01 marks attention layers by 1 and linear ones by 0."""
     kinds = fields.array("attn_type_list", layers)
     if kinds is None:
-        return ["full" if layer % 2 == 0 else "linear" for layer in range(layers)]
+        return tuple("full" if layer % 2 == 0 else "linear" for layer in range(layers))
     if any(type(kind) is not int or kind not in (0, 1) for kind in kinds):
         raise fields.fault("attn_type_list", "must hold 0 for linear and 1 for full attention")
-    return ["full" if kind else "linear" for kind in kinds]
+    return tuple("full" if kind else "linear" for kind in kinds)
 
 
-def _granite_parts(fields: Fields, layers: int) -> str:  # noqa: ARG001 - a schedule takes both
-    return "experts" if fields.count("num_experts") else "dense"
+def _granite_parts(fields: Fields, layers: int) -> LayerKinds:
+    return ("experts" if fields.count("num_experts") else "dense",) * layers
 
 
 def _liquid_width(fields: Fields) -> int:
@@ -167,9 +168,9 @@ def _liquid_width(fields: Fields) -> int:
     return multiple * -(-width // multiple)
 
 
-def _liquid_layers(fields: Fields, layers: int) -> Sequence[str]:
+def _liquid_layers(fields: Fields, layers: int) -> LayerKinds:
     listed = fields.indices("full_attn_idxs", layers)
-    return ["full" if listed is None or layer in listed else "conv" for layer in range(layers)]
+    return tuple("full" if listed is None or layer in listed else "conv" for layer in range(layers))
 
 
 _QWEN3_NEXT = Family(

@@ -7,7 +7,7 @@ checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from service.core.architecture.config.family import Family
@@ -18,7 +18,7 @@ from service.core.architecture.config.parts import (
     latent_attention,
     shared_experts_width,
 )
-from service.core.architecture.config.schedules import dense_first, layer_types
+from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
 from service.core.architecture.config.state import kimi_delta_attention
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
@@ -63,13 +63,13 @@ _DEEPSEEK_V32 = replace(
 _GLM_SPARSE = replace(_DEEPSEEK_V32, defaults={**_DEEPSEEK_V32.defaults, "index_n_heads": 32})
 
 
-def _kimi_layers(fields: Fields, layers: int) -> Sequence[str]:
+def _kimi_layers(fields: Fields, layers: int) -> LayerKinds:
     """Kimi Linear: the listed layers, counted from one, have latent attention."""
     section = fields.section("linear_attn_config", {})
     listed = section.indices("full_attn_layers", layers + 1) if section is not None else None
     if listed is None:
-        return ["full" if layer and layer % 4 == 0 else "linear" for layer in range(layers)]
-    return ["full" if layer + 1 in listed else "linear" for layer in range(layers)]
+        return tuple("full" if layer and layer % 4 == 0 else "linear" for layer in range(layers))
+    return tuple("full" if layer + 1 in listed else "linear" for layer in range(layers))
 
 
 _KIMI_LINEAR = replace(

@@ -7,7 +7,7 @@ part of it, of the modelling code published with its checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import Fields
@@ -18,6 +18,7 @@ from service.core.architecture.config.parts import (
     stated_width,
 )
 from service.core.architecture.config.schedules import (
+    LayerKinds,
     every_nth_full,
     late_windows,
     layer_types,
@@ -59,10 +60,10 @@ def _half_width(fields: Fields) -> int:
     return max(1, stated_width(fields) // 2)
 
 
-def _cross_layers(fields: Fields, layers: int) -> Sequence[str]:
+def _cross_layers(fields: Fields, layers: int) -> LayerKinds:
     """Llama 3.2 Vision: the listed layers attend to the image."""
     listed = fields.indices("cross_attention_layers", layers) or frozenset()
-    return ["cross" if layer in listed else "full" for layer in range(layers)]
+    return tuple("cross" if layer in listed else "full" for layer in range(layers))
 
 
 def _image_tokens(fields: Fields) -> tuple[Tensor, ...]:

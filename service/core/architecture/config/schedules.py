@@ -1,17 +1,17 @@
 """Which kind of mixer and of feed-forward part each layer has.
 
-A schedule reads the configuration and names the kind of every layer, in order; a single name
-stands for all layers.
+A schedule reads the configuration and names the kind of every layer, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from service.core.architecture.config.fields import MAX_LAYERS, MAX_WIDTH, Fields, Flag
 
-Schedule: TypeAlias = Callable[[Fields, int], Sequence[str | None] | str]
+LayerKinds: TypeAlias = tuple[str | None, ...]
+Schedule: TypeAlias = Callable[[Fields, int], LayerKinds]
 
 #: What ``layer_types`` calls the kinds of mixers.
 _LAYER_TYPES: Mapping[str, str] = {
@@ -32,14 +32,15 @@ _LAYER_TYPES: Mapping[str, str] = {
 
 def every(kind: str) -> Schedule:
     """All layers alike."""
-    return lambda fields, layers: kind  # noqa: ARG005 - a schedule takes both
+    return lambda fields, layers: (kind,) * layers  # noqa: ARG005 - a schedule takes both
 
 
 def windowed(enabled: Flag = True) -> Schedule:
     """All layers sliding if a window is given and enabled, else full."""
 
-    def schedule(fields: Fields, layers: int) -> str:  # noqa: ARG001 - a schedule takes both
-        return "sliding" if fields.has("sliding_window") and fields.flag(enabled) else "full"
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
+        slides = fields.has("sliding_window") and fields.flag(enabled)
+        return ("sliding" if slides else "full",) * layers
 
     return schedule
 
@@ -47,11 +48,11 @@ def windowed(enabled: Flag = True) -> Schedule:
 def every_nth_full(period: int | str, other: str = "sliding") -> Schedule:
     """Each ``period``-th layer full, the rest of another kind; the period may be a key's name."""
 
-    def schedule(fields: Fields, layers: int) -> Sequence[str] | str:
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
         if other == "sliding" and not fields.has("sliding_window"):
-            return "full"
+            return ("full",) * layers
         step = fields.size(period, MAX_LAYERS) if isinstance(period, str) else period
-        return ["full" if (layer + 1) % step == 0 else other for layer in range(layers)]
+        return tuple("full" if (layer + 1) % step == 0 else other for layer in range(layers))
 
     return schedule
 
@@ -59,11 +60,11 @@ def every_nth_full(period: int | str, other: str = "sliding") -> Schedule:
 def late_windows(enabled: str) -> Schedule:
     """Layers from ``max_window_layers`` on sliding, if enabled (Qwen2)."""
 
-    def schedule(fields: Fields, layers: int) -> Sequence[str] | str:
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
         if not fields.flag(enabled) or not fields.has("sliding_window"):
-            return "full"
+            return ("full",) * layers
         first = fields.count("max_window_layers", MAX_WIDTH)
-        return ["sliding" if layer >= first else "full" for layer in range(layers)]
+        return tuple("sliding" if layer >= first else "full" for layer in range(layers))
 
     return schedule
 
@@ -71,46 +72,46 @@ def late_windows(enabled: str) -> Schedule:
 def layer_types(otherwise: Schedule) -> Schedule:
     """As the list ``layer_types`` says, or by another schedule where there is none."""
 
-    def schedule(fields: Fields, layers: int) -> Sequence[str | None] | str:
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
         types = fields.array("layer_types", layers)
         if types is None:
             return otherwise(fields, layers)
-        kinds: list[str | None] = []
+        kinds: list[str] = []
         for type_ in types:
             kind = _LAYER_TYPES.get(type_) if isinstance(type_, str) else None
             if kind is None:
                 raise fields.fault("layer_types", f"has an unknown kind of layer: {type_!r:.60}")
             kinds.append(kind)
-        return kinds
+        return tuple(kinds)
 
     return schedule
 
 
-def dense_first(fields: Fields, layers: int) -> Sequence[str]:
+def dense_first(fields: Fields, layers: int) -> LayerKinds:
     """``first_k_dense_replace`` dense layers, then experts every ``moe_layer_freq`` (DeepSeek)."""
     first = fields.count("first_k_dense_replace", MAX_WIDTH)
     step = fields.optional_size("moe_layer_freq", MAX_LAYERS) or 1
-    return [
+    return tuple(
         "experts" if layer >= first and layer % step == 0 else "dense" for layer in range(layers)
-    ]
+    )
 
 
-def sparse_steps(fields: Fields, layers: int) -> Sequence[str]:
+def sparse_steps(fields: Fields, layers: int) -> LayerKinds:
     """Experts each ``decoder_sparse_step`` layers but not in ``mlp_only_layers`` (Qwen2-MoE)."""
     step = fields.optional_size("decoder_sparse_step", MAX_LAYERS) or 1
     dense = fields.indices("mlp_only_layers", layers) or frozenset()
-    return [
+    return tuple(
         "experts" if layer not in dense and (layer + 1) % step == 0 else "dense"
         for layer in range(layers)
-    ]
+    )
 
 
 def periodic(kind: str, other: str, period: str, offset: str) -> Schedule:
     """``kind`` where the layer number modulo a period is an offset, both given by keys (Jamba)."""
 
-    def schedule(fields: Fields, layers: int) -> Sequence[str]:
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
         step = fields.size(period, MAX_LAYERS)
         start = fields.count(offset, MAX_LAYERS)
-        return [kind if layer % step == start else other for layer in range(layers)]
+        return tuple(kind if layer % step == start else other for layer in range(layers))
 
     return schedule

@@ -6,7 +6,7 @@ transformers (https://github.com/huggingface/transformers, 2024–2026) unless n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
@@ -20,6 +20,7 @@ from service.core.architecture.config.parts import (
     stated_width,
 )
 from service.core.architecture.config.schedules import (
+    LayerKinds,
     dense_first,
     every,
     every_nth_full,
@@ -35,37 +36,37 @@ def _dense_layer_width(fields: Fields) -> int:
     return fields.size("intermediate_size_mlp")
 
 
-def _rotary_layers_chunked(fields: Fields, layers: int) -> Sequence[str | None] | str:
+def _rotary_layers_chunked(fields: Fields, layers: int) -> LayerKinds:
     """Llama 4: layers with rotary positions see their own chunk, each fourth sees everything."""
     if not fields.has("attention_chunk_size"):
-        return "full"
+        return ("full",) * layers
     rotary = fields.array("no_rope_layers")
     if rotary:
         rotary = fields.array("no_rope_layers", layers)
-        return ["chunked" if flag else "full" for flag in rotary or ()]
+        return tuple("chunked" if flag else "full" for flag in rotary or ())
     return every_nth_full("no_rope_layer_interval", other="chunked")(fields, layers)
 
 
-def _interleaved_experts(fields: Fields, layers: int) -> Sequence[str]:
+def _interleaved_experts(fields: Fields, layers: int) -> LayerKinds:
     """Experts in the layers ``moe_layers`` lists, or each ``interleave_moe_layer_step``."""
     listed = fields.indices("moe_layers", layers)
     if listed is not None:
-        return ["experts" if layer in listed else "dense" for layer in range(layers)]
+        return tuple("experts" if layer in listed else "dense" for layer in range(layers))
     step = fields.size("interleave_moe_layer_step", MAX_LAYERS)
-    return ["experts" if (layer + 1) % step == 0 else "dense" for layer in range(layers)]
+    return tuple("experts" if (layer + 1) % step == 0 else "dense" for layer in range(layers))
 
 
-def _ernie_experts(fields: Fields, layers: int) -> Sequence[str]:
+def _ernie_experts(fields: Fields, layers: int) -> LayerKinds:
     """Experts from a first to a last layer, each ``moe_layer_interval``."""
     first = fields.count("moe_layer_start_index", MAX_LAYERS)
     last = fields.optional_size("moe_layer_end_index", MAX_LAYERS, minimum=-1)
     if last is None or last < 0:
         last = layers - 1
     step = fields.size("moe_layer_interval", MAX_LAYERS)
-    return [
+    return tuple(
         "experts" if first <= layer <= last and (layer + 1) % step == 0 else "dense"
         for layer in range(layers)
-    ]
+    )
 
 
 _MIXTRAL = Family(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import Fields
 from service.core.architecture.config.parts import (
@@ -14,18 +12,23 @@ from service.core.architecture.config.parts import (
     latent_attention,
     shared_experts_width,
 )
-from service.core.architecture.config.schedules import dense_first, layer_types, windowed
+from service.core.architecture.config.schedules import (
+    LayerKinds,
+    dense_first,
+    layer_types,
+    windowed,
+)
 
 
-def _mixers(fields: Fields, layers: int) -> Sequence[str | None] | str:
+def _mixers(fields: Fields, layers: int) -> LayerKinds:
     if fields.has("kv_lora_rank"):
-        return "latent"
+        return ("latent",) * layers
     return layer_types(windowed())(fields, layers)
 
 
-def _feed_forwards(fields: Fields, layers: int) -> Sequence[str | None] | str:
+def _feed_forwards(fields: Fields, layers: int) -> LayerKinds:
     if not fields.has("num_experts") or fields.count("num_experts") < 2:
-        return "dense"
+        return ("dense",) * layers
     return dense_first(fields, layers)
 
 
