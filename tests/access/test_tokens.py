@@ -23,7 +23,7 @@ from service.access.tokens import IssuerFailed, TokenIssuer
 from service.api.app import create_app
 from service.settings import Settings
 from tests.api.conftest import served
-from tests.api.test_errors import problem
+from tests.api.http.test_errors import problem
 
 ISSUER = "https://login.example.com/realms/acme"
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

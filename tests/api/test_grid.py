@@ -10,7 +10,7 @@ import pytest
 from service.grid.live import LiveGrid
 from service.grid.providers import UkCarbonIntensity
 from service.settings import Settings
-from tests.api.test_errors import problem
+from tests.api.http.test_errors import problem
 
 
 def neso(request: httpx.Request) -> httpx.Response:

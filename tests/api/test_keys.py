@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fastapi import FastAPI
 
+from tests.api.http.test_errors import problem
 from tests.api.keyed import client_of, key_for, running
-from tests.api.test_errors import problem
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from service.estimation.reports.tables import KINDS
 from tests.api.conftest import MAIN
-from tests.api.test_estimates import answer
+from tests.api.estimates.test_inference import answer
 
 ENERGY = {"energy_kwh": 1_000_000.0, "region": "country/DE"}
 #: One H100 at its maker's 164 kg for an hour of four years, servers left aside.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.conftest import UNPLACED
-from tests.api.test_estimates import answer
+from tests.api.estimates.test_inference import answer
 
 #: What the list is expected to cover, by the names that the literature uses.
 COVERED = [

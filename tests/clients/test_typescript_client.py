@@ -18,7 +18,7 @@ from service.api.app import create_app
 from service.settings import Settings
 from tests.api.conftest import served
 from tests.api.keyed import key_for
-from tests.api.test_sweeps import SMALL, worker_process
+from tests.api.sweeps.test_sweeps import SMALL, worker_process
 from tests.docs.blocks import blocks
 from tests.docs.test_examples import PAGES
 from tests.node.needs import PACKAGES, node

@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from memory_models import (
+
+from service.core.architecture.model import Span
+from service.core.deployment import Parallelism
+from service.core.memory.kv_cache import (
+    cache_elements_per_token,
+    cache_layout,
+    kv_bytes_per_token,
+    layout_sequence_bytes,
+    sequence_cache_bytes,
+)
+from service.core.number_formats import NUMBER_FORMATS
+from tests.core.memory.memory_models import (
     DEEPSEEK_V3,
     GEMMA_3_27B,
     LLAMA_2_7B,
@@ -17,17 +28,6 @@ from memory_models import (
     model,
     state_mixer,
 )
-
-from service.core.architecture.model import Span
-from service.core.deployment import Parallelism
-from service.core.memory.kv_cache import (
-    cache_elements_per_token,
-    cache_layout,
-    kv_bytes_per_token,
-    layout_sequence_bytes,
-    sequence_cache_bytes,
-)
-from service.core.number_formats import NUMBER_FORMATS
 
 BF16 = NUMBER_FORMATS["bf16"]
 

@@ -1,12 +1,12 @@
 """Weights against published sizes, and their division."""
 
 import pytest
-from memory_models import DEEPSEEK_V3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_31_70B, dense
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Parallelism
 from service.core.memory.weights import rank_weights, stage_weights, total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
+from tests.core.memory.memory_models import DEEPSEEK_V3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_31_70B, dense
 
 GIB = 1024.0**3
 BF16 = NUMBER_FORMATS["bf16"]

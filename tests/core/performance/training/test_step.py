@@ -13,7 +13,7 @@ from service.core.performance.training.step import TrainingStep, bottleneck, tra
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
 from tests.core.deployments import CALIBRATION, H100, architecture
-from tests.core.performance.test_latency import IDEAL
+from tests.core.performance.inference.test_latency import IDEAL
 
 BF16 = Precision(NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"])
 HOST = HostRates(50e9, 50e9, 7.9e9)

@@ -32,7 +32,7 @@ from service.estimation.recommendations.inference.space import resolve_search
 from service.estimation.recommendations.placing import USUAL_WUE
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
-from tests.estimation.pasted import CONFIG
+from tests.estimation.recommendations.pasted import CONFIG
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from tests.api.http.test_errors import problem
 from tests.api.keyed import client_of, key_for, running
-from tests.api.test_errors import problem
 
 YAML, JSON, CSV = "application/yaml", "application/json", "text/csv"
 SOURCE = """\

@@ -13,8 +13,8 @@ from asgi_lifespan import LifespanManager
 from service.api.app import create_app
 from service.settings import Settings
 from tests.api.conftest import UNPLACED
+from tests.api.http.test_errors import problem
 from tests.api.keyed import client_of, key_for, running
-from tests.api.test_errors import problem
 
 
 @asynccontextmanager

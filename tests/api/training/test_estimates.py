@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.estimation.training.requests import EXAMPLE_RUN
-from tests.api.test_estimates import answer, walk
-from tests.api.test_training_memory import RUN
+from tests.api.estimates.test_inference import answer, walk
+from tests.api.training.test_memory import RUN
 
 PATH = "/v1/estimates/training"
 PLACED = RUN | {"region": "country/FR", "training": RUN["training"] | {"tokens": 1e10}}

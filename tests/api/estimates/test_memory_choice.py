@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.test_estimates import answer
+from tests.api.estimates.test_inference import answer
 
 PATH = "/v1/projections/memory-choice"
 ASKED = {

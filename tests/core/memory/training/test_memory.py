@@ -6,14 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from memory_models import (
-    DEEPSEEK_V3,
-    LLAMA_2_7B,
-    LLAMA_3_8B,
-    LLAMA_31_70B,
-    accelerator,
-    dense,
-)
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.interval import Interval
@@ -27,6 +19,14 @@ from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import lora_parameters, stage_state
 from service.core.number_formats import NUMBER_FORMATS
+from tests.core.memory.memory_models import (
+    DEEPSEEK_V3,
+    LLAMA_2_7B,
+    LLAMA_3_8B,
+    LLAMA_31_70B,
+    accelerator,
+    dense,
+)
 
 GIB = 1024.0**3
 BF16, FP32 = NUMBER_FORMATS["bf16"], NUMBER_FORMATS["fp32"]
@@ -39,7 +39,7 @@ PURE = TrainingSettings(master_weights=False)
 
 DOCUMENTS = yaml.safe_load(
     (
-        Path(__file__).parents[3] / "hardware_catalog" / "calibration" / "memory_training.yaml"
+        Path(__file__).parents[4] / "hardware_catalog" / "calibration" / "memory_training.yaml"
     ).read_text()
 )
 OVERHEADS = training_overheads(DOCUMENTS)

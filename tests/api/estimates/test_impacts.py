@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import MAIN
-from tests.api.test_estimates import answer, walk
+from tests.api.estimates.test_inference import answer, walk
 
 PLAIN = {"energy_kwh": 1000.0, "region": "country/SE"}
 HOURS = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.api.conftest import MAIN
-from tests.api.test_errors import pointers, problem
+from tests.api.http.test_errors import pointers, problem
 
 PATH = "/v1/estimates/inference"
 TRAINING = {

@@ -13,8 +13,8 @@ import pytest
 from fastapi import FastAPI
 
 from tests.api.conftest import MAIN
+from tests.api.http.test_errors import problem
 from tests.api.keyed import client_of, key_for, running
-from tests.api.test_errors import problem
 
 T4 = "/v1/accelerators/nvidia-t4-16gb"
 WHY = {"reason": "measured in our own hall"}

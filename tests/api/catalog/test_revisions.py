@@ -15,7 +15,7 @@ from service.api.app import create_app
 from service.catalog.files import read_schemas
 from service.catalog.importer import Change, apply_change
 from service.settings import INSTALLATION, Settings
-from tests.api.test_errors import problem
+from tests.api.http.test_errors import problem
 
 T4 = "nvidia-t4-16gb"
 

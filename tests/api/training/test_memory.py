@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.test_estimates import answer, walk
+from tests.api.estimates.test_inference import answer, walk
 
 PATH = "/v1/memory/training"
 RUN = {

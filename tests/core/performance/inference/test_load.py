@@ -17,7 +17,7 @@ from service.core.performance.inference.latency import inference_latency
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import mean_call, prefill_tokens
 from tests.core.deployments import CALIBRATION, deployment
-from tests.core.performance.simulation import simulate
+from tests.core.performance.inference.simulation import simulate
 
 ONE_STEP = ServingSettings(chunked_prefill_tokens=100_000)
 SLOTS = 256.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.estimation.training.requests import EXAMPLE_RUN
-from tests.api.test_estimates import answer, walk
-from tests.api.test_training_memory import RUN, with_training
+from tests.api.estimates.test_inference import answer, walk
+from tests.api.training.test_memory import RUN, with_training
 
 PATH = "/v1/latency/training"
 

@@ -4,15 +4,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from memory_models import (
-    DEEPSEEK_V3,
-    GEMMA_3_27B,
-    LLAMA_2_7B,
-    LLAMA_3_8B,
-    LLAMA_31_70B,
-    accelerator,
-    dense,
-)
 
 from service.core.deployment import (
     Deployment,
@@ -25,6 +16,15 @@ from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import runtime_overheads
 from service.core.number_formats import NUMBER_FORMATS
+from tests.core.memory.memory_models import (
+    DEEPSEEK_V3,
+    GEMMA_3_27B,
+    LLAMA_2_7B,
+    LLAMA_3_8B,
+    LLAMA_31_70B,
+    accelerator,
+    dense,
+)
 
 GIB = 1024.0**3
 BF16 = NUMBER_FORMATS["bf16"]

@@ -16,7 +16,7 @@ from service.estimation.recommendations.training.requests import TrainingRecomme
 from service.estimation.recommendations.training.space import resolve_training_search
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
-from tests.estimation.pasted import CONFIG
+from tests.estimation.recommendations.pasted import CONFIG
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {

@@ -4,7 +4,7 @@ import pytest
 
 from service.estimation.compliance.requests import FACTS
 from tests.api.conftest import MAIN
-from tests.api.test_errors import pointers, problem
+from tests.api.http.test_errors import pointers, problem
 
 PATH = "/v1/compliance"
 SITE = {

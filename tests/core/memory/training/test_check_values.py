@@ -3,14 +3,24 @@
 from dataclasses import replace
 
 import pytest
-from memory_models import LLAMA_2_7B, accelerator, dense
-from test_training import BF16, FP32, GPT_7B, OVERHEADS, PRECISION, PURE, SEVEN, SINGLE, state
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import lora_parameters, trained_parameters
+from tests.core.memory.memory_models import LLAMA_2_7B, accelerator, dense
+from tests.core.memory.training.test_memory import (
+    BF16,
+    FP32,
+    GPT_7B,
+    OVERHEADS,
+    PRECISION,
+    PURE,
+    SEVEN,
+    SINGLE,
+    state,
+)
 
 #: Seven billion parameters of which next to none are in tables.
 TABLELESS = dense(32, 4096, 32, 32, 11008, 8)
