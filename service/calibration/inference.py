@@ -58,12 +58,12 @@ _PREFILL = "prefill"
 #: How much less freely hardware's constants move where families are taken together.
 _TIGHTER_RATIO = 0.1
 
-#: From so many models on, others can be foretold from a fit to the rest of them, in so many parts.
+#: From so many models on, others can be predicted from a fit to the rest of them, in so many parts.
 _FEWEST_MODELS = 5
 _PARTS = 5
 #: What fits to fewer models are taken to be further off for others than for their own: the median
 #: over the groups with enough models of nine tenths of the errors left out, over those of the fit.
-_UNSEEN_RATIO = 1.3
+_HOLDOUT_RATIO = 1.3
 
 _HARDWARE = (
     Constant("matrix_16bit_ratio", 0.62, 0.10, 0.80, 0.15),
@@ -147,7 +147,7 @@ class _Spreads:
 #: Of engines that were not measured at all.
 _UNMEASURED = _Spreads(0.4375, 0.35, _UNMEASURED_PIPELINED_LOG_SIGMA)
 #: Of engines on families that they were not measured on: about what families left out of the fit
-#: show (`./headroom foretell`).
+#: show (`./headroom cross-validate`).
 _OTHER_FAMILIES = _Spreads(0.40, 0.25, _UNMEASURED_PIPELINED_LOG_SIGMA)
 
 
@@ -222,19 +222,19 @@ def inference_entries(
         if engine not in ENGINES or len(chosen) < _FEWEST_ROWS:
             continue
         fitted = fit_inference(engine, chosen, vocabulary)
-        unseen = unseen_residuals(engine, chosen, vocabulary)
+        held_out = holdout_residuals(engine, chosen, vocabulary)
         used = [found.row for found in chosen]
         source, year = main_source(used, vocabulary, snapshot)
         entries.append(
             CalibrationEntry(
                 f"performance/{engine}/{family}",
                 {"engine": engine, "family": family},
-                f"{fit_note(fitted, used)} {_unseen_note(unseen)}",
+                f"{fit_note(fitted, used)} {_holdout_note(held_out)}",
                 _written(
                     engine,
                     fitted.values,
                     _spreads(
-                        fitted.residuals * _UNSEEN_RATIO if unseen is None else unseen, chosen
+                        fitted.residuals * _HOLDOUT_RATIO if held_out is None else held_out, chosen
                     ),
                 ),
                 source,
@@ -306,7 +306,7 @@ def fit_inference(
     )
 
 
-def unseen_residuals(
+def holdout_residuals(
     engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary
 ) -> FloatArray | None:
     """Log errors of rows by constants that were fitted to other models.
@@ -324,21 +324,21 @@ def unseen_residuals(
     for part in range(_PARTS):
         left_out = np.isin(names, models[part::_PARTS])
         known = [found for found, out in zip(chosen, left_out, strict=True) if not out]
-        unseen = [found for found, out in zip(chosen, left_out, strict=True) if out]
+        held_out = [found for found, out in zip(chosen, left_out, strict=True) if out]
         values = {
             name: np.array([value])
             for name, value in fit_inference(engine, known, vocabulary).values.items()
         }
-        logs = _log_estimates(engine, unseen, values, vocabulary)[:, 0]
-        residuals[left_out] = logs - np.log([found.measured for found in unseen])
+        logs = _log_estimates(engine, held_out, values, vocabulary)[:, 0]
+        residuals[left_out] = logs - np.log([found.measured for found in held_out])
     return residuals
 
 
-def _unseen_note(residuals: FloatArray | None) -> str:
+def _holdout_note(residuals: FloatArray | None) -> str:
     if residuals is None:
         return (
             f"Of fewer than {_FEWEST_MODELS} models none is left out to see how others are "
-            f"foretold: their errors are taken to be {_UNSEEN_RATIO} times as large."
+            f"predicted: their errors are taken to be {_HOLDOUT_RATIO} times as large."
         )
     return (
         f"Of models left out of the fit, nine in ten lie within a factor "

@@ -208,12 +208,12 @@ def left_out_log_sigma(runs: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -
     weights: list[float] = []
     for left_out in sources:
         known = [run for run in runs if run.row.source != left_out]
-        unseen = [run for run in runs if run.row.source == left_out]
+        held_out = [run for run in runs if run.row.source == left_out]
         found = fit_training(known, snapshot)
         values = {name: np.array([value]) for name, value in found.values.items()}
-        logs = _log_estimates(unseen, values, snapshot)[:, 0]
-        errors += np.abs(logs - np.log([run.measured for run in unseen])).tolist()
-        weights += [1.0 / len(unseen)] * len(unseen)
+        logs = _log_estimates(held_out, values, snapshot)[:, 0]
+        errors += np.abs(logs - np.log([run.measured for run in held_out])).tolist()
+        weights += [1.0 / len(held_out)] * len(held_out)
     order = np.argsort(errors)
     passed = np.cumsum(np.array(weights)[order]) / sum(weights)
     return float(np.array(errors)[order][np.searchsorted(passed, _COVERED_SHARE)]) / Z_90

@@ -40,7 +40,7 @@ for command in (
     upkeep.openapi,
     upkeep.validate,
     upkeep.calibrate,
-    upkeep.foretell,
+    upkeep.cross_validate,
 ):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)

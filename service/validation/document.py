@@ -35,8 +35,8 @@ the same use cases that answer the API, and compared. This page is the result; r
   unknown or whose value is suspect, are reported apart.
 - Speed and power constants were fitted on rows of the same publications (the calibration files
   name them), so their errors here show how well a few constants per engine and hardware family
-  describe all models, formats, lengths and layouts. How well they foretell models and hardware
-  that they were not fitted to is another page: [unseen](unseen.md).
+  describe all models, formats, lengths and layouts. How well they predict models and hardware
+  that they were not fitted to is another page: [holdout](holdout.md).
 """
 
 

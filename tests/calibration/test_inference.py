@@ -12,9 +12,9 @@ from service.calibration.inference import (
     ENGINES,
     constants_of,
     fit_inference,
+    holdout_residuals,
     inference_entries,
     measured_deployments,
-    unseen_residuals,
 )
 from service.core.interval import Z_90
 from service.core.performance.calibration import engine_overhead, hardware_efficiency
@@ -97,16 +97,16 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
         if found.computed.resolved.deployment.accelerator.family == "nvidia-hopper"
     ]
     engine = "vllm-before-0.6"
-    unseen = unseen_residuals(engine, measured, bench.vocabulary)
-    assert unseen is not None
-    assert len(unseen) == len(measured)
+    held_out = holdout_residuals(engine, measured, bench.vocabulary)
+    assert held_out is not None
+    assert len(held_out) == len(measured)
     fitted = fit_inference(engine, measured, bench.vocabulary)
-    assert np.median(np.abs(unseen)) > np.median(np.abs(fitted.residuals))
+    assert np.median(np.abs(held_out)) > np.median(np.abs(fitted.residuals))
     few = [found for found in measured if found.row.text("model") == measured[0].row.text("model")]
-    assert unseen_residuals(engine, few, bench.vocabulary) is None
+    assert holdout_residuals(engine, few, bench.vocabulary) is None
 
     entry = entries[f"performance/{engine}/nvidia-hopper"]
-    widest = np.quantile(np.abs(unseen), 0.9) / Z_90
+    widest = np.quantile(np.abs(held_out), 0.9) / Z_90
     assert entry.figures["decode_log_sigma"] == pytest.approx(widest, rel=0.01)
     assert "models left out of the fit" in entry.note
 

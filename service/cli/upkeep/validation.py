@@ -74,19 +74,19 @@ def calibrate(
         raise typer.Exit(REFUSED)
 
 
-def foretell(
-    write_docs: Annotated[bool, typer.Option(help="Write docs/unseen.md.")] = False,
+def cross_validate(
+    write_docs: Annotated[bool, typer.Option(help="Write docs/holdout.md.")] = False,
 ) -> None:
     """Hold estimates against measurements that no constant was fitted to; takes minutes."""
+    from service.calibration import holdout
     from service.calibration.command import CalibrationRefused
-    from service.calibration.unseen import unseen
 
     try:
-        page = unseen(Settings().catalog_directory, note=notices.print)
+        page = holdout.cross_validate(Settings().catalog_directory, note=notices.print)
     except CalibrationRefused as refused:
         print(refused, file=sys.stderr)
         raise typer.Exit(REFUSED) from None
     if write_docs:
-        (checkout() / "docs" / "unseen.md").write_text(page, encoding="utf-8")
+        (checkout() / "docs" / "holdout.md").write_text(page, encoding="utf-8")
     else:
         print(page)

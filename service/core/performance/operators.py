@@ -11,7 +11,7 @@ from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.step import (
     Rows,
     StepLoad,
-    added_up,
+    accumulate_precision,
     attention_load,
     peak_flops_per_s,
     product_load,
@@ -117,7 +117,7 @@ def _attention(
     calibration: PerformanceCalibration,
 ) -> Iterator[Operator]:
     hardware = calibration.hardware
-    peak, _ = peak_flops_per_s(accelerator, added_up("bf16", calibration.engine))
+    peak, _ = peak_flops_per_s(accelerator, accumulate_precision("bf16", calibration.engine))
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
     for layer in work.attention:
         flops, memory_bytes = attention_load(layer, load, parallelism.context)

@@ -89,7 +89,7 @@ def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[N
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
 
 
-def added_up(matrix_precision: str, engine: EngineOverhead) -> str:
+def accumulate_precision(matrix_precision: str, engine: EngineOverhead) -> str:
     """The precision whose peak applies in an engine that may add up 16-bit products in 16 bit."""
     if engine.half_accumulation and matrix_precision in _HALVES:
         return "fp16_accumulate"
@@ -164,7 +164,7 @@ def step_time(
         memory_bytes = memory_bytes + item_bytes
     flops = per_token.flops * tokens + per_sequence.flops * sequences
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
-    attention_peak, _ = peak_flops_per_s(accelerator, added_up("bf16", engine))
+    attention_peak, _ = peak_flops_per_s(accelerator, accumulate_precision("bf16", engine))
     for layer in work.attention:
         item_flops, item_bytes = attention_load(layer, load, parallelism.context)
         item_compute = item_flops / (attention_peak * hardware.attention_matrix_ratio)
@@ -211,7 +211,9 @@ def product_rates(
 ) -> tuple[Number, Number]:
     """FLOP/s and bytes/s that products of a kind reach."""
     hardware = calibration.hardware
-    peak, bits = peak_flops_per_s(accelerator, added_up(item.matrix_precision, calibration.engine))
+    peak, bits = peak_flops_per_s(
+        accelerator, accumulate_precision(item.matrix_precision, calibration.engine)
+    )
     rate = peak * hardware.matrix_ratio[bits]
     power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
     # A plain infinity limits none of the configurations, so that nothing need be computed.

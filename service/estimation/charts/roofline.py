@@ -11,7 +11,7 @@ from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
 from service.core.performance.inference.batching import lone_loads
 from service.core.performance.operators import Operator, step_operators
-from service.core.performance.step import StepLoad, added_up, peak_flops_per_s
+from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import rank_work
 from service.estimation.answers import warning_entries
 from service.estimation.charts.formatting import deployment_name, number
@@ -112,7 +112,8 @@ def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[
     bandwidth = float(computed.deployment.accelerator.memory_bandwidth_bytes_per_s)
     precision = computed.deployment.precision.weights.matrix_precision
     peak, bits = peak_flops_per_s(
-        computed.deployment.accelerator, added_up(precision, computed.performance.engine)
+        computed.deployment.accelerator,
+        accumulate_precision(precision, computed.performance.engine),
     )
     for name, flops_per_s, bytes_per_s in (
         ("datasheet", float(peak), bandwidth),
@@ -131,7 +132,8 @@ def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[
 def _peak(computed: ComputedDeployment) -> float:
     precision = computed.deployment.precision.weights.matrix_precision
     peak, _ = peak_flops_per_s(
-        computed.deployment.accelerator, added_up(precision, computed.performance.engine)
+        computed.deployment.accelerator,
+        accumulate_precision(precision, computed.performance.engine),
     )
     return float(peak)
 

@@ -38,7 +38,7 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
     problems.stop_if_any()
     if region is None:
         raise AssertionError("unreachable: an unknown region is a noted problem")
-    found = hold_against_rules(request, region, snapshot)
+    found = check_rules(request, region, snapshot)
     answer = frame(snapshot.revision)
     answer |= {"region": region.id, **found.answer}
     answer |= {
@@ -51,7 +51,7 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RuleCheck:
     """Findings shaped for an answer, with the rules, comparisons and warnings behind them."""
 
     answer: dict[str, Any]
@@ -60,17 +60,17 @@ class Held:
     warnings: tuple[EstimateWarning, ...]
 
 
-def hold_against_rules(
-    asked: RuleFacts,
+def check_rules(
+    given: RuleFacts,
     region: Entry[Region],
     snapshot: CatalogSnapshot,
     known: Mapping[str, Fact] | None = None,
-) -> Held:
+) -> RuleCheck:
     """Every rule that may hold in a place, with a verdict and its reason.
 
     Parameters
     ----------
-    asked
+    given
         The day, and what is known.
     region
         The place.
@@ -80,13 +80,13 @@ def hold_against_rules(
         Further facts, where the caller states none.
     """
     places = places_around(region, snapshot)
-    facts = dict(known or {}) | _facts(asked, region)
-    on = asked.on.isoformat()
+    facts = dict(known or {}) | _facts(given, region)
+    on = given.on.isoformat()
     found = [
         (entry, check(entry.value, facts, places, on))
         for entry in snapshot.rules.values()
         if (not entry.value.regions or entry.value.regions & places)
-        and asked.subject in (None, entry.document["subject"])
+        and given.subject in (None, entry.document["subject"])
     ]
     verdicts = Counter(finding.verdict for _, finding in found)
     answer = {
@@ -99,7 +99,7 @@ def hold_against_rules(
         "missing": sorted({fact for _, finding in found for fact in finding.missing}),
         "rules": [_rule(entry, finding, facts) for entry, finding in sorted(found, key=_urgency)],
     }
-    return Held(
+    return RuleCheck(
         answer=answer,
         entries=tuple(("rules", entry) for entry, _ in found),
         steps=tuple(step for entry, _ in found for step in _steps(entry, facts)),
@@ -111,8 +111,8 @@ def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
     """Every comparison of a rule that the facts decide; its value is 1 where it holds."""
     rule = entry.value
     for condition in (*rule.applies, *rule.requires):
-        held = condition.holds(facts)
-        if held is None:
+        holds = condition.holds(facts)
+        if holds is None:
             continue
         known = facts[condition.fact]
         formula = Formula(
@@ -121,7 +121,7 @@ def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
             "1",
             str(entry.document["source"]),
         )
-        yield Step(formula, {"fact": _said(known), "limit": _said(condition.value)}, float(held))
+        yield Step(formula, {"fact": _said(known), "limit": _said(condition.value)}, float(holds))
 
 
 def _said(known: Fact | float) -> float | str:

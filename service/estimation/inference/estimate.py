@@ -23,7 +23,7 @@ from service.estimation.answers import (
     provenance,
     warning_entries,
 )
-from service.estimation.compliance.check import hold_against_rules
+from service.estimation.compliance.check import check_rules
 from service.estimation.costs import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.constraints import constraints
@@ -96,8 +96,8 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         raise AssertionError("unreachable: an unknown region is a noted problem")
     impacts = deployment_impacts(computed, region, request.period)
     costed = _costs(computed, region, request.cost, impacts, snapshot)
-    asked = request.compliance
-    held = None if asked is None else hold_against_rules(asked, region, snapshot)
+    facts = request.compliance
+    rules = None if facts is None else check_rules(facts, region, snapshot)
     answer = frame(snapshot.revision)
     answer |= {
         "deployment": echo(computed.resolved) | {"region": region.id},
@@ -112,7 +112,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             request.period,
         ),
         "constraints": constraints(computed),
-        "compliance": None if held is None else held.answer,
+        "compliance": None if rules is None else rules.answer,
     }
 
     def steps() -> tuple[Step, ...]:
@@ -121,14 +121,14 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             *_latency_steps(computed),
             *impacts.steps(),
             *costed.steps,
-            *(held.steps if held is not None else ()),
+            *(rules.steps if rules is not None else ()),
         )
 
     warnings = (*computed.warnings, *impacts.warnings, *costed.prices.warnings)
     entries = [("regions", region), *costed.prices.entries]
-    if held is not None:
-        warnings += held.warnings
-        entries += held.entries
+    if rules is not None:
+        warnings += rules.warnings
+        entries += rules.entries
     return _finish(answer, request, snapshot, computed, steps, warnings, entries)
 
 

@@ -57,14 +57,14 @@ class Exclusions:
         return tuple(self._by_limit.values())
 
     def within(
-        self, name: str, unit: str, values: FloatArray, limit: float, alive: NDArray[np.bool_]
+        self, name: str, unit: str, values: FloatArray, limit: float, remaining: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Which values are within a limit; notes how many of the living are not.
+        """Which values are within a limit; notes how many of the remaining are not.
 
         Limits whose name ends in ``at_least`` come with both signs turned.
         """
         within = np.asarray(values <= limit)
-        lost = np.logical_and(alive, np.logical_not(within))
+        lost = np.logical_and(remaining, np.logical_not(within))
         sign = -1.0 if name.endswith("at_least") else 1.0
         known = self._by_limit.get(name)
         nearest = (

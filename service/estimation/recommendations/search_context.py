@@ -85,7 +85,7 @@ class PriceList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SearchContext:
     """Accelerators, regions, which can stand where, and prices.
 
     ``placeable`` has accelerators as rows, regions as columns; ``embodied_g_per_hour`` is the
@@ -105,7 +105,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class RegionGroup:
     """Regions in which the same accelerators can stand at the same prices."""
 
     regions: NDArray[np.intp]
@@ -243,14 +243,16 @@ def usd_per_hour_in_regions(
     return np.column_stack([distinct[id(rents)] for rents in prices.rents])
 
 
-def lots(ground: Ground) -> tuple[Lot, ...]:
-    """The regions in lots, in the order of the first region of each."""
+def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
+    """Regions with the same offers and prices together, by the first of each."""
     found: dict[tuple[bytes, int], list[int]] = {}
-    rents = ground.prices.rents
+    rents = context.prices.rents
     for at, asked in enumerate(rents):
-        found.setdefault((ground.placeable[:, at].tobytes(), id(asked)), []).append(at)
+        found.setdefault((context.placeable[:, at].tobytes(), id(asked)), []).append(at)
     return tuple(
-        Lot(np.array(regions, dtype=np.intp), ground.placeable[:, regions[0]], rents[regions[0]])
+        RegionGroup(
+            np.array(regions, dtype=np.intp), context.placeable[:, regions[0]], rents[regions[0]]
+        )
         for regions in found.values()
     )
 

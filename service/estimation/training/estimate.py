@@ -10,7 +10,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact, scale
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import explanation, frame, provenance, warning_entries
-from service.estimation.compliance.check import hold_against_rules
+from service.estimation.compliance.check import check_rules
 from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.resolution import Problems, resolve_region
@@ -115,11 +115,11 @@ def training_estimate(
         speed.figures.infrastructure.hardware_life_years,
         snapshot,
     )
-    held = None
+    rules = None
     if request.compliance is not None:
         flops = _training_flop(speed)
         known = {} if flops is None else {"training_flop": exact(flops)}
-        held = hold_against_rules(request.compliance, region, snapshot, known)
+        rules = check_rules(request.compliance, region, snapshot, known)
     day = None if impacts.impacts is None else impacts.impacts["per_day"]
     costed = costs(
         prices,
@@ -139,7 +139,7 @@ def training_estimate(
             None if speed.run is None else scale(speed.run.wall_s, 1.0 / _SECONDS_PER_HOUR),
         ),
         "constraints": training_constraints(memory),
-        "compliance": None if held is None else held.answer,
+        "compliance": None if rules is None else rules.answer,
     }
     answer["warnings"] = warning_entries(
         (
@@ -148,7 +148,7 @@ def training_estimate(
             *run_warnings(speed),
             *impacts.warnings,
             *prices.warnings,
-            *(held.warnings if held is not None else ()),
+            *(rules.warnings if rules is not None else ()),
         )
     )
     answer["provenance"] = provenance(
@@ -159,13 +159,13 @@ def training_estimate(
             *calibration_entries(speed.figures.power_entries, snapshot),
             ("regions", region),
             *prices.entries,
-            *(held.entries if held is not None else ()),
+            *(rules.entries if rules is not None else ()),
         ],
     )
     if request.explain:
         answer["explanation"] = explanation(
             (*memory.steps(), *speed.steps(), *impacts.steps, *costed.steps)
-            + (held.steps if held is not None else ())
+            + (rules.steps if rules is not None else ())
         )
     return answer
 

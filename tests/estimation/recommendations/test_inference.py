@@ -26,10 +26,14 @@ from service.estimation.costs import lowest_list_prices
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.anchors import anchors
-from service.estimation.recommendations.inference.candidates import field, filled, latency_metric
 from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.inference.search import (
+    filled,
+    latency_metric,
+    search_candidates,
+)
 from service.estimation.recommendations.inference.space import resolve_search
-from service.estimation.recommendations.placing import USUAL_WUE
+from service.estimation.recommendations.placement import USUAL_WUE
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
 from tests.estimation.recommendations.pasted import CONFIG
@@ -113,23 +117,23 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
 def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
     request = asked(search=SMALL["search"] | {"placement": placement})
     search = resolve_search(request, packaged_snapshot)
-    found = field(search)
+    found = search_candidates(search)
     anchored = anchors(search, packaged_snapshot, found)
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
-    best = scores(utilities(found.sited.metrics, anchored), weights).max()
+    best = scores(utilities(found.placed.metrics, anchored), weights).max()
 
     rows, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
-    where = places([region.value for region in search.ground.regions], USUAL_WUE)
+    where = places([region.value for region in search.context.regions], USUAL_WUE)
     prices = np.array([3.0, 1.2, np.nan])
     brute = 0.0
     for row in range(len(rows)):
         if rows.headroom_ratio[row] < 0 or rows.ttft_s[row] > 1.0 or rows.tpot_s[row] > 0.05:
             continue
         hours, offer = rows.accelerator_hours[row], rows.offer[row]
-        for place in np.flatnonzero(search.ground.placeable[offer]):
+        for place in np.flatnonzero(search.context.placeable[offer]):
             kwh = rows.it_wh[row] / 1000.0
             carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * search.ground.embodied_g_per_hour[offer]
+            carbon += hours * search.context.embodied_g_per_hour[offer]
             line = [
                 filled(rows, search)[row],
                 latency_metric(rows, search)[row],
@@ -290,10 +294,10 @@ def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
 def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
     own = {"accelerators": ["nvidia-rtx-5090-32gb", "nvidia-h100-sxm-80gb"], "max_accelerators": 8}
     search = resolve_search(asked(search=own), packaged_snapshot)
-    assert search.ground.placeable[0].all()
+    assert search.context.placeable[0].all()
     clouds = {
         region.id.partition("/")[0]
-        for region, may in zip(search.ground.regions, search.ground.placeable[1], strict=True)
+        for region, may in zip(search.context.regions, search.context.placeable[1], strict=True)
         if may
     }
     assert clouds == {"aws", "azure", "gcp", "oci"}
@@ -303,10 +307,10 @@ def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
         ),
         packaged_snapshot,
     )
-    assert only.ground.placeable.tolist() == [[True, True], [True, True]]
+    assert only.context.placeable.tolist() == [[True, True], [True, True]]
     tpu = {"accelerators": ["google-tpu-v6e"], "regions": ["aws/eu-north-1", "gcp/europe-north1"]}
     kept = resolve_search(asked(search=tpu | {"placement": "offered"}), packaged_snapshot)
-    assert kept.ground.placeable.tolist() == [[False, True]]
+    assert kept.context.placeable.tolist() == [[False, True]]
 
 
 OUTSIDE = {

@@ -8,11 +8,11 @@ from service.core.search.places import places
 from service.core.search.ranking import scores, utilities, weight_row
 from service.core.search.training_candidates import training_candidates
 from service.core.search.workloads import METRICS
-from service.estimation.recommendations.placing import USUAL_WUE
+from service.estimation.recommendations.placement import USUAL_WUE
 from service.estimation.recommendations.training.anchors import training_anchors
-from service.estimation.recommendations.training.candidates import training_field
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.search import search_training_candidates
 from service.estimation.recommendations.training.space import resolve_training_search
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
@@ -66,7 +66,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
             EstimateTrainingRequest.model_validate(
                 {
                     "model": model,
-                    "accelerator": search.ground.accelerators[rows.offer[row]].id,
+                    "accelerator": search.context.accelerators[rows.offer[row]].id,
                     "region": "aws/us-east-1",
                     "precision": {"weights": variant.precision.weights.id},
                     "parallelism": {
@@ -109,27 +109,27 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
 
 def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     search = resolve_training_search(asked(), packaged_snapshot)
-    found = training_field(search)
+    found = search_training_candidates(search)
     anchored = training_anchors(search, packaged_snapshot)
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
-    best = scores(utilities(found.sited.metrics, anchored), weights).max()
+    best = scores(utilities(found.placed.metrics, anchored), weights).max()
 
-    ground = search.ground
+    context = search.context
     rows, _ = training_candidates(
         search.models[0].value, search.spaces[0], search.demand, search.around
     )
-    where = places([region.value for region in ground.regions], USUAL_WUE)
+    where = places([region.value for region in context.regions], USUAL_WUE)
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
     tensor = np.array([layout.tensor for layout in search.spaces[0].layouts])
     brute = 0.0
-    for place, rents in enumerate(ground.prices.rents):
-        hourly = ground.prices.usd_per_hour(
+    for place, rents in enumerate(context.prices.rents):
+        hourly = context.prices.usd_per_hour(
             rents, rows.offer[alive], rows.accelerators[alive], tensor[rows.layout[alive]]
         )
         for row, usd in zip(alive, hourly, strict=True):
             kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
             carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * ground.embodied_g_per_hour[rows.offer[row]]
+            carbon += hours * context.embodied_g_per_hour[rows.offer[row]]
             line = [
                 1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
                 rows.wall_s[row],
@@ -262,7 +262,7 @@ def test_what_only_infers_is_not_trained_on(packaged_snapshot):
     rows, _ = training_candidates(
         resolved.models[0].value, resolved.spaces[0], resolved.demand, resolved.around
     )
-    assert {resolved.ground.accelerators[at].id for at in rows.offer} == {"aws-trainium2"}
+    assert {resolved.context.accelerators[at].id for at in rows.offer} == {"aws-trainium2"}
 
 
 def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):

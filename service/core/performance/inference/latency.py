@@ -22,7 +22,7 @@ from service.core.performance.inference.disaggregation import closed_loop, open_
 from service.core.performance.inference.open_load import OpenLoad, open_load
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.speculation import Drafting
-from service.core.performance.step import StepTime, added_up, peak_flops_per_s
+from service.core.performance.step import StepTime, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import RankWork, rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
@@ -247,7 +247,9 @@ def _latency(
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
     requests_per_s = from_log_sigma(rate, sigma)
-    multiplied = added_up(deployment.precision.weights.matrix_precision, calibration.engine)
+    multiplied = accumulate_precision(
+        deployment.precision.weights.matrix_precision, calibration.engine
+    )
     peak, _ = peak_flops_per_s(accelerator, multiplied)
     output_tokens_per_s = scale(requests_per_s, workload.output_tokens)
     return InferenceLatency(

@@ -21,9 +21,9 @@ from service.core.search.inference_candidates import Candidates, candidates
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
 from service.estimation.calibrations import calibration
-from service.estimation.recommendations.inference.candidates import latency_metric
+from service.estimation.recommendations.inference.search import latency_metric
 from service.estimation.recommendations.inference.space import ResolvedSearch
-from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.reference import reference
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
@@ -38,9 +38,9 @@ _WORST_LATENCY_RATIO = 2.0
 
 
 def anchors(
-    search: ResolvedSearch, snapshot: CatalogSnapshot, field: Found[Candidates]
+    search: ResolvedSearch, snapshot: CatalogSnapshot, result: SearchResult[Candidates]
 ) -> Mapping[Metric, Anchor]:
-    """Anchors of the metrics that can be compared, for a field that is not empty.
+    """Anchors of the metrics that can be compared, for a result that is not empty.
 
     Returns
     -------
@@ -49,15 +49,15 @@ def anchors(
     """
     target = search.kind.headroom_target_ratio
     found: dict[Metric, Anchor] = {"headroom": Anchor(1.0 - target, 1.0)}
-    ground = search.ground
-    standard = reference(snapshot, ground.prices.own_usd_per_hour, ground.infrastructure)
-    reference_rows, row = _rows(standard.accelerator, search, snapshot, field)
+    context = search.context
+    standard = reference(snapshot, context.prices.own_usd_per_hour, context.infrastructure)
+    reference_rows, row = _rows(standard.accelerator, search, snapshot, result)
     worst = _worst_latency_s(search, float(latency_metric(reference_rows, search)[row]))
     found["latency"] = Anchor(worst * _BEST_LATENCY_RATIO, worst)
     per_1k = 1000.0 / search.demand.output_tokens
     kwh = float(reference_rows.it_wh[row]) / 1000.0 * per_1k
     hours = float(reference_rows.accelerator_hours[row]) * per_1k
-    priced = bool(np.isfinite(ground.prices.each_usd_per_hour()).any())
+    priced = bool(np.isfinite(context.prices.each_usd_per_hour()).any())
     found |= standard.anchors(kwh, hours, 1.0, priced)
     return found
 
@@ -83,7 +83,7 @@ def _rows(
     entry: Entry[Accelerator],
     search: ResolvedSearch,
     snapshot: CatalogSnapshot,
-    field: Found[Candidates],
+    result: SearchResult[Candidates],
 ) -> tuple[Candidates, int]:
     """The first model as shipped, on as few of the reference accelerators as hold it."""
     measured = calibration(snapshot, search.around.serving.engine, entry.value.family)
@@ -103,7 +103,7 @@ def _rows(
     found, _ = candidates(architecture, space, search.demand, replace(search.around, tiers=()))
     if not len(found):
         # Not even the widest layout holds the weights there: what holds them is what there is.
-        return next((rows, 0) for rows in field.of_model if len(rows))
+        return next((rows, 0) for rows in result.by_model if len(rows))
     ranks = np.array([layout.replica_accelerators for layout in widest])[found.layout]
     fits = found.headroom_ratio >= 0.0
     order = np.lexsort((np.abs(found.concurrency - _REFERENCE_CONCURRENCY), ranks, ~fits))

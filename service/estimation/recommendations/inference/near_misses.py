@@ -9,23 +9,25 @@ import numpy as np
 from service.core.search.inference_candidates import Candidates
 from service.core.search.rows import TooSmall
 from service.estimation.recommendations.inference.space import ResolvedSearch
-from service.estimation.recommendations.nearest import Miss, beyond_memory, nearest, past_limits
-from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
+from service.estimation.recommendations.placement import SearchResult
 
 
-def least_violating(search: ResolvedSearch, found: Found[Candidates]) -> list[dict[str, Any]]:
+def least_violating(
+    search: ResolvedSearch, found: SearchResult[Candidates]
+) -> list[dict[str, Any]]:
     """Configurations by how far they are past their limits, each with what must change.
 
     Limits that depend on the place are taken as met: no place can help a configuration that
     misses others.
     """
     misses: list[Miss] = []
-    for model_at, rows in enumerate(found.of_model):
-        misses += _of_model(search, model_at, rows, found.left_out[model_at].too_small)
+    for model_at, rows in enumerate(found.by_model):
+        misses += _misses_of_model(search, model_at, rows, found.left_out[model_at].too_small)
     return nearest(misses)
 
 
-def _of_model(
+def _misses_of_model(
     search: ResolvedSearch, model_at: int, rows: Candidates, small: tuple[TooSmall, ...]
 ) -> list[Miss]:
     model, space = search.models[model_at], search.spaces[model_at]
@@ -43,7 +45,7 @@ def _of_model(
     if not len(rows):
         return beyond_memory(
             small,
-            search.ground,
+            search.context,
             lambda one: described(
                 one.offer,
                 space.layouts[one.layout].replica_accelerators,
@@ -63,7 +65,7 @@ def _of_model(
             "it_power_w": (rows.power_w, limits.it_power_w),
         },
         np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
-        search.ground.memory_bytes()[rows.offer],
+        search.context.memory_bytes()[rows.offer],
         lambda row: described(
             int(rows.offer[row]),
             int(rows.accelerators[row]),

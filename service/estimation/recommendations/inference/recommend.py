@@ -10,13 +10,13 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.inference_candidates import Candidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choosing import Subject, decided
+from service.estimation.recommendations.choices import Subject, recommendation
 from service.estimation.recommendations.inference.anchors import anchors
-from service.estimation.recommendations.inference.candidates import field
 from service.estimation.recommendations.inference.near_misses import least_violating
+from service.estimation.recommendations.inference.search import search_candidates
 from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
 from service.estimation.recommendations.inference.verification import verified
-from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import SpeculativeRequest
 
@@ -41,24 +41,24 @@ def recommendation_answer(
         If the request refers to unknown things, or asks for a kind that is decided elsewhere.
     """
     search = resolve_search(request, snapshot)
-    found = field(search)
+    found = search_candidates(search)
     subject = Subject(
         kind=search.kind,
         units=UNITS,
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified(
             candidate,
-            request.asked_models[found.sited.model[at]],
+            request.asked_models[found.placed.model[at]],
             _draft(at, search, found),
             search,
             request,
             snapshot,
         ),
     )
-    return decided(
+    return recommendation(
         search,
         found,
-        anchors(search, snapshot, found) if len(found.sited.row) else {},
+        anchors(search, snapshot, found) if len(found.placed.row) else {},
         subject,
         lambda: least_violating(search, found),
         [],
@@ -77,25 +77,29 @@ def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
     }
 
 
-def _draft(at: int, search: ResolvedSearch, found: Found[Candidates]) -> SpeculativeRequest | None:
+def _draft(
+    at: int, search: ResolvedSearch, found: SearchResult[Candidates]
+) -> SpeculativeRequest | None:
     """How a candidate decodes."""
-    sited = found.sited
-    return search.drafts[int(found.of_model[sited.model[at]].draft[sited.row[at]])]
+    placed = found.placed
+    return search.drafts[int(found.by_model[placed.model[at]].draft[placed.row[at]])]
 
 
-def _description(at: int, search: ResolvedSearch, found: Found[Candidates]) -> dict[str, Any]:
+def _description(
+    at: int, search: ResolvedSearch, found: SearchResult[Candidates]
+) -> dict[str, Any]:
     """A candidate as the search sees it."""
-    sited = found.sited
-    model, row = sited.model[at], sited.row[at]
-    rows, space = found.of_model[model], search.spaces[model]
+    placed = found.placed
+    model, row = placed.model[at], placed.row[at]
+    rows, space = found.by_model[model], search.spaces[model]
     precision = space.precisions[rows.precision[row]]
     layout = space.layouts[rows.layout[row]]
-    hourly = sited.usd_per_hour[at]
+    hourly = placed.usd_per_hour[at]
     return {
         "model": search.models[model].id,
         "accelerator": search.accelerators[rows.offer[row]].id,
         "accelerator_count": int(rows.accelerators[row]),
-        "region": search.ground.regions[sited.place[at]].id,
+        "region": search.context.regions[placed.region[at]].id,
         "precision": {
             "weights": precision.weights.id,
             "kv_cache": precision.kv_cache.id,

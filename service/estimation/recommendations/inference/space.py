@@ -26,7 +26,7 @@ from service.estimation.recommendations.requests import (
     WeightsRequest,
 )
 from service.estimation.recommendations.search_context import (
-    Ground,
+    SearchContext,
     embodied_g_per_hour,
     own_prices,
     placeable,
@@ -61,7 +61,7 @@ class ResolvedSearch:
 
     kind: WorkloadKind
     models: tuple[Entry[ModelArchitecture], ...]
-    ground: Ground
+    context: SearchContext
     calibrations: tuple[Calibration, ...]
     demand: Demand
     around: Around
@@ -77,7 +77,7 @@ class ResolvedSearch:
     @property
     def accelerators(self) -> tuple[Entry[Accelerator], ...]:
         """Accelerators by their positions in the spaces."""
-        return self.ground.accelerators
+        return self.context.accelerators
 
 
 def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
@@ -120,7 +120,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     return ResolvedSearch(
         kind=kind,
         models=models,
-        ground=Ground(
+        context=SearchContext(
             accelerators=accelerators,
             regions=regions,
             infrastructure=first.infrastructure,

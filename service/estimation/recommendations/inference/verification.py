@@ -8,7 +8,12 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.recommendations.choosing import Verified, first_known, limit_row, verdict
+from service.estimation.recommendations.choices import (
+    Verified,
+    first_known,
+    limit_row,
+    verified_estimate,
+)
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
@@ -38,7 +43,7 @@ def verified(
         estimate = inference_estimate(_request(candidate, model, draft, search, request), snapshot)
     except Rejected:
         return None
-    return verdict(estimate, _limits(estimate, candidate, search))
+    return verified_estimate(estimate, _limits(estimate, candidate, search))
 
 
 def _request(
@@ -69,7 +74,7 @@ def _request(
         ),
         serving=request.serving.model_copy(update={"speculative": draft}),
         cost=CostRequest(
-            usd_per_accelerator_hour=search.ground.prices.own_usd_per_hour.get(
+            usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(
                 candidate["accelerator"]
             )
         ),

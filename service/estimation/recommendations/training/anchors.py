@@ -17,7 +17,7 @@ from service.core.performance.training.step import SIX
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
 from service.estimation.recommendations.reference import reference, up_to
-from service.estimation.recommendations.training.candidates import KG_PER_GRAM
+from service.estimation.recommendations.training.search import KG_PER_GRAM
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 #: Source: Grattafiori et al., The Llama 3 Herd of Models, 2024, table 4,
@@ -43,12 +43,12 @@ def training_anchors(
         Time [s], carbon [kg], water [L] and cost [USD] of the run; without cost where no price is
         known of any accelerator in the search.
     """
-    ground, limits = search.ground, search.limits
-    standard = reference(snapshot, ground.prices.own_usd_per_hour, ground.infrastructure)
+    context, limits = search.context, search.limits
+    standard = reference(snapshot, context.prices.own_usd_per_hour, context.infrastructure)
     accelerator = standard.accelerator.value
     hours = reference_hours(search, accelerator)
     # At work, with its share of the server.
-    power_w = float(accelerator.thermal_design_power_w + ground.infrastructure.host_power_w.value)
+    power_w = float(accelerator.thermal_design_power_w + context.infrastructure.host_power_w.value)
     plan_s = min(hours / _PLAN_ACCELERATORS * SECONDS_PER_HOUR, _PLAN_DAYS * SECONDS_PER_DAY)
     worst_s = plan_s * _WORST_TIME_RATIO
     if limits.days is not None:
@@ -58,7 +58,7 @@ def training_anchors(
         "headroom": Anchor(1.0 - target, 1.0),
         "latency": Anchor(plan_s * _BEST_TIME_RATIO, worst_s),
     }
-    priced = bool(np.isfinite(ground.prices.each_usd_per_hour()).any())
+    priced = bool(np.isfinite(context.prices.each_usd_per_hour()).any())
     found |= standard.anchors(hours * power_w / 1000.0, hours, KG_PER_GRAM, priced)
     if "cost" in found and limits.usd is not None:
         found["cost"] = up_to(min(found["cost"].worst, limits.usd))

@@ -9,13 +9,13 @@ import numpy as np
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import TooSmall
 from service.core.search.training_candidates import TrainingCandidates
-from service.estimation.recommendations.nearest import Miss, beyond_memory, nearest, past_limits
-from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
+from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 
 def closest_runs(
-    search: ResolvedTrainingSearch, found: Found[TrainingCandidates]
+    search: ResolvedTrainingSearch, found: SearchResult[TrainingCandidates]
 ) -> list[dict[str, Any]]:
     """Runs by how far they are past their limits, each with what must change.
 
@@ -23,24 +23,24 @@ def closest_runs(
     of each accelerator counts.
     """
     misses: list[Miss] = []
-    for model_at, rows in enumerate(found.of_model):
-        misses += _of_model(search, model_at, rows, found.left_out[model_at].too_small)
+    for model_at, rows in enumerate(found.by_model):
+        misses += _misses_of_model(search, model_at, rows, found.left_out[model_at].too_small)
     return nearest(misses)
 
 
-def _of_model(
+def _misses_of_model(
     search: ResolvedTrainingSearch,
     model_at: int,
     rows: TrainingCandidates,
     small: tuple[TooSmall, ...],
 ) -> list[Miss]:
-    model, space, ground = search.models[model_at], search.spaces[model_at], search.ground
+    model, space, context = search.models[model_at], search.spaces[model_at], search.context
 
     def described(offer: int, variant_at: int, layout_at: int) -> dict[str, Any]:
         variant, layout = space.variants[variant_at], space.layouts[layout_at]
         return {
             "model": model.id,
-            "accelerator": ground.accelerators[offer].id,
+            "accelerator": context.accelerators[offer].id,
             "accelerator_count": layout.accelerator_count,
             "weights": variant.precision.weights.id,
             "method": variant.settings.method,
@@ -51,11 +51,11 @@ def _of_model(
 
     if not len(rows):
         return beyond_memory(
-            small, ground, lambda one: described(one.offer, one.choice, one.layout)
+            small, context, lambda one: described(one.offer, one.choice, one.layout)
         )
     limits = search.limits
     tokens = np.full(len(rows), search.demand.sequence_tokens)
-    usd = rows.accelerator_hours * ground.prices.each_usd_per_hour()[rows.offer]
+    usd = rows.accelerator_hours * context.prices.each_usd_per_hour()[rows.offer]
     return past_limits(
         {
             "context_length": (tokens, model.value.max_position_embeddings),
@@ -65,6 +65,6 @@ def _of_model(
             "it_power_w": (rows.power_w, limits.it_power_w),
         },
         np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
-        ground.memory_bytes()[rows.offer],
+        context.memory_bytes()[rows.offer],
         lambda row: described(int(rows.offer[row]), int(rows.variant[row]), int(rows.layout[row])),
     )

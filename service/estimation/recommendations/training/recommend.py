@@ -12,12 +12,12 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choosing import Subject, decided
-from service.estimation.recommendations.placing import Found
+from service.estimation.recommendations.choices import Subject, recommendation
+from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.training.anchors import training_anchors
-from service.estimation.recommendations.training.candidates import training_field
 from service.estimation.recommendations.training.near_misses import closest_runs
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.search import search_training_candidates
 from service.estimation.recommendations.training.space import (
     ResolvedTrainingSearch,
     resolve_training_search,
@@ -45,16 +45,16 @@ def training_recommendation_answer(
         If the request refers to unknown things, or no known metric has any weight.
     """
     search = resolve_training_search(request, snapshot)
-    found = training_field(search)
+    found = search_training_candidates(search)
     subject = Subject(
         kind=search.kind,
         units=TRAINING_UNITS,
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified_run(
-            candidate, request.asked_models[found.sited.model[at]], search, request, snapshot
+            candidate, request.asked_models[found.placed.model[at]], search, request, snapshot
         ),
     )
-    answer = decided(
+    answer = recommendation(
         search,
         found,
         training_anchors(search, snapshot),
@@ -93,19 +93,19 @@ def _warnings(
 
 
 def _description(
-    at: int, search: ResolvedTrainingSearch, found: Found[TrainingCandidates]
+    at: int, search: ResolvedTrainingSearch, found: SearchResult[TrainingCandidates]
 ) -> dict[str, Any]:
     """A candidate as the search sees it."""
-    sited = found.sited
-    model, row = sited.model[at], sited.row[at]
-    rows, space = found.of_model[model], search.spaces[model]
+    placed = found.placed
+    model, row = placed.model[at], placed.row[at]
+    rows, space = found.by_model[model], search.spaces[model]
     variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
-    settings, hourly = variant.settings, sited.usd_per_hour[at]
+    settings, hourly = variant.settings, placed.usd_per_hour[at]
     return {
         "model": search.models[model].id,
-        "accelerator": search.ground.accelerators[rows.offer[row]].id,
+        "accelerator": search.context.accelerators[rows.offer[row]].id,
         "accelerator_count": int(rows.accelerators[row]),
-        "region": search.ground.regions[sited.place[at]].id,
+        "region": search.context.regions[placed.region[at]].id,
         "precision": {
             "weights": variant.precision.weights.id,
             "activations": variant.precision.activations.id,

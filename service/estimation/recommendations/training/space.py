@@ -26,7 +26,7 @@ from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.mitigations import USUAL_HOST_BYTES
 from service.estimation.recommendations.inference.space import matrix_weights, searched_models
 from service.estimation.recommendations.search_context import (
-    Ground,
+    SearchContext,
     embodied_g_per_hour,
     own_prices,
     placeable,
@@ -77,7 +77,7 @@ class ResolvedTrainingSearch:
 
     kind: WorkloadKind
     models: tuple[Entry[ModelArchitecture], ...]
-    ground: Ground
+    context: SearchContext
     demand: TrainingDemand
     around: TrainingAround
     spaces: tuple[TrainingSpace, ...]
@@ -118,7 +118,7 @@ def resolve_training_search(
     return ResolvedTrainingSearch(
         kind=kind,
         models=models,
-        ground=Ground(
+        context=SearchContext(
             accelerators=accelerators,
             regions=regions,
             infrastructure=infrastructure,

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.recommendations.choosing import Verified, first_known, limit_row, verdict
+from service.estimation.recommendations.choices import (
+    Verified,
+    first_known,
+    limit_row,
+    verified_estimate,
+)
 from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
     settings_of,
@@ -35,7 +40,7 @@ def verified_run(
         estimate = training_estimate(_request(candidate, model, search, request), snapshot)
     except Rejected:
         return None
-    return verdict(estimate, _limits(estimate, candidate, search))
+    return verified_estimate(estimate, _limits(estimate, candidate, search))
 
 
 def _request(
@@ -63,7 +68,7 @@ def _request(
         region=candidate["region"],
         training=settings,
         cost=CostRequest(
-            usd_per_accelerator_hour=search.ground.prices.own_usd_per_hour.get(
+            usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(
                 candidate["accelerator"]
             )
         ),

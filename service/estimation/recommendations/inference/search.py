@@ -14,45 +14,45 @@ from service.core.search.inference_candidates import Candidates, candidates
 from service.core.search.rows import LeftOut
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.inference.space import ResolvedSearch
-from service.estimation.recommendations.placing import (
-    Bill,
-    Contest,
-    Found,
-    Held,
-    Rated,
-    sited,
-    within_all,
+from service.estimation.recommendations.placement import (
+    CandidateMetrics,
+    CandidateSet,
+    ImpactTotals,
+    LimitCheck,
+    SearchResult,
+    place_candidates,
+    rows_within,
 )
 
 _GRAMS_PER_KG = 1000.0
 _PER_1K_TOKENS = 1000.0
 
 
-def field(search: ResolvedSearch) -> Found[Candidates]:
+def search_candidates(search: ResolvedSearch) -> SearchResult[Candidates]:
     """Search everything.
 
     Returns
     -------
     Found
-        Whose ``sited`` is empty if nothing meets the limits. Its metrics: share of memory filled
+        Whose ``placed`` is empty if nothing meets the limits. Its metrics: share of memory filled
         beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water
         [L/1k], cost [USD/1k].
     """
-    of_model: list[Candidates] = []
+    by_model: list[Candidates] = []
     left_out: list[LeftOut] = []
-    contests: list[Contest] = []
+    candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
         found, left = candidates(entry.value, space, search.demand, search.around)
-        of_model.append(found)
+        by_model.append(found)
         left_out.append(left)
-        contests.append(_contest(found, left, at, search, excluded))
+        candidate_sets.append(_candidate_set(found, left, at, search, excluded))
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
-    return Found(
-        of_model=tuple(of_model),
+    return SearchResult(
+        by_model=tuple(by_model),
         left_out=tuple(left_out),
-        sited=sited(contests, search.ground, (per_1k, per_1k, per_1k), excluded),
-        searched=sum(len(found) for found in of_model),
+        placed=place_candidates(candidate_sets, search.context, (per_1k, per_1k, per_1k), excluded),
+        searched=sum(len(found) for found in by_model),
         exclusions=excluded.all(),
     )
 
@@ -68,25 +68,25 @@ def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
     return 1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio)
 
 
-def _contest(
+def _candidate_set(
     found: Candidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
-) -> Contest:
+) -> CandidateSet:
     limits, demand = search.limits, search.demand
     longest = search.most_tokens(search.models[at].value)
     tokens = np.full(len(found), demand.input_tokens + demand.output_tokens)
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     yearly = _yearly_requests(found, search)
 
-    def hourly_limits(_: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:
+    def hourly_limits(_: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[LimitCheck]:
         yield ("usd_per_hour", "USD/h", np.nan_to_num(usd_per_hour, nan=inf), limits.usd_per_hour)
 
-    def limits_of(bill: Bill) -> Iterable[Held]:
-        times = yearly[bill.rows]
-        kilograms = bill.carbon_g * times / _GRAMS_PER_KG
+    def limits_of(totals: ImpactTotals) -> Iterable[LimitCheck]:
+        times = yearly[totals.rows]
+        kilograms = totals.carbon_g * times / _GRAMS_PER_KG
         yield ("kgco2e_per_year", "kgCO2e/year", kilograms, limits.kgco2e_per_year)
-        yield ("l_per_year", "L/year", bill.water_l * times, limits.l_per_year)
+        yield ("l_per_year", "L/year", totals.water_l * times, limits.l_per_year)
 
-    alive = within_all(
+    row_indices = rows_within(
         (
             ("context_length", "tokens", tokens, longest),
             (
@@ -105,7 +105,7 @@ def _contest(
         excluded,
     )
     excluded.left_out(left)
-    rated = Rated(
+    metrics = CandidateMetrics(
         offer=found.offer,
         accelerators=found.accelerators,
         tensor=tensor[found.layout],
@@ -117,7 +117,7 @@ def _contest(
         it_wh_spread=found.it_wh_spread,
         accelerator_hours=found.accelerator_hours,
     )
-    return Contest(rated, alive, hourly_limits, limits_of)
+    return CandidateSet(metrics, row_indices, hourly_limits, limits_of)
 
 
 def _yearly_requests(found: Candidates, search: ResolvedSearch) -> FloatArray:

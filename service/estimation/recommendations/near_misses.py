@@ -9,12 +9,12 @@ import numpy as np
 
 from service.core.elementwise import FloatArray
 from service.core.search.rows import TooSmall
-from service.estimation.recommendations.search_context import Ground
+from service.estimation.recommendations.search_context import SearchContext
 
 #: How far past its limits something is, and what it is with what must change.
 Miss: TypeAlias = tuple[float, dict[str, Any]]
 #: Figures by the limit that is held against each, None where it does not limit.
-Held: TypeAlias = Mapping[str, tuple[FloatArray, float | None]]
+LimitCheck: TypeAlias = Mapping[str, tuple[FloatArray, float | None]]
 
 _MOST_LISTED = 5
 #: Looked at in each table, as several may be of the same accelerator.
@@ -32,7 +32,7 @@ def nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
 
 
 def past_limits(
-    held: Held,
+    checks: LimitCheck,
     lacking_ratio: FloatArray,
     memory_bytes: FloatArray,
     describe: Callable[[int], dict[str, Any]],
@@ -41,7 +41,7 @@ def past_limits(
 
     Parameters
     ----------
-    held
+    checks
         Figures of the rows, with their limits.
     lacking_ratio, memory_bytes
         Memory that is missing over that which there is [-], and that which there is [B].
@@ -49,7 +49,7 @@ def past_limits(
         Says what a row is.
     """
     past = lacking_ratio.copy()
-    for values, limit in held.values():
+    for values, limit in checks.values():
         if limit is not None:
             past += np.maximum(values / limit - 1.0, 0.0) if limit > 0.0 else values > 0.0
     found = []
@@ -58,7 +58,7 @@ def past_limits(
             break
         changes = [
             {"limit": name, "value": float(values[row]), "must_fall_by": float(values[row] - limit)}
-            for name, (values, limit) in held.items()
+            for name, (values, limit) in checks.items()
             if limit is not None and values[row] > limit
         ]
         if lacking_ratio[row] > 0.0:
@@ -69,12 +69,14 @@ def past_limits(
 
 
 def beyond_memory(
-    small: Sequence[TooSmall], ground: Ground, describe: Callable[[TooSmall], dict[str, Any]]
+    small: Sequence[TooSmall],
+    context: SearchContext,
+    describe: Callable[[TooSmall], dict[str, Any]],
 ) -> list[Miss]:
     """What does not even hold what it always must, by how much it lacks."""
     found = []
     for one in sorted(small, key=lambda one: one.lacking_bytes)[:_MOST_TRIED]:
-        memory = float(ground.accelerators[one.offer].value.memory_bytes)
+        memory = float(context.accelerators[one.offer].value.memory_bytes)
         changes = [_more_memory(memory, one.lacking_bytes)]
         found.append((1.0 + one.lacking_bytes / memory, describe(one) | {"must_change": changes}))
     return found

@@ -13,14 +13,14 @@ from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
 from service.estimation.recommendations.exclusions import Exclusions
-from service.estimation.recommendations.placing import (
-    Bill,
-    Contest,
-    Found,
-    Held,
-    Rated,
-    sited,
-    within_all,
+from service.estimation.recommendations.placement import (
+    CandidateMetrics,
+    CandidateSet,
+    ImpactTotals,
+    LimitCheck,
+    SearchResult,
+    place_candidates,
+    rows_within,
 )
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
@@ -30,47 +30,47 @@ KG_PER_GRAM = 1e-3
 _NEVER_ENDS = "makes_progress"
 
 
-def training_field(search: ResolvedTrainingSearch) -> Found[TrainingCandidates]:
+def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[TrainingCandidates]:
     """Search everything.
 
     Returns
     -------
     Found
-        Whose ``sited`` is empty if nothing meets the limits. Its metrics: share of memory filled
+        Whose ``placed`` is empty if nothing meets the limits. Its metrics: share of memory filled
         beyond the target of headroom [-], time of the run [s], and its carbon [kg], water [L] and
         cost [USD].
     """
-    of_model: list[TrainingCandidates] = []
+    by_model: list[TrainingCandidates] = []
     left_out: list[LeftOut] = []
-    contests: list[Contest] = []
+    candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
         found, left = training_candidates(entry.value, space, search.demand, search.around)
-        of_model.append(found)
+        by_model.append(found)
         left_out.append(left)
-        contests.append(_contest(found, left, at, search, excluded))
-    return Found(
-        of_model=tuple(of_model),
+        candidate_sets.append(_candidate_set(found, left, at, search, excluded))
+    return SearchResult(
+        by_model=tuple(by_model),
         left_out=tuple(left_out),
-        sited=sited(contests, search.ground, (KG_PER_GRAM, 1.0, 1.0), excluded),
-        searched=sum(len(found) for found in of_model),
+        placed=place_candidates(candidate_sets, search.context, (KG_PER_GRAM, 1.0, 1.0), excluded),
+        searched=sum(len(found) for found in by_model),
         exclusions=excluded.all(),
     )
 
 
-def _contest(
+def _candidate_set(
     found: TrainingCandidates,
     left: LeftOut,
     at: int,
     search: ResolvedTrainingSearch,
     excluded: Exclusions,
-) -> Contest:
+) -> CandidateSet:
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     longest = search.models[at].value.max_position_embeddings
     limits = search.limits
     hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
     tokens = np.full(len(found), search.demand.sequence_tokens)
-    alive = within_all(
+    row_indices = rows_within(
         (
             ("context_length", "tokens", tokens, longest),
             (
@@ -86,22 +86,22 @@ def _contest(
         len(found),
         excluded,
     )
-    ending = np.isfinite(found.wall_s[alive])
+    ending = np.isfinite(found.wall_s[row_indices])
     if not ending.all():
-        excluded.without_threshold(_NEVER_ENDS, int(len(alive) - ending.sum()))
-        alive = alive[ending]
+        excluded.without_threshold(_NEVER_ENDS, int(len(row_indices) - ending.sum()))
+        row_indices = row_indices[ending]
     excluded.left_out(left)
 
-    def limits_of(bill: Bill) -> Iterable[Held]:
-        yield ("kgco2e", "kgCO2e", bill.carbon_g * KG_PER_GRAM, limits.kgco2e)
-        yield ("litres", "L", bill.water_l, limits.litres)
+    def limits_of(totals: ImpactTotals) -> Iterable[LimitCheck]:
+        yield ("kgco2e", "kgCO2e", totals.carbon_g * KG_PER_GRAM, limits.kgco2e)
+        yield ("litres", "L", totals.water_l, limits.litres)
 
-    def hourly_limits(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[Held]:
+    def hourly_limits(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[LimitCheck]:
         usd = usd_per_hour * hours[rows]
         yield ("usd", "USD", np.nan_to_num(usd, nan=inf), limits.usd)
 
-    return Contest(
-        Rated(
+    return CandidateSet(
+        CandidateMetrics(
             offer=found.offer,
             accelerators=found.accelerators,
             tensor=tensor[found.layout],
@@ -113,7 +113,7 @@ def _contest(
             it_wh_spread=found.it_wh_spread,
             accelerator_hours=found.accelerator_hours,
         ),
-        alive,
+        row_indices,
         hourly_limits,
         limits_of,
     )

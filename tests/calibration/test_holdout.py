@@ -8,7 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from service.calibration.command import FILES
-from service.calibration.unseen import by_family, by_model, fitted_rows, foretold, unseen_document
+from service.calibration.holdout import (
+    by_family,
+    by_model,
+    fitted_rows,
+    holdout_document,
+    holdout_outcomes,
+)
 from service.catalog.files import packaged_documents
 from service.cli import app
 from service.settings import INSTALLATION
@@ -46,17 +52,17 @@ def test_models_left_out_are_further_off_and_no_row_is_lost(
     seen = assess(transformers, bench.vocabulary, bench.snapshot)["latency_inference"]
     said: list[str] = []
     documents = packaged_documents(CATALOG)
-    found = foretold(documents, bench, transformers, by_model(transformers), said.append)
-    unseen = found["latency_inference"]
+    found = holdout_outcomes(documents, bench, transformers, by_model(transformers), said.append)
+    held_out = found["latency_inference"]
     assert len(said) == 5
-    assert (unseen.rows, len(unseen.compared)) == (seen.rows, len(seen.compared))
-    assert {one.row.id for one in unseen.compared} == {one.row.id for one in seen.compared}
+    assert (held_out.rows, len(held_out.compared)) == (seen.rows, len(seen.compared))
+    assert {one.row.id for one in held_out.compared} == {one.row.id for one in seen.compared}
     by_id = {one.row.id: one.value for one in seen.compared}
-    assert any(one.value != by_id[one.row.id] for one in unseen.compared)
-    errors = [summary(one.compared)["p90_error_ratio"] for one in (seen, unseen)]
+    assert any(one.value != by_id[one.row.id] for one in held_out.compared)
+    errors = [summary(one.compared)["p90_error_ratio"] for one in (seen, held_out)]
     assert errors[0] < errors[1]
 
-    page = unseen_document(found, found)
+    page = holdout_document(found, found)
     assert "Decode: time per token" in page
     assert "Training memory" not in page
 
@@ -65,7 +71,7 @@ def test_a_family_left_out_is_estimated_by_usual_values(bench: Bench, transforme
     documents = packaged_documents(CATALOG)
     family_of = by_family(bench)
     assert {family_of(row) for row in transformers.rows["latency_inference"]} == {"nvidia-ampere"}
-    found = foretold(documents, bench, transformers, family_of, lambda _: None)
+    found = holdout_outcomes(documents, bench, transformers, family_of, lambda _: None)
     for one in found["latency_inference"].compared:
         assert one.high / one.low > 2.5
 
@@ -79,6 +85,6 @@ def test_files_know_their_entries() -> None:
 
 def test_a_catalog_that_cannot_be_read_is_said(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADROOM_CATALOG_DIRECTORY", str(tmp_path))
-    result = CliRunner().invoke(app, ["foretell"])
+    result = CliRunner().invoke(app, ["cross-validate"])
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr

@@ -1,4 +1,4 @@
-"""Configurations in places: all combinations, cut down to those that nothing beats.
+"""Candidates in regions: all combinations, cut down to those that nothing beats.
 
 A place enters only by factors of energy and by prices, so within places of the same offers and
 prices, configurations that are beaten wherever they stand, and places that are beaten whatever
@@ -21,7 +21,11 @@ from service.core.search.places import Places, places
 from service.core.search.rows import LeftOut, taken
 from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
-from service.estimation.recommendations.search_context import Ground, Lot, lots
+from service.estimation.recommendations.search_context import (
+    RegionGroup,
+    SearchContext,
+    region_groups,
+)
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
 TOLERANCE_RATIO = 0.1
@@ -45,7 +49,7 @@ Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class CandidateMetrics:
     """What configurations are compared by before they stand anywhere, one row each.
 
     ``tensor`` is the size of tensor-parallel groups, ``filled`` the share of memory filled beyond
@@ -65,13 +69,13 @@ class Rated:
     it_wh_spread: FloatArray
     accelerator_hours: FloatArray
 
-    def chosen(self, rows: NDArray[Any]) -> Rated:
+    def taken(self, rows: NDArray[Any]) -> CandidateMetrics:
         """The given rows only."""
         return taken(self, rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ImpactTotals:
     """What rows of a model, in places, emit, evaporate and cost for a unit of work [g, L, USD]."""
 
     rows: NDArray[np.intp]
@@ -81,29 +85,29 @@ class Bill:
 
 
 #: A limit that is held against an array: its name, unit, values, and the most they may be.
-Held = tuple[str, str, FloatArray, float | None]
+LimitCheck = tuple[str, str, FloatArray, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class CandidateSet:
     """Configurations of one model that compete for places.
 
-    ``alive`` are the rows within the limits that do not depend on the place. ``hourly_limits``
-    holds limits against given rows and the price of their hour [USD], ``limits`` against a bill.
+    ``row_indices`` are the rows within the limits that do not depend on the place.
+    ``hourly_limits`` checks given rows by the price of their hour [USD/h], ``limits`` by totals.
     """
 
-    rated: Rated
-    alive: NDArray[np.intp]
-    hourly_limits: Callable[[NDArray[np.intp], FloatArray], Iterable[Held]]
-    limits: Callable[[Bill], Iterable[Held]]
+    metrics: CandidateMetrics
+    row_indices: NDArray[np.intp]
+    hourly_limits: Callable[[NDArray[np.intp], FloatArray], Iterable[LimitCheck]]
+    limits: Callable[[ImpactTotals], Iterable[LimitCheck]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sited:
+class PlacedCandidates:
     """Configurations in places that met all limits and that nothing beats.
 
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
-    ``usd_per_hour`` is the price of all accelerators; ``model``, ``row`` and ``place`` say which.
+    ``usd_per_hour`` is the price of all accelerators; ``model``, ``row`` and ``region`` say which.
     ``combined`` counts configurations times places before any was set aside.
     """
 
@@ -112,37 +116,37 @@ class Sited:
     usd_per_hour: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
-    place: NDArray[np.intp]
+    region: NDArray[np.intp]
     combined: int
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Rows]):
-    """Candidates of each model, what was left out of them, and what stands where.
+class SearchResult(Generic[Rows]):
+    """Candidates of each model, what was left out of them, and what was placed where.
 
     ``searched`` counts the candidates; ``exclusions`` say what the limits cost.
     """
 
-    of_model: tuple[Rows, ...]
+    by_model: tuple[Rows, ...]
     left_out: tuple[LeftOut, ...]
-    sited: Sited
+    placed: PlacedCandidates
     searched: int
     exclusions: tuple[Exclusion, ...]
 
 
-def sited(
-    contests: Sequence[Contest],
-    ground: Ground,
+def place_candidates(
+    candidate_sets: Sequence[CandidateSet],
+    context: SearchContext,
     unit: tuple[float, float, float],
     excluded: Exclusions,
-) -> Sited:
+) -> PlacedCandidates:
     """Combine what competes with all places.
 
     Parameters
     ----------
-    contests
+    candidate_sets
         By model.
-    ground
+    context
         Places and prices.
     unit
         What carbon [g], water [L] and cost [USD] of a unit of work are multiplied by.
@@ -151,42 +155,55 @@ def sited(
 
     Returns
     -------
-    Sited
+    PlacedCandidates
         Empty if nothing meets the limits.
     """
-    where = places([region.value for region in ground.regions], USUAL_WUE)
+    where = places([region.value for region in context.regions], USUAL_WUE)
     factors = np.column_stack([where.carbon_g_per_kwh, where.water_l_per_kwh])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     parts: list[_Part] = []
     combined = 0
-    for model, contest in enumerate(contests):
-        placed = np.zeros(len(ground.accelerators), dtype=bool)
-        for lot in lots(ground):
-            regions = lot.regions[known[lot.regions]]
-            here = contest.alive[lot.placeable[contest.rated.offer[contest.alive]]]
-            if not len(regions) or not len(here):
+    for model, candidates in enumerate(candidate_sets):
+        has_region = np.zeros(len(context.accelerators), dtype=bool)
+        for group in region_groups(context):
+            regions = group.regions[known[group.regions]]
+            offer = candidates.metrics.offer[candidates.row_indices]
+            row_indices = candidates.row_indices[group.placeable[offer]]
+            if not len(regions) or not len(row_indices):
                 continue
-            placed |= lot.placeable
-            combined += len(here) * len(regions)
-            at = regions[front(factors[regions], TOLERANCE_RATIO)]
-            parts.append(_part(model, contest, here, at, lot, where, ground, unit, excluded))
-        lost = np.logical_not(placed[contest.rated.offer[contest.alive]])
+            has_region |= group.placeable
+            combined += len(row_indices) * len(regions)
+            region_indices = regions[front(factors[regions], TOLERANCE_RATIO)]
+            parts.append(
+                _place_in_group(
+                    model,
+                    candidates,
+                    row_indices,
+                    region_indices,
+                    group,
+                    where,
+                    context,
+                    unit,
+                    excluded,
+                )
+            )
+        lost = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
         if lost.any():
             excluded.without_threshold(_NOT_OFFERED, int(lost.sum()))
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none = np.empty((0, len(METRICS)))
-        return Sited(none, none, np.empty(0), nothing, nothing, nothing, combined)
+        return PlacedCandidates(none, none, np.empty(0), nothing, nothing, nothing, combined)
     metrics = np.concatenate([part.metrics for part in parts])
     kept = front(_comparable(metrics), TOLERANCE_RATIO)
     models = np.array([part.model for part in parts], dtype=np.intp)
-    return Sited(
+    return PlacedCandidates(
         metrics=metrics[kept],
         spreads=np.concatenate([part.spreads for part in parts])[kept],
         usd_per_hour=np.concatenate([part.usd_per_hour for part in parts])[kept],
         model=np.repeat(models, [len(part.row) for part in parts])[kept],
         row=np.concatenate([part.row for part in parts])[kept],
-        place=np.concatenate([part.place for part in parts])[kept],
+        region=np.concatenate([part.region for part in parts])[kept],
         combined=combined,
     )
 
@@ -198,80 +215,103 @@ class _Part:
     spreads: FloatArray
     usd_per_hour: FloatArray
     row: NDArray[np.intp]
-    place: NDArray[np.intp]
+    region: NDArray[np.intp]
 
 
-def _part(
+def _place_in_group(
     model: int,
-    contest: Contest,
-    here: NDArray[np.intp],
-    at: NDArray[np.intp],
-    lot: Lot,
+    candidates: CandidateSet,
+    row_indices: NDArray[np.intp],
+    region_indices: NDArray[np.intp],
+    group: RegionGroup,
     where: Places,
-    ground: Ground,
+    context: SearchContext,
     unit: tuple[float, float, float],
     excluded: Exclusions,
 ) -> _Part:
-    """One model in one lot, within the limits of place and price."""
-    rated = contest.rated
-    hourly = ground.prices.usd_per_hour(
-        lot.rents, rated.offer[here], rated.accelerators[here], rated.tensor[here]
+    """One model in one group of regions, within the limits of place and price."""
+    before = candidates.metrics
+    hourly = context.prices.usd_per_hour(
+        group.rents,
+        before.offer[row_indices],
+        before.accelerators[row_indices],
+        before.tensor[row_indices],
     )
-    embodied = ground.embodied_g_per_hour
-    affordable = _within(contest.hourly_limits(here, hourly), len(here), excluded)
-    here, hourly = here[affordable], hourly[affordable]
-    best = _unbeaten(rated.chosen(here), hourly, embodied)
-    rows, hourly = here[best], hourly[best]
+    embodied = context.embodied_g_per_hour
+    affordable = _mask_within(
+        candidates.hourly_limits(row_indices, hourly), len(row_indices), excluded
+    )
+    row_indices, hourly = row_indices[affordable], hourly[affordable]
+    best = _unbeaten(before.taken(row_indices), hourly, embodied)
+    rows, hourly = row_indices[best], hourly[best]
 
-    row, place = np.repeat(rows, len(at)), np.tile(at, len(rows))
-    usd_hour = np.repeat(hourly, len(at))
-    one = rated.chosen(row)
-    kwh = one.it_wh / _WH_PER_KWH
-    bill = Bill(
+    row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
+    usd_hour = np.repeat(hourly, len(region_indices))
+    chosen = before.taken(row)
+    kwh = chosen.it_wh / _WH_PER_KWH
+    totals = ImpactTotals(
         rows=row,
-        carbon_g=kwh * where.carbon_g_per_kwh[place] + one.accelerator_hours * embodied[one.offer],
-        water_l=kwh * where.water_l_per_kwh[place],
-        usd=one.accelerator_hours / one.accelerators * usd_hour,
+        carbon_g=kwh * where.carbon_g_per_kwh[region]
+        + chosen.accelerator_hours * embodied[chosen.offer],
+        water_l=kwh * where.water_l_per_kwh[region],
+        usd=chosen.accelerator_hours / chosen.accelerators * usd_hour,
     )
     carbon, water, cost = unit
     metrics = np.column_stack(
-        [one.filled, one.seconds, bill.carbon_g * carbon, bill.water_l * water, bill.usd * cost]
+        [
+            chosen.filled,
+            chosen.seconds,
+            totals.carbon_g * carbon,
+            totals.water_l * water,
+            totals.usd * cost,
+        ]
     )
-    energy = np.log(one.it_wh_spread)
+    energy = np.log(chosen.it_wh_spread)
     spreads = np.column_stack(
         [
-            one.memory_spread,
-            one.seconds_spread,
-            np.exp(np.hypot(energy, np.log(where.carbon_spread[place]))),
-            np.exp(np.hypot(energy, np.log(where.water_spread[place]))),
+            chosen.memory_spread,
+            chosen.seconds_spread,
+            np.exp(np.hypot(energy, np.log(where.carbon_spread[region]))),
+            np.exp(np.hypot(energy, np.log(where.water_spread[region]))),
             np.ones(len(row)),
         ]
     )
-    alive = _within(contest.limits(bill), len(row), excluded)
-    return _Part(model, metrics[alive], spreads[alive], usd_hour[alive], row[alive], place[alive])
+    within_limits = _mask_within(candidates.limits(totals), len(row), excluded)
+    return _Part(
+        model,
+        metrics[within_limits],
+        spreads[within_limits],
+        usd_hour[within_limits],
+        row[within_limits],
+        region[within_limits],
+    )
 
 
-def _within(held: Iterable[Held], count: int, excluded: Exclusions) -> NDArray[np.bool_]:
-    alive = np.ones(count, dtype=bool)
-    for name, unit, values, limit in held:
+def _mask_within(
+    checks: Iterable[LimitCheck], count: int, excluded: Exclusions
+) -> NDArray[np.bool_]:
+    within_limits = np.ones(count, dtype=bool)
+    for name, unit, values, limit in checks:
         if limit is not None:
-            alive &= excluded.within(name, unit, values, limit, alive)
-    return alive
+            within_limits &= excluded.within(name, unit, values, limit, within_limits)
+    return within_limits
 
 
-def within_all(held: Iterable[Held], count: int, excluded: Exclusions) -> NDArray[np.intp]:
+def rows_within(checks: Iterable[LimitCheck], count: int, excluded: Exclusions) -> NDArray[np.intp]:
     """Rows within limits of which None does not limit; notes what each excludes."""
-    return np.flatnonzero(_within(held, count, excluded))
+    return np.flatnonzero(_mask_within(checks, count, excluded))
 
 
-def _unbeaten(rated: Rated, hourly: FloatArray, embodied: FloatArray) -> NDArray[np.intp]:
+def _unbeaten(
+    metrics: CandidateMetrics, hourly: FloatArray, embodied: FloatArray
+) -> NDArray[np.intp]:
     """Rows that no other beats in any place: not in memory, time, energy, wear or money."""
-    usd = rated.accelerator_hours / rated.accelerators * hourly
+    usd = metrics.accelerator_hours / metrics.accelerators * hourly
     columns = (
-        rated.filled,
-        rated.seconds,
-        rated.it_wh,
-        rated.accelerator_hours * embodied[rated.offer],
+        metrics.filled,
+        metrics.seconds,
+        metrics.it_wh,
+        metrics.accelerator_hours * embodied[metrics.offer],
         np.nan_to_num(usd, nan=_UNKNOWN_COST),
     )
     return front(np.column_stack(columns), TOLERANCE_RATIO)

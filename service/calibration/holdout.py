@@ -1,4 +1,4 @@
-"""How well estimates foretell what no constant was fitted to: rows are left out in turn."""
+"""Cross-validation: how well estimates predict rows that no constant was fitted to."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from service.validation.vocabulary import accelerator_of
 _COLLECTION = "calibrations"
 
 _INTRODUCTION = """\
-<!-- Written by `./headroom foretell --write-docs`; do not edit by hand. -->
+<!-- Written by `./headroom cross-validate --write-docs`; do not edit by hand. -->
 
 # What no constant was fitted to
 
 [Accuracy](accuracy.md) holds estimates against measurements that their constants were fitted to.
 Here the constants are fitted anew without the rows that they are held against, as if these had
-been measured afterwards: by `./headroom foretell`, in a quarter of an hour. Sizes of memory are
-not fitted to these rows, and are no part of this.
+been measured afterwards: by `./headroom cross-validate`, in a quarter of an hour. Memory sizes
+are not fitted to these rows and are not part of this page.
 
 Columns are those of [Accuracy](accuracy.md), with the same targets. **Bold** falls short.
 """
@@ -44,7 +44,7 @@ _MODELS = """\
 
 Models are dealt out among five parts, in the order of their names, and every part is estimated by
 what the four others teach. Engines that few models were measured with suffer most: where only a
-small and a large one were, either is foretold from the other.
+small and a large one were, each is predicted from the other.
 """
 _FAMILIES = """\
 ## Hardware families
@@ -59,7 +59,7 @@ _PARTS = 5
 PartOf = Callable[[Row], str | None]
 
 
-def unseen_document(
+def holdout_document(
     models: Mapping[str, TableOutcome], families: Mapping[str, TableOutcome]
 ) -> str:
     """The page in Markdown, from outcomes with models and with families left out."""
@@ -93,7 +93,7 @@ def by_family(bench: Bench) -> PartOf:
     return family
 
 
-def unseen(catalog: Path, note: Callable[[str], object]) -> str:
+def cross_validate(catalog: Path, note: Callable[[str], object]) -> str:
     """The page about a catalog and its own measurements.
 
     Parameters
@@ -114,11 +114,13 @@ def unseen(catalog: Path, note: Callable[[str], object]) -> str:
         documents = packaged_documents(catalog)
     except (TableInvalid, CatalogInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None
-    models = foretold(documents, bench, tables, by_model(tables), note)
-    return unseen_document(models, foretold(documents, bench, tables, by_family(bench), note))
+    models = holdout_outcomes(documents, bench, tables, by_model(tables), note)
+    return holdout_document(
+        models, holdout_outcomes(documents, bench, tables, by_family(bench), note)
+    )
 
 
-def foretold(
+def holdout_outcomes(
     documents: DocumentSet,
     bench: Bench,
     tables: Tables,

@@ -25,8 +25,8 @@ from service.core.search.ranking import (
 )
 from service.core.search.workloads import METRICS, Metric, WorkloadKind
 from service.estimation.answers import frame, provenance, warning_entries
-from service.estimation.recommendations.placing import Found, Sited
-from service.estimation.recommendations.search_context import Ground
+from service.estimation.recommendations.placement import PlacedCandidates, SearchResult
+from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import Request
 
@@ -55,7 +55,7 @@ class Verified:
     confidence: str
 
 
-def verdict(estimate: Mapping[str, Any], limits: list[dict[str, Any]]) -> Verified | None:
+def verified_estimate(estimate: Mapping[str, Any], limits: list[dict[str, Any]]) -> Verified | None:
     """An estimate with the limits it was held to, or None where it misses one."""
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
         return None
@@ -118,7 +118,7 @@ class Ranked:
     def __init__(
         self,
         subject: Subject,
-        found: Sited,
+        found: PlacedCandidates,
         anchored: Mapping[Metric, Anchor],
         weights: NDArray[np.float64],
     ) -> None:
@@ -285,7 +285,7 @@ class Search(Protocol):
         """The models to choose among."""
 
     @property
-    def ground(self) -> Ground:
+    def context(self) -> SearchContext:
         """Accelerators, places and prices."""
 
     @property
@@ -297,9 +297,9 @@ class Search(Protocol):
         """What matters how much."""
 
 
-def decided(
+def recommendation(
     search: Search,
-    found: Found[Any],
+    found: SearchResult[Any],
     anchored: Mapping[Metric, Anchor],
     subject: Subject,
     closest: Callable[[], list[dict[str, Any]]],
@@ -324,13 +324,13 @@ def decided(
     Rejected
         If nothing that is known has any weight.
     """
-    unbeaten = len(found.sited.row)
+    unbeaten = len(found.placed.row)
     choices: list[dict[str, Any]] = []
     front: list[dict[str, Any]] = []
     near: list[dict[str, Any]] = []
     if unbeaten:
-        weights = _weighted(search.weights, search.ground, anchored, warnings)
-        ranked = Ranked(subject, found.sited, anchored, weights)
+        weights = _weighted(search.weights, search.context, anchored, warnings)
+        ranked = Ranked(subject, found.placed, anchored, weights)
         choices, front = ranked.choices(warnings), ranked.front()
     else:
         near = closest()
@@ -346,10 +346,10 @@ def decided(
         "limits": search.limits.model_dump(),
         "searched": {
             "models": len(search.models),
-            "accelerators": len(search.ground.accelerators),
-            "regions": len(search.ground.regions),
+            "accelerators": len(search.context.accelerators),
+            "regions": len(search.context.regions),
             "configurations": found.searched,
-            "candidates": found.sited.combined,
+            "candidates": found.placed.combined,
             "unbeaten": unbeaten,
         },
         "excluded": [one.answer() for one in found.exclusions if one.excluded],
@@ -357,13 +357,13 @@ def decided(
         "front": front,
         "least_violating": near,
         "warnings": warning_entries(warnings),
-        "provenance": provenance(snapshot, _chosen_entries(search.models, search.ground, choices)),
+        "provenance": provenance(snapshot, _chosen_entries(search.models, search.context, choices)),
     }
 
 
 def _weighted(
     asked: Mapping[str, float],
-    ground: Ground,
+    context: SearchContext,
     anchored: Mapping[Metric, Anchor],
     warnings: list[EstimateWarning],
 ) -> NDArray[np.float64]:
@@ -383,7 +383,7 @@ def _weighted(
                 "price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
-    elif ground.prices.listed and asked["cost"] > 0.0:
+    elif context.prices.listed and asked["cost"] > 0.0:
         warnings.append(
             EstimateWarning(
                 "list_prices",
@@ -409,11 +409,11 @@ def _anchors(
 
 
 def _chosen_entries(
-    models: Iterable[Entry[Any]], ground: Ground, choices: Iterable[Mapping[str, Any]]
+    models: Iterable[Entry[Any]], context: SearchContext, choices: Iterable[Mapping[str, Any]]
 ) -> list[tuple[str, Entry[Any]]]:
     """Catalog entries of what was chosen."""
-    accelerators = {entry.id: entry for entry in ground.accelerators}
-    regions = {entry.id: entry for entry in ground.regions}
+    accelerators = {entry.id: entry for entry in context.accelerators}
+    regions = {entry.id: entry for entry in context.regions}
     found: dict[tuple[str, str], Entry[Any]] = {}
     for entry in models:
         found[("models", entry.id)] = entry
