@@ -10,7 +10,7 @@ from benchmarks.peers.environments import NAMES, PeerFailed, ask, install, requi
 from benchmarks.peers.questions import questions
 from service.settings import Settings
 from service.validation.packaged import FOLDER, read_bench, read_measurements
-from service.validation.peers import ANSWERS, Peer, write_peers
+from service.validation.report.peers import ANSWERS, Peer, write_peers
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ from service.estimation.inference.deployment import resolve_deployment
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
-from service.validation.latency import speed_request
-from service.validation.tables import Refused, Row, Tables
-from service.validation.training_runs import run_of
-from service.validation.vocabulary import Vocabulary, model_of
+from service.validation.rows.latency import speed_request
+from service.validation.rows.tables import Refused, Row, Tables
+from service.validation.rows.training_runs import run_of
+from service.validation.rows.vocabulary import Vocabulary, model_of
 
 
 def questions(

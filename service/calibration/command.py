@@ -17,8 +17,8 @@ from service.calibration.training import training_entries
 from service.catalog.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.tables import Row, TableInvalid
-from service.validation.vocabulary import Vocabulary
+from service.validation.rows.tables import Row, TableInvalid
+from service.validation.rows.vocabulary import Vocabulary
 
 _FOLDER = "calibration"
 #: Figures that agree within this were fitted to the same rows, on another machine perhaps.

@@ -11,8 +11,8 @@ import yaml
 
 from service.calibration.least_squares import Fit
 from service.catalog.snapshot import CatalogSnapshot
-from service.validation.tables import Row
-from service.validation.vocabulary import Vocabulary
+from service.validation.rows.tables import Row
+from service.validation.rows.vocabulary import Vocabulary
 
 #: Source of constants that nothing was fitted to.
 ASSUMPTION = "headroom-assumption"

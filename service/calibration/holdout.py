@@ -19,11 +19,11 @@ from service.calibration.documents import CalibrationEntry, document_text
 from service.catalog.documents import CatalogInvalid, Document, DocumentSet, canonical
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.validation.document import targets_table
 from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.report import TableOutcome, assess
-from service.validation.tables import Refused, Row, TableInvalid, Tables
-from service.validation.vocabulary import accelerator_of
+from service.validation.report.compared import TableOutcome, assess
+from service.validation.report.document import targets_table
+from service.validation.rows.tables import Refused, Row, TableInvalid, Tables
+from service.validation.rows.vocabulary import accelerator_of
 
 _COLLECTION = "calibrations"
 

@@ -36,9 +36,9 @@ from service.estimation.inference.deployment import (
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest, WorkloadRequest
 from service.estimation.resolution import Problems
-from service.validation.latency import measured_figure, speed_request
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import Vocabulary, unit_size
+from service.validation.rows.latency import measured_figure, speed_request
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 COMMENT = (
     "Efficiencies of engine and hardware family, written by `./headroom calibrate --write` from",

@@ -18,9 +18,9 @@ from service.estimation.inference.deployment import compute_deployment, resolve_
 from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
-from service.validation.latency import speed_request
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import Vocabulary, unit_size
+from service.validation.rows.latency import speed_request
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 COMMENT = (
     "Power of an accelerator as a share of the span from idle to thermal design power, by hardware",

@@ -24,9 +24,9 @@ from service.core.performance.training.step import training_step
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.calibrations import training_figures
-from service.validation.tables import Refused, Row
-from service.validation.training_speed import measured_quantity, measured_setup
-from service.validation.vocabulary import Vocabulary, unit_size
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.training_speed import measured_quantity, measured_setup
+from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 COMMENT = (
     "Efficiencies of training, per framework and hardware family, written by",

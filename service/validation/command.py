@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.markup import escape
 
 from service.catalog.documents import CatalogInvalid
-from service.validation.console import shown, stdout
-from service.validation.document import accuracy_document
 from service.validation.packaged import read_bench, read_measurements
-from service.validation.report import assess, report
-from service.validation.tables import TableInvalid
+from service.validation.report.compared import assess, report
+from service.validation.report.console import shown, stdout
+from service.validation.report.document import accuracy_document
+from service.validation.rows.tables import TableInvalid
 
 
 class ValidationRefused(ValueError):  # noqa: N818 - the name says what happened to the caller

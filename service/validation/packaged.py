@@ -7,10 +7,10 @@ from pathlib import Path
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.validation.peers import ANSWERS, Peer, read_peers
-from service.validation.remarks import Remark, read_remarks
-from service.validation.tables import Tables, read_directory
-from service.validation.vocabulary import Vocabulary, read_vocabulary
+from service.validation.report.peers import ANSWERS, Peer, read_peers
+from service.validation.report.remarks import Remark, read_remarks
+from service.validation.rows.tables import Tables, read_directory
+from service.validation.rows.vocabulary import Vocabulary, read_vocabulary
 
 FOLDER = "validation"
 

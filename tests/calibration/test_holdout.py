@@ -19,8 +19,8 @@ from service.catalog.files import packaged_documents
 from service.cli import app
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
-from service.validation.report import assess, summary
-from service.validation.tables import Tables
+from service.validation.report.compared import assess, summary
+from service.validation.rows.tables import Tables
 
 CATALOG = INSTALLATION / "hardware_catalog"
 

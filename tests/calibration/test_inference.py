@@ -21,7 +21,7 @@ from service.core.performance.calibration import engine_overhead, hardware_effic
 from service.core.performance.inference.latency import inference_latency
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
-from service.validation.tables import Row
+from service.validation.rows.tables import Row
 
 CATALOG = INSTALLATION / "hardware_catalog"
 KNOWN = {"memory_ratio": 0.7, "matrix_8bit_ratio": 0.45, "step_s": 2e-3, "sequence_s": 3e-5}

@@ -17,7 +17,7 @@ from service.core.impacts.energy import deployment_power
 from service.core.performance.calibration import PowerModel
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
-from service.validation.tables import Row
+from service.validation.rows.tables import Row
 from tests.core.deployments import H100, INFRASTRUCTURE
 
 CATALOG = INSTALLATION / "hardware_catalog"

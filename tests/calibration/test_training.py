@@ -14,7 +14,7 @@ from service.core.performance.training.step import training_step
 from service.estimation.training.calibrations import training_figures
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
-from service.validation.tables import Row
+from service.validation.rows.tables import Row
 
 CATALOG = INSTALLATION / "hardware_catalog"
 KNOWN = {constant.name: constant.usual for constant in CONSTANTS} | {

@@ -8,7 +8,7 @@ import pytest
 
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.report import TableOutcome, assess
+from service.validation.report.compared import TableOutcome, assess
 
 CATALOG = INSTALLATION / "hardware_catalog"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.validation.ecologits import accelerators_needed, beside_ecologits, request_kwh
+from service.validation.report.ecologits import accelerators_needed, beside_ecologits, request_kwh
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.validation.packaged import Bench
-from service.validation.report import assess, report
-from service.validation.tables import COLUMNS, TABLES, Row, Tables
+from service.validation.report.compared import assess, report
+from service.validation.rows.tables import COLUMNS, TABLES, Row, Tables
 
 WORDS = st.sampled_from(
     [

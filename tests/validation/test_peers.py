@@ -10,7 +10,7 @@ from benchmarks.peers.questions import questions, shape_of
 from service.core.architecture.config import parse_config
 from service.settings import Settings
 from service.validation.packaged import read_measurements
-from service.validation.peers import COLUMNS, Peer, read_peers, write_peers
+from service.validation.report.peers import COLUMNS, Peer, read_peers, write_peers
 from tests.core.deployments import LLAMA_70B
 
 

@@ -8,11 +8,11 @@ from math import isfinite
 import pytest
 
 from service.settings import INSTALLATION
-from service.validation.document import accuracy_document
 from service.validation.packaged import FOLDER, Bench, read_measurements
-from service.validation.report import TableOutcome, assess, report
-from service.validation.tables import TABLES, read_directory
-from service.validation.targets import TARGETS
+from service.validation.report.compared import TableOutcome, assess, report
+from service.validation.report.document import accuracy_document
+from service.validation.report.targets import TARGETS
+from service.validation.rows.tables import TABLES, read_directory
 from tests.validation.conftest import CATALOG, Written
 
 Outcomes = dict[str, TableOutcome]

@@ -6,12 +6,12 @@ import pytest
 
 from service.estimation.inference.estimate import inference_latency_answer, inference_memory_answer
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
-from service.validation.emissions import emissions_row
-from service.validation.energy import energy_row
-from service.validation.latency import latency_row, speed_request
-from service.validation.memory import fits, memory_row
 from service.validation.packaged import Bench
-from service.validation.tables import Refused, Row
+from service.validation.rows.emissions import emissions_row
+from service.validation.rows.energy import energy_row
+from service.validation.rows.latency import latency_row, speed_request
+from service.validation.rows.memory import fits, memory_row
+from service.validation.rows.tables import Refused, Row
 
 LLAMA_8B = {"model": "Llama-3-8B", "hardware": "H100-SXM-80GB", "framework": "vLLM"}
 WEIGHTS_8B_BYTES = 2 * 8_030_261_248

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.validation.statistics import Compared, accuracy, weighted_quantile
-from service.validation.tables import Row
+from service.validation.report.statistics import Compared, accuracy, weighted_quantile
+from service.validation.rows.tables import Row
 
 
 def compared(source: str, value: float, low: float, high: float, measured: float = 1.0) -> Compared:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.validation import tables
-from service.validation.tables import Refused, Row, TableInvalid, read_directory
+from service.validation.rows import tables
+from service.validation.rows.tables import Refused, Row, TableInvalid, read_directory
 from tests.validation.conftest import Written
 
 HEADER = "model,metric,value,unit"

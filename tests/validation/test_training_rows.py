@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from service.validation.packaged import Bench
-from service.validation.tables import Refused, Row
-from service.validation.training import run_memory, training_fits, training_memory_row
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.training import run_memory, training_fits, training_memory_row
 
 TITAN = {
     "model": "Llama-3.1-8B",

@@ -6,8 +6,8 @@ import pytest
 
 from service.estimation.training.speed import training_speed
 from service.validation.packaged import Bench
-from service.validation.tables import Refused, Row
-from service.validation.training_speed import measured_setup, training_speed_row
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.training_speed import measured_setup, training_speed_row
 from tests.validation.test_training_rows import LORA, TITAN
 
 SPEED = TITAN | {"metric": "tokens_per_s_per_gpu", "value": "6667", "unit": "tok/s/GPU"}

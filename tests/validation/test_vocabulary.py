@@ -6,10 +6,10 @@ import pytest
 
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.requests import ModelConfig, ServingRequest
-from service.validation.deployments import parallelism_of, serving_of
 from service.validation.packaged import Bench
-from service.validation.tables import TABLES, Refused, Row
-from service.validation.vocabulary import (
+from service.validation.rows.deployments import parallelism_of, serving_of
+from service.validation.rows.tables import TABLES, Refused, Row
+from service.validation.rows.vocabulary import (
     accelerator_of,
     engine_of,
     format_of,

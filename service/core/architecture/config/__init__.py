@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from service.core.architecture.config.families.vision import VISION_TOWERS
 from service.core.architecture.config.family import Family, assemble
 from service.core.architecture.config.fields import ConfigNotUnderstood, Fields
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
-from service.core.architecture.config.vision import VISION_TOWERS
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
 from service.core.architecture.tensors import Tensor

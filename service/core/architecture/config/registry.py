@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from service.core.architecture.config.encoders import ENCODER_FAMILIES
+from service.core.architecture.config.families.encoders import ENCODER_FAMILIES
+from service.core.architecture.config.families.gemma4 import GEMMA4_FAMILIES
+from service.core.architecture.config.families.hybrid import HYBRID_FAMILIES
+from service.core.architecture.config.families.latent import LATENT_FAMILIES
+from service.core.architecture.config.families.layer_normed import LAYER_NORMED_FAMILIES
+from service.core.architecture.config.families.llama_like import LLAMA_LIKE_FAMILIES
+from service.core.architecture.config.families.sparse import SPARSE_FAMILIES
+from service.core.architecture.config.families.unknown import UNKNOWN_FAMILY
 from service.core.architecture.config.family import Family
-from service.core.architecture.config.gemma4 import GEMMA4_FAMILIES
-from service.core.architecture.config.hybrid import HYBRID_FAMILIES
-from service.core.architecture.config.latent import LATENT_FAMILIES
-from service.core.architecture.config.layer_normed import LAYER_NORMED_FAMILIES
-from service.core.architecture.config.llama_like import LLAMA_LIKE_FAMILIES
-from service.core.architecture.config.sparse import SPARSE_FAMILIES
-from service.core.architecture.config.unknown import UNKNOWN_FAMILY
 
 __all__ = ["FAMILIES", "UNKNOWN_FAMILY"]
 

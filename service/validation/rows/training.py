@@ -8,10 +8,10 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, without
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads, training_overheads
-from service.validation.statistics import Compared
-from service.validation.tables import Refused, Row
-from service.validation.training_runs import convention_of, run_of
-from service.validation.vocabulary import Vocabulary, accelerator_of, unit_size
+from service.validation.report.statistics import Compared
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.training_runs import convention_of, run_of
+from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size
 
 _TOTALS = ("peak_memory_total",)
 _METRICS = ("peak_memory_per_gpu", "gpu_memory", "nvidia_smi_used", *_TOTALS)

@@ -9,6 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from service.core.architecture.config.families.sparse import GRANITE_EXPERTS
+from service.core.architecture.config.families.state import (
+    expanded_hidden,
+    gated_delta_net,
+    lightning_attention,
+    mamba,
+    mamba2,
+    short_convolution,
+)
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_WIDTH, Fields
 from service.core.architecture.config.parts import (
@@ -27,15 +36,6 @@ from service.core.architecture.config.schedules import (
     layer_types,
     periodic,
     sparse_steps,
-)
-from service.core.architecture.config.sparse import GRANITE_EXPERTS
-from service.core.architecture.config.state import (
-    expanded_hidden,
-    gated_delta_net,
-    lightning_attention,
-    mamba,
-    mamba2,
-    short_convolution,
 )
 from service.core.architecture.model import StateMixer
 

@@ -7,11 +7,11 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.validation.deployments import warned
-from service.validation.latency import speed_request
-from service.validation.statistics import Compared
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import Vocabulary, unit_size
+from service.validation.report.statistics import Compared
+from service.validation.rows.deployments import warned
+from service.validation.rows.latency import speed_request
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 _JOULES_PER_WH = 3600.0
 #: Energy of accelerators does not depend on the place, but an estimate needs one.

@@ -15,7 +15,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.requests import ModelConfig
-from service.validation.tables import Refused, Row
+from service.validation.rows.tables import Refused, Row
 
 _GIB = 2.0**30
 #: Size in SI units of what a unit column may name: bytes, tokens, seconds, watts, joules, grams,

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from service.validation.statistics import Compared
+from service.validation.report.statistics import Compared
 
 _NOT_LOOKED_INTO = "not explained"
 

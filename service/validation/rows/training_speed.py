@@ -11,10 +11,10 @@ from service.core.interval import Interval
 from service.core.performance.training.step import TrainingStep
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.speed import TrainingSpeed, training_speed
-from service.validation.statistics import Compared
-from service.validation.tables import Refused, Row
-from service.validation.training_runs import in_narrow_products, run_of
-from service.validation.vocabulary import Vocabulary, unit_size
+from service.validation.report.statistics import Compared
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.training_runs import in_narrow_products, run_of
+from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from service.validation.statistics import Compared
+from service.validation.report.statistics import Compared
 
 #: Folder and file of the recorded answers, beside the measurements.
 ANSWERS = Path("peers") / "answers.csv"

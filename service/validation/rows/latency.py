@@ -14,16 +14,16 @@ from service.estimation.requests import (
     MemoryInferenceRequest,
     WorkloadRequest,
 )
-from service.validation.deployments import (
+from service.validation.report.statistics import Compared
+from service.validation.rows.deployments import (
     deployment,
     input_tokens_of,
     parallelism_of,
     serving_of,
     warned,
 )
-from service.validation.statistics import Compared
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import (
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import (
     Vocabulary,
     accelerator_of,
     engine_of,

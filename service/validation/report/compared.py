@@ -12,16 +12,16 @@ from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
-from service.validation.emissions import emissions_row
-from service.validation.energy import energy_row
-from service.validation.latency import latency_row
-from service.validation.memory import fits, memory_row
-from service.validation.remarks import Remark, remark_on
-from service.validation.statistics import Compared, accuracy
-from service.validation.tables import Refused, Row, Tables
-from service.validation.training import training_fits, training_memory_row
-from service.validation.training_speed import training_speed_row
-from service.validation.vocabulary import Vocabulary
+from service.validation.report.remarks import Remark, remark_on
+from service.validation.report.statistics import Compared, accuracy
+from service.validation.rows.emissions import emissions_row
+from service.validation.rows.energy import energy_row
+from service.validation.rows.latency import latency_row
+from service.validation.rows.memory import fits, memory_row
+from service.validation.rows.tables import Refused, Row, Tables
+from service.validation.rows.training import training_fits, training_memory_row
+from service.validation.rows.training_speed import training_speed_row
+from service.validation.rows.vocabulary import Vocabulary
 
 Feed = Callable[[Row, Vocabulary, CatalogSnapshot], Compared]
 

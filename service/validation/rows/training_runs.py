@@ -15,13 +15,8 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems, resolve_model, resolve_parallelism
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import (
-    Vocabulary,
-    accelerator_of,
-    format_of,
-    model_of,
-)
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, accelerator_of, format_of, model_of
 
 #: DeepSpeed's fp16 runs cast everything, so that the loss is not computed in 32 bit.
 #: Source: DeepSpeed configuration, fp16 training options, 2023.

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil, exp, log2
 
-from service.validation.peers import Beside
-from service.validation.statistics import Compared
+from service.validation.report.peers import Beside
+from service.validation.report.statistics import Compared
 
 VERSION = "0.11.3"
 BATCH_SIZE = 64

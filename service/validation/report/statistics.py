@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.validation.tables import Row
+from service.validation.rows.tables import Row
 
 
 @dataclass(frozen=True, slots=True)

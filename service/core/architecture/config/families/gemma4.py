@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from service.core.architecture.config.families.llama_like import SANDWICH_NORMS
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import (
     MAX_LAYERS,
@@ -16,7 +17,6 @@ from service.core.architecture.config.fields import (
     MAX_VOCABULARY,
     Fields,
 )
-from service.core.architecture.config.llama_like import SANDWICH_NORMS
 from service.core.architecture.config.parts import (
     MixerBuilder,
     dense,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from service.core.architecture.config.families.state import kimi_delta_attention
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import Fields
 from service.core.architecture.config.parts import (
@@ -19,7 +20,6 @@ from service.core.architecture.config.parts import (
     shared_experts_width,
 )
 from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
-from service.core.architecture.config.state import kimi_delta_attention
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
     "qk_nope_head_dim": 128,

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from service.validation.console import figures
-from service.validation.ecologits import BATCH_SIZE, VERSION, beside_ecologits
-from service.validation.peers import Beside, Peer
-from service.validation.remarks import Remark
-from service.validation.report import TableOutcome, report, summary, worst
-from service.validation.statistics import Compared, accuracy
-from service.validation.targets import TARGETS, Target
+from service.validation.report.compared import TableOutcome, report, summary, worst
+from service.validation.report.console import figures
+from service.validation.report.ecologits import BATCH_SIZE, VERSION, beside_ecologits
+from service.validation.report.peers import Beside, Peer
+from service.validation.report.remarks import Remark
+from service.validation.report.statistics import Compared, accuracy
+from service.validation.report.targets import TARGETS, Target
 
 _WORST_ROWS = 5
 _INTRODUCTION = """\

@@ -9,10 +9,10 @@ from service.catalog.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
-from service.validation.deployments import warned
-from service.validation.statistics import Compared
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import Vocabulary, accelerator_of, unit_size
+from service.validation.report.statistics import Compared
+from service.validation.rows.deployments import warned
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size
 
 #: Where in the answer's period a metric's figure stands, with its size in SI units.
 _METRICS: Mapping[str, tuple[tuple[str, ...], float]] = {

@@ -12,8 +12,8 @@ from service.estimation.requests import (
     PrecisionRequest,
     ServingRequest,
 )
-from service.validation.tables import Refused, Row
-from service.validation.vocabulary import Vocabulary, format_of, version_of
+from service.validation.rows.tables import Refused, Row
+from service.validation.rows.vocabulary import Vocabulary, format_of, version_of
 
 #: SGLang's name for the share of memory that weights and cache may take.
 _STATIC_SHARE = "mem_fraction_static"

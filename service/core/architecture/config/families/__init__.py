@@ -1,0 +1,1 @@
+"""Families of model architectures, one module each."""

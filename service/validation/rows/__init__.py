@@ -1,0 +1,1 @@
+"""Measurements as rows: read, translated into requests, and compared with the estimates."""
