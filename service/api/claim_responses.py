@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from service.api.responses import Answer
-from service.core.claims.claim import Verdict
+from service.estimation.claims import Verdict
 
 
 class ClaimDocument(Answer):

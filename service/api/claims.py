@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
+from anyio import to_thread
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -16,8 +17,9 @@ from service.api.http.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_paramete
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
-from service.core.claims.claim import DOCUMENTS
-from service.estimation.claims import FILTERS, UnknownClaim, claim_answer, claims_answer
+from service.catalog.references import UnknownReference
+from service.catalog.texts import packaged_texts
+from service.estimation.claims import DOCUMENTS, FILTERS, claim_answer, claims_answer
 
 router = APIRouter(prefix="/v1", tags=["claims"])
 
@@ -44,6 +46,7 @@ async def list_claims(http: HttpRequest) -> Response:
     """All claims, or those with a verdict or of a document, recomputed from the catalog."""
     wanted = plain_query(http.query_params, _KNOWN)
     snapshot = await current_snapshot(http)
+    await to_thread.run_sync(packaged_texts)  # reads files the first time
     tag = entity_tag(snapshot, http.url.path, urlencode(wanted))
     return confirmed_or(http, tag, lambda: _json(claims_answer(snapshot, wanted)))
 
@@ -59,9 +62,10 @@ async def get_claim(http: HttpRequest) -> Response:
     """One claim by id, with the figure that it comes to when computed."""
     plain_query(http.query_params, {})
     snapshot = await current_snapshot(http)
+    await to_thread.run_sync(packaged_texts)  # reads files the first time
     try:
         answer = claim_answer(snapshot, http.path_params["id"])
-    except UnknownClaim as unknown:
+    except UnknownReference as unknown:
         near = ", ".join(unknown.suggestions)
         hint = f"; did you mean {near}?" if near else ""
         raise Problem("not-found", f"no such claim{hint}") from None

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
+from anyio import to_thread
 from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -16,9 +17,10 @@ from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import shared
 from service.api.technique_responses import TechniqueEntry, TechniquePage
+from service.catalog.references import UnknownReference
+from service.catalog.texts import packaged_texts
 from service.estimation.techniques import (
     FILTERS,
-    UnknownTechnique,
     named_technique_answer,
     techniques_answer,
 )
@@ -51,6 +53,7 @@ async def list_techniques(http: HttpRequest) -> Response:
     They come in the order in which they are usually tried.
     """
     wanted = plain_query(http.query_params, _KNOWN)
+    await to_thread.run_sync(packaged_texts)  # reads files the first time
     return _answered(http, urlencode(wanted), techniques_answer(wanted))
 
 
@@ -64,9 +67,10 @@ async def list_techniques(http: HttpRequest) -> Response:
 async def get_technique(http: HttpRequest) -> Response:
     """One technique by id or alias: what it saves, what it costs, and when to use it."""
     plain_query(http.query_params, {})
+    await to_thread.run_sync(packaged_texts)
     try:
         answer = named_technique_answer(http.path_params["id"])
-    except UnknownTechnique as unknown:
+    except UnknownReference as unknown:
         near = ", ".join(unknown.suggestions)
         hint = f"; did you mean {near}?" if near else ""
         raise Problem("not-found", f"no such technique{hint}") from None

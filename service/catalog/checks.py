@@ -110,6 +110,11 @@ def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             described = document.get(key)
             if described is not None and described not in known:
                 yield CatalogError(collection, entry_id, f"/{key}", f"no source {described!r:.80}")
+        cited = document.get("sources")
+        for position, source in enumerate(cited if isinstance(cited, list) else ()):
+            if source not in known:
+                pointer = f"/sources/{position}"
+                yield CatalogError(collection, entry_id, pointer, f"no source {source!r:.80}")
 
 
 def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:

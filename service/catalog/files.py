@@ -33,6 +33,9 @@ FOLDERS: Mapping[str, str] = {
     "sources": "sources",
     "calibrations": "calibration",
 }
+#: Folder of texts that belong to the engine: they are checked like the catalog's documents, but
+#: are no part of its revisions.
+TEXT_FOLDERS: Mapping[str, str] = {"techniques": "techniques", "claims": "claims"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,26 @@ class CatalogFiles:
 
 
 def packaged_documents(directory: Path) -> DocumentSet:
-    """The documents of a catalog directory, read and checked.
+    """The documents of a catalog directory, read and checked together with its texts.
 
     Raises
     ------
     CatalogInvalid
         With every error in every file.
     """
-    files = read_files(directory)
+    checked = checked_files(directory)
+    return {collection: checked[collection] for collection in FOLDERS}
+
+
+def checked_files(directory: Path) -> DocumentSet:
+    """The documents and texts of a catalog directory, read and checked.
+
+    Raises
+    ------
+    CatalogInvalid
+        With every error in every file.
+    """
+    files = read_files(directory, {**FOLDERS, **TEXT_FOLDERS})
     found = check_documents(files.documents, read_schemas(directory))
     located = [
         replace(error, file=files.places.get((error.collection, error.entry_id), ""))
@@ -67,12 +82,12 @@ def packaged_documents(directory: Path) -> DocumentSet:
     return files.documents
 
 
-def read_files(directory: Path) -> CatalogFiles:
-    """All documents of a catalog directory, in canonical form but otherwise unchecked."""
+def read_files(directory: Path, folders: Mapping[str, str] = FOLDERS) -> CatalogFiles:
+    """All documents of folders of a catalog, in canonical form but otherwise unchecked."""
     documents: dict[str, dict[str, Document]] = {}
     places: dict[tuple[str, str], str] = {}
     errors: list[CatalogError] = []
-    for collection, folder in FOLDERS.items():
+    for collection, folder in folders.items():
         held = documents.setdefault(collection, {})
         for path in sorted((directory / folder).glob("*.yaml")):
             file = f"{folder}/{path.name}"

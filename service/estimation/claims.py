@@ -2,77 +2,87 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.claims import CLAIMS
-from service.core.claims.claim import DOCUMENTS, MODELS, Claim, Facts
+from service.catalog.texts import Text, packaged_texts
+from service.core.claims import RECOMPUTED
+from service.core.claims.facts import MODELS, Facts
 from service.estimation.answers import frame
 
+#: wrong: the figure does not follow from what it is about; conditional: right only under settings
+#: that are not stated; unsupported: the cited source does not say it; unit: the number is right in
+#: another unit; internal: two figures of the documents contradict each other; right: confirmed.
+Verdict: TypeAlias = Literal["wrong", "conditional", "unsupported", "unit", "internal", "right"]
+
+#: Documents that state claims, by number.
+DOCUMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "000": "Paper on memory, speed and environmental limits of AI infrastructure",
+        "001": "Memory considerations for large language models",
+        "002": "Questions and answers on bottlenecks",
+        "003": "Strategies for GPU memory",
+        "004": "Guide to GPU memory for large language models",
+    }
+)
+
 #: What the list can be narrowed by, with the values there are.
-FILTERS: dict[str, tuple[str, ...]] = {
-    "verdict": ("wrong", "conditional", "unsupported", "unit", "internal", "right"),
-    "document": tuple(DOCUMENTS),
-}
+FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"verdict": get_args(Verdict), "document": tuple(DOCUMENTS)}
+)
 
 
-class UnknownClaim(LookupError):  # noqa: N818 - the name says what happened to the caller
-    """There is no claim of that id; ``suggestions`` are near."""
-
-    def __init__(self, suggestions: list[str]) -> None:
-        super().__init__(", ".join(suggestions))
-        self.suggestions = suggestions
-
-
-def claims_answer(snapshot: CatalogSnapshot, wanted: dict[str, str]) -> dict[str, Any]:
+def claims_answer(snapshot: CatalogSnapshot, wanted: Mapping[str, str]) -> dict[str, Any]:
     """All claims, or those with a verdict or of a document."""
     kept = [
-        claim
-        for claim in CLAIMS
-        if wanted.get("verdict", claim.verdict) == claim.verdict
-        and wanted.get("document", claim.documents[0]) in claim.documents
+        text
+        for text in packaged_texts()["claims"].by_id.values()
+        if wanted.get("verdict") in (None, text.fields["verdict"])
+        and wanted.get("document") in (None, *text.fields["documents"])
     ]
-    return frame(snapshot.revision) | {"items": [_answer(snapshot, claim) for claim in kept]}
+    return frame(snapshot.revision) | {"items": [_answer(snapshot, text) for text in kept]}
 
 
-def claim_answer(snapshot: CatalogSnapshot, id_: str) -> dict[str, Any]:
+def claim_answer(snapshot: CatalogSnapshot, name: str) -> dict[str, Any]:
     """One claim.
 
     Raises
     ------
-    UnknownClaim
+    UnknownReference
         If there is none of that id.
     """
-    for claim in CLAIMS:
-        if claim.id == id_:
-            return _answer(snapshot, claim)
-    raise UnknownClaim(get_close_matches(id_[:100], [claim.id for claim in CLAIMS], n=3))
+    texts = packaged_texts()["claims"]
+    return _answer(snapshot, texts.by_id[texts.find(name)])
 
 
-def _answer(snapshot: CatalogSnapshot, claim: Claim) -> dict[str, Any]:
+def _answer(snapshot: CatalogSnapshot, text: Text) -> dict[str, Any]:
+    fields = text.fields
+    cited = [f"{one['publisher']}, {one['year']}, {one['url']}" for one in text.sources]
     return {
-        "id": claim.id,
-        "documents": [{"id": id_, "title": DOCUMENTS[id_]} for id_ in claim.documents],
-        "subject": claim.subject,
-        "stated": claim.stated,
-        "recomputed": _recomputed(snapshot, claim),
-        "unit": claim.unit,
-        "verdict": claim.verdict,
-        "note": claim.note,
+        "id": fields["id"],
+        "documents": [{"id": id_, "title": DOCUMENTS[id_]} for id_ in fields["documents"]],
+        "subject": fields["subject"],
+        "stated": fields["stated"],
+        "recomputed": _recomputed(snapshot, fields["id"]),
+        "unit": fields["unit"],
+        "verdict": fields["verdict"],
+        "note": " ".join([fields["note"], *(f"Source: {source}." for source in cited)]),
     }
 
 
 @lru_cache(maxsize=1024)
-def _recomputed(snapshot: CatalogSnapshot, claim: Claim) -> float | None:
+def _recomputed(snapshot: CatalogSnapshot, claim_id: str) -> float | None:
     """The right figure; None where there is none, or the catalog lacks what it needs."""
-    if claim.recompute is None:
+    recompute = RECOMPUTED.get(claim_id)
+    if recompute is None:
         return None
     facts = _facts(snapshot)
     try:
-        value = claim.recompute(facts)
+        value = recompute(facts)
     except KeyError:
         return None
     return value if isfinite(value) else None

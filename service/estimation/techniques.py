@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
-from service.core.techniques.registry import TECHNIQUES, find_technique, near_techniques
-from service.core.techniques.technique import STORAGE_CLASSES, Technique
+from service.catalog.texts import Text, packaged_texts
+from service.core.techniques.registry import TECHNIQUES
+from service.core.techniques.technique import REACHES, Technique
+
+Part: TypeAlias = Literal[
+    "weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime"
+]
+#: What may be done with a part of memory: it is needed all the time; it is needed for a moment; it
+#: can be computed again from something smaller; it can wait elsewhere until it is needed.
+StorageClass: TypeAlias = Literal["permanent", "temporary", "recomputable", "deferrable"]
+
+STORAGE_CLASSES: Mapping[Part, StorageClass] = MappingProxyType(
+    {
+        "weights": "permanent",
+        "gradients": "temporary",
+        "optimizer": "deferrable",
+        "activations": "recomputable",
+        "logits": "recomputable",
+        "kv_cache": "recomputable",
+        "runtime": "permanent",
+    }
+)
 
 #: Fields that a list can be narrowed by, with the values that they take.
-FILTERS: Mapping[str, tuple[str, ...]] = {
-    "applies_to": ("training", "inference"),
-    "category": tuple(sorted({technique.category for technique in TECHNIQUES})),
-    "reach": tuple(sorted({technique.reach for technique in TECHNIQUES})),
-    "saves": tuple(STORAGE_CLASSES),
-}
+FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "applies_to": ("training", "inference"),
+        "category": (
+            "adapters",
+            "batching",
+            "cache",
+            "hardware",
+            "kernel",
+            "model",
+            "offload",
+            "optimizer",
+            "precision",
+            "recomputation",
+            "scheduling",
+            "sharding",
+        ),
+        "reach": tuple(sorted(REACHES)),
+        "saves": tuple(STORAGE_CLASSES),
+    }
+)
 
-
-class UnknownTechnique(LookupError):  # noqa: N818 - the name says what happened to the caller
-    """No technique has that id or alias; ``suggestions`` are spelt alike."""
-
-    def __init__(self, suggestions: list[str]) -> None:
-        self.suggestions = suggestions
-        super().__init__(", ".join(suggestions))
+_TECHNIQUES = {technique.id: technique for technique in TECHNIQUES}
 
 
 def techniques_answer(wanted: Mapping[str, str]) -> dict[str, Any]:
     """All techniques, or those with the wanted values of :data:`FILTERS`."""
+    texts = packaged_texts()["techniques"].by_id
     return {
         "items": [
-            technique_answer(technique) for technique in TECHNIQUES if _matches(technique, wanted)
+            _answer(technique, texts[technique.id])
+            for technique in TECHNIQUES
+            if _matches(technique, texts[technique.id], wanted)
         ]
     }
 
@@ -39,48 +72,53 @@ def named_technique_answer(name: str) -> dict[str, Any]:
 
     Raises
     ------
-    UnknownTechnique
+    UnknownReference
         If there is none.
     """
-    technique = find_technique(name)
-    if technique is None:
-        raise UnknownTechnique(near_techniques(name))
-    return technique_answer(technique)
+    texts = packaged_texts()["techniques"]
+    technique_id = texts.find(name)
+    return _answer(_TECHNIQUES[technique_id], texts.by_id[technique_id])
 
 
-def technique_answer(technique: Technique) -> dict[str, Any]:
+def _answer(technique: Technique, text: Text) -> dict[str, Any]:
     """A technique as it goes over the wire."""
+    fields = text.fields
     proposals = {"training": technique.training, "inference": technique.inference}
     return {
         "id": technique.id,
-        "name": technique.name,
-        "aliases": list(technique.aliases),
-        "category": technique.category,
-        "applies_to": list(technique.applies_to),
+        "name": fields["name"],
+        "aliases": fields.get("aliases", []),
+        "category": fields["category"],
+        "applies_to": fields["applies_to"],
         "reach": technique.reach,
         "saves": [
-            {"part": part, "storage_class": STORAGE_CLASSES[part]} for part in technique.saves
+            {"part": part, "storage_class": STORAGE_CLASSES[part]}
+            for part in fields.get("saves", ())
         ],
-        "formula": technique.formula,
-        "saving": technique.saving,
-        "time_cost": technique.time_cost,
-        "quality": technique.quality,
-        "use_when": technique.use_when,
-        "avoid_when": technique.avoid_when,
-        "set_by": list(technique.set_by),
-        "planned_for": [kind for kind, found in proposals.items() if found is not None],
+        "formula": fields["formula"],
+        "saving": fields["saving"],
+        "time_cost": fields["time_cost"],
+        "quality": fields["quality"],
+        "use_when": fields["use_when"],
+        "avoid_when": fields["avoid_when"],
+        "set_by": fields.get("set_by", []),
+        "planned_for": [kind for kind, propose in proposals.items() if propose is not None],
         "references": [
-            {"title": reference.title, "year": reference.year, "url": reference.url}
-            for reference in technique.references
+            {
+                "title": f"{source['publisher']}, {source['title']}",
+                "year": source["year"],
+                "url": source["url"],
+            }
+            for source in text.sources
         ],
     }
 
 
-def _matches(technique: Technique, wanted: Mapping[str, str]) -> bool:
-    has: Mapping[str, tuple[str, ...]] = {
-        "applies_to": technique.applies_to,
-        "category": (technique.category,),
+def _matches(technique: Technique, text: Text, wanted: Mapping[str, str]) -> bool:
+    has = {
+        "applies_to": text.fields["applies_to"],
+        "category": (text.fields["category"],),
         "reach": (technique.reach,),
-        "saves": technique.saves,
+        "saves": text.fields.get("saves", ()),
     }
     return all(value in has[field] for field, value in wanted.items())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.catalog.documents import CatalogInvalid
-from service.catalog.files import packaged_documents, read_files, read_schemas
+from service.catalog.files import checked_files, packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
 from tests.catalog.examples import accelerator, figure, rule, small_catalog, write_catalog
 
@@ -175,3 +176,26 @@ def test_a_model_that_cannot_be_computed_is_told(tmp_path: Path) -> None:
     documents["models"]["acme/tiny"]["config"]["hidden_size"] = -1
     lines = complaints(write_catalog(tmp_path, documents))
     assert any("acme/tiny /config" in line for line in lines), lines
+
+
+def test_texts_are_checked_with_the_catalog_and_stay_out_of_it(tmp_path: Path) -> None:
+    directory = write_catalog(tmp_path, small_catalog())
+    text = {
+        "id": "a-claim",
+        "documents": ["001"],
+        "subject": "Something",
+        "stated": "ten times",
+        "unit": None,
+        "verdict": "unsupported",
+        "note": "No source was found.",
+        "sources": ["unheard-of"],
+    }
+    (directory / "claims").mkdir()
+    (directory / "claims" / "claims.yaml").write_text(json.dumps([text]))
+    assert complaints(directory) == [
+        "claims/claims.yaml: claims a-claim /sources/0: no source 'unheard-of'"
+    ]
+    del text["sources"]
+    (directory / "claims" / "claims.yaml").write_text(json.dumps([text]))
+    assert packaged_documents(directory) == small_catalog()
+    assert checked_files(directory)["claims"] == {"a-claim": text}

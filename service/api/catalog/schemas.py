@@ -15,6 +15,7 @@ from service.api.http.contract import ITEM_PROBLEMS, path_parameter
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
+from service.catalog.documents import COLLECTIONS
 
 router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 
@@ -43,7 +44,7 @@ router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 async def get_schema(http: HttpRequest) -> Response:
     """The schema (JSON Schema, draft 2020-12) that writes and imports are held to."""
     plain_query(http.query_params, {})
-    known = schemas_of(http)
+    known = {name: form for name, form in schemas_of(http).items() if name in COLLECTIONS}
     collection: str = http.path_params["collection"]
     if collection not in known:
         raise Problem("not-found", f"no such collection; there are {', '.join(sorted(known))}")

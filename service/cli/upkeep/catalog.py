@@ -45,7 +45,7 @@ def validate_catalog(
 ) -> None:
     """Check catalog files: form, sources, names, figures; lists everything that is wrong."""
     folder = directory or Settings().catalog_directory
-    documents = _files(folder)
+    documents = _files(folder, with_texts=True)
     counts = ", ".join(f"{len(entries)} {name}" for name, entries in sorted(documents.items()))
     print(f"{folder} is sound: {counts}")
 
@@ -201,12 +201,12 @@ def _state(named: str | None) -> DocumentSet:
     return _files(Path(named))
 
 
-def _files(folder: Path) -> DocumentSet:
+def _files(folder: Path, *, with_texts: bool = False) -> DocumentSet:
     from service.catalog.documents import CatalogInvalid
-    from service.catalog.files import packaged_documents
+    from service.catalog.files import checked_files, packaged_documents
 
     try:
-        return packaged_documents(folder)
+        return checked_files(folder) if with_texts else packaged_documents(folder)
     except CatalogInvalid as invalid:
         print(invalid, file=sys.stderr)
         raise typer.Exit(REFUSED) from None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from service.core.claims.claim import Claim
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from service.core.claims.facts import Recompute
 from service.core.claims.hardware import HARDWARE_CLAIMS
 from service.core.claims.impact import IMPACT_CLAIMS
 from service.core.claims.inference import INFERENCE_CLAIMS
 from service.core.claims.training import TRAINING_CLAIMS
 
-#: All claims, by subject.
-CLAIMS: tuple[Claim, ...] = (
-    *INFERENCE_CLAIMS,
-    *TRAINING_CLAIMS,
-    *HARDWARE_CLAIMS,
-    *IMPACT_CLAIMS,
+#: The right figure of each claim that has one, in the claim's unit.
+RECOMPUTED: Mapping[str, Recompute] = MappingProxyType(
+    {**INFERENCE_CLAIMS, **TRAINING_CLAIMS, **HARDWARE_CLAIMS, **IMPACT_CLAIMS}
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from service.core.architecture.model import ModelArchitecture
-from service.core.claims.claim import Claim, Facts, cache_bytes
+from service.core.claims.facts import Facts, Recompute, cache_bytes
 from service.core.deployment import Parallelism, Precision
 from service.core.memory.training.settings import TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
@@ -116,173 +119,22 @@ def _sequences_in_20_gb(facts: Facts) -> float:
     return 20.0 * _GB / cache_bytes(facts.models["7B"], 4096)
 
 
-TRAINING_CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "activations-13b",
-        ("002",),
-        "Activations of a 13B model at 4096 tokens",
-        "1.6 GB a layer, 64 GB in all",
-        "GB",
-        "wrong",
-        "The product already holds all 40 layers: one 16-bit tensor for each takes 1.68 GB "
-        "together, which is what full checkpointing stores. Without it, 28.5 GB with "
-        "FlashAttention and 162.7 GB with stored scores.",
-        _checkpoints_of_13b_gb,
-    ),
-    Claim(
-        "activation-constant",
-        ("001",),
-        "Activations as a constant of 10 to 20 times layers, batch, length and hidden size",
-        "about 32 GB for a 7B model",
-        "-",
-        "conditional",
-        "At 4096 tokens and 2 bytes a constant of about 30 is needed. Length, batch and kind of "
-        "attention decide; 2048 tokens with stored scores come to 30.6 GB.",
-        _constant_for_32_gb,
-    ),
-    Claim(
-        "states-of-7b",
-        ("001",),
-        "Weights, gradients and Adam states of a 7B model",
-        "84 GB",
-        "GB",
-        "conditional",
-        "84 GB leave out the 32-bit copy of the weights that mixed precision keeps.",
-        _states_gb,
-    ),
-    Claim(
-        "mixed-precision-halves",
-        ("001",),
-        "What mixed precision saves of weights, gradients and activations",
-        "50 %",
-        "-",
-        "conditional",
-        "Only activations and messages halve: states take 16 bytes a parameter with a master copy "
-        "and in 32 bit alike. The figure is the ratio of the two.",
-        _mixed_over_full,
-    ),
-    Claim(
-        "eight-bit-optimizer",
-        ("001",),
-        "What 8-bit optimizers save",
-        "75 %",
-        "share",
-        "conditional",
-        "75 % of the two moments; with a master copy, half of the optimizer's part.",
-        _eight_bit_saving,
-    ),
-    Claim(
-        "training-over-inference",
-        ("001",),
-        "Memory of training over that of inference",
-        "3 to 5 times",
-        "-",
-        "internal",
-        "The document's own rows give 89/36 = 2.5 to 116/20 = 5.8 times.",
-        _training_over_inference,
-    ),
-    Claim(
-        "kv-cache-of-a-session",
-        ("001",),
-        "KV cache of a 7B model in use",
-        "5 to 20 GB",
-        "sequences",
-        "internal",
-        "20 GB hold this many sequences of 4096 tokens.",
-        _sequences_in_20_gb,
-    ),
-    Claim(
-        "zero-1-saving",
-        ("001",),
-        "What ZeRO stage 1 saves",
-        "4 times",
-        "-",
-        "conditional",
-        "The limit of many ranks with 16 bytes a parameter. The figure is for 8 ranks.",
-        _zero_1_ratio,
-    ),
-    Claim(
-        "zero-2-saving",
-        ("001",),
-        "What ZeRO stage 2 saves",
-        "8 times",
-        "-",
-        "conditional",
-        "The limit of many ranks with 16 bytes a parameter. The figure is for 8 ranks.",
-        _zero_2_ratio,
-    ),
-    Claim(
-        "zero-3-saving",
-        ("001",),
-        "What ZeRO stage 3 saves",
-        "5 to 7 times, up to N, and 8 times",
-        "-",
-        "internal",
-        "5.7 to 6.9 times where 2 to 5 GB of activations are not divided; N times the states "
-        "alone. Both are right with a different scope.",
-        _zero_3_with_activations,
-    ),
-    Claim(
-        "zero-3-on-small-accelerators",
-        ("001",),
-        "States of a 7B model under ZeRO stage 3 on 8 accelerators",
-        "10.5 GB, so that accelerators below 16 GB will do",
-        "GB",
-        "conditional",
-        "The states are right; with 2 to 5 GB of activations and gathered layers 16 GB are "
-        "marginal.",
-        _zero_3_gb,
-    ),
-    Claim(
-        "offloaded-optimizer-step",
-        ("001",),
-        "How much slower an optimizer step on the host is",
-        "50 to 100 times",
-        "-",
-        "wrong",
-        "About 35 times for a 7B model with an A100 80GB and PCIe 4.0, transfers included, and "
-        "1.2 to 3.2 times the whole step, depending on accumulation.",
-        _offloaded_step_ratio,
-    ),
-    Claim(
-        "data-parallel-gradients",
-        ("001",),
-        "What data parallelism divides",
-        "activations and gradients",
-        "GB",
-        "wrong",
-        "Only activations fall with the local batch: every rank holds the whole gradient before "
-        "it is reduced. The figure is that of a 7B model.",
-        _gradient_buffer_gb,
-    ),
-    Claim(
-        "adam-over-model-size",
-        ("000",),
-        "Adam states beside the model",
-        "typically twice the model size",
-        "-",
-        "internal",
-        "Four times 16-bit weights (two 32-bit moments), six with a master copy; twice only where "
-        "everything is 32 bit.",
-        _adam_over_weights,
-    ),
-    Claim(
-        "accumulation",
-        ("003",),
-        "Gradient accumulation",
-        "nothing changes mathematically",
-        None,
-        "conditional",
-        "If the loss is normalised over the whole accumulated batch and no layer depends on it.",
-    ),
-    Claim(
-        "760m-in-full-precision",
-        ("002",),
-        "A model of 760 million parameters trained on an RTX 4070",
-        "constrained",
-        "GB",
-        "right",
-        "States alone take this much, more than the card's 12 GB.",
-        _small_model_gb,
-    ),
+TRAINING_CLAIMS: Mapping[str, Recompute] = MappingProxyType(
+    {
+        "activations-13b": _checkpoints_of_13b_gb,
+        "activation-constant": _constant_for_32_gb,
+        "states-of-7b": _states_gb,
+        "mixed-precision-halves": _mixed_over_full,
+        "eight-bit-optimizer": _eight_bit_saving,
+        "training-over-inference": _training_over_inference,
+        "kv-cache-of-a-session": _sequences_in_20_gb,
+        "zero-1-saving": _zero_1_ratio,
+        "zero-2-saving": _zero_2_ratio,
+        "zero-3-saving": _zero_3_with_activations,
+        "zero-3-on-small-accelerators": _zero_3_gb,
+        "offloaded-optimizer-step": _offloaded_step_ratio,
+        "data-parallel-gradients": _gradient_buffer_gb,
+        "adam-over-model-size": _adam_over_weights,
+        "760m-in-full-precision": _small_model_gb,
+    }
 )

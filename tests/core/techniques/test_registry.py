@@ -1,4 +1,4 @@
-"""Every technique is told whole, and does to a setup what it says."""
+"""Every technique has its text, and does to a setup what the text says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from service.catalog.references import UnknownReference
+from service.catalog.texts import packaged_texts
 from service.core.deployment import (
     Deployment,
     InferenceWorkload,
@@ -22,10 +24,12 @@ from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.workloads import WORKLOAD_KINDS
-from service.core.techniques.registry import TECHNIQUES, find_technique, near_techniques
+from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
+from service.estimation.techniques import FILTERS
 from tests.core.deployments import H100, architecture
 
+TEXTS = packaged_texts()["techniques"]
 CALIBRATION = Path(__file__).parents[3] / "hardware_catalog" / "calibration"
 TRAINING = training_overheads(yaml.safe_load((CALIBRATION / "memory_training.yaml").read_text()))
 RUNTIME = runtime_overheads(yaml.safe_load((CALIBRATION / "memory_runtime.yaml").read_text()))
@@ -87,46 +91,41 @@ def served(setup: InferenceSetup):
     return inference_memory(setup.deployment, setup.workload, setup.serving, RUNTIME)
 
 
-def test_names_are_unique_and_found():
-    names = [name for one in TECHNIQUES for name in (one.id, *one.aliases)]
-    assert len(names) == len(set(names))
-    for technique in TECHNIQUES:
-        for name in (technique.id, technique.id.upper(), *technique.aliases):
-            assert find_technique(name) is technique
-    assert find_technique("zero-4") is None
-    assert "zero-3" in near_techniques("zero-4")
+def test_every_technique_has_a_text_and_the_reverse():
+    ids = [technique.id for technique in TECHNIQUES]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == set(TEXTS.by_id)
+
+
+def test_names_are_found():
+    for technique_id, text in TEXTS.by_id.items():
+        for name in (technique_id, technique_id.upper(), *text.fields.get("aliases", ())):
+            assert TEXTS.find(name) == technique_id
+    with pytest.raises(UnknownReference) as unknown:
+        TEXTS.find("zero-4")
+    assert "zero-3" in unknown.value.suggestions
 
 
 def test_workloads_name_techniques_that_are_listed():
     named = {name for kind in WORKLOAD_KINDS.values() for name in kind.techniques}
+    known = {*TEXTS.by_id}.union(*(one.fields.get("aliases", ()) for one in TEXTS.by_id.values()))
     # Three are choices of place and service life, which save neither memory nor time.
-    assert {name for name in named if find_technique(name) is None} == {
-        "region",
-        "life-extension",
-        "low-latency-tier",
-    }
+    assert named - known == {"region", "life-extension", "low-latency-tier"}
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.id)
-def test_techniques_are_told_whole(technique):
-    told = (
-        technique.name,
-        technique.formula,
-        technique.saving,
-        technique.time_cost,
-        technique.quality,
-        technique.use_when,
-        technique.avoid_when,
-    )
-    assert all(told)
-    assert technique.references
-    for reference in technique.references:
-        assert reference.url.startswith("https://")
-        assert 1990 < reference.year < 2027
+def test_texts_and_behaviour_agree(technique):
+    text = TEXTS.by_id[technique.id]
+    assert text.sources
     planned = (technique.training, technique.inference)
     for kind, proposals in zip(("training", "inference"), planned, strict=True):
-        assert proposals is None or kind in technique.applies_to
-    assert technique.set_by or planned == (None, None)
+        assert proposals is None or kind in text.fields["applies_to"]
+    assert "set_by" in text.fields or planned == (None, None)
+
+
+def test_filters_know_the_categories_of_the_texts():
+    used = {text.fields["category"] for text in TEXTS.by_id.values()}
+    assert sorted(used) == list(FILTERS["category"])
 
 
 @pytest.mark.parametrize(
@@ -148,17 +147,16 @@ def test_training_techniques_shrink_what_they_say(technique):
         shrunk |= {part for part, size in sizes.items() if after[part] < size}
         grown = {part for part, size in sizes.items() if after[part] > size * 1.000001}
         assert grown <= {COSTS.get(technique.id)}
-    assert {*technique.saves} - {"kv_cache"} <= shrunk
+    assert {*TEXTS.by_id[technique.id].fields["saves"]} - {"kv_cache"} <= shrunk
 
 
 def test_host_memory_is_proposed_where_it_is_another_memory():
     start = inference_setup("memory-tiers")
-    [change] = find_technique("memory-tiers").inference(served(start))
+    [tiers] = [technique for technique in TECHNIQUES if technique.id == "memory-tiers"]
+    [change] = tiers.inference(served(start))
     assert change.apply(start) == replace(start, in_host_memory=True)
     shared = replace(start.deployment, accelerator=replace(H100, unified_memory=True))
-    assert not list(
-        find_technique("memory-tiers").inference(served(replace(start, deployment=shared)))
-    )
+    assert not list(tiers.inference(served(replace(start, deployment=shared))))
 
 
 def parts(memory) -> dict[str, float]:

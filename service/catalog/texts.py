@@ -1,0 +1,70 @@
+"""What people read about techniques and claims: packaged with the engine, beside the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from service.catalog.documents import CatalogInvalid, Document
+from service.catalog.files import FOLDERS, TEXT_FOLDERS, read_files
+from service.catalog.references import ReferenceIndex, UnknownReference
+from service.settings import INSTALLATION
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text with the sources that it cites."""
+
+    fields: Document
+    sources: tuple[Document, ...]
+
+
+class Texts:
+    """Texts of one kind by id, in the order of their files."""
+
+    def __init__(self, kind: str, texts: Mapping[str, Text]) -> None:
+        self._kind = kind
+        self._index = ReferenceIndex(
+            {text_id: text.fields.get("aliases", ()) for text_id, text in texts.items()}
+        )
+        self.by_id = texts
+
+    def find(self, name: str) -> str:
+        """The id that a name means: an id or an alias.
+
+        Raises
+        ------
+        UnknownReference
+            If there is none, with the ids nearest to it.
+        """
+        found = self._index.find(name)
+        if found is None:
+            raise UnknownReference(self._kind, name, self._index.suggestions(name))
+        return found
+
+
+@cache
+def packaged_texts() -> Mapping[str, Texts]:
+    """The texts of techniques and claims, as installed.
+
+    Raises
+    ------
+    CatalogInvalid
+        If a file cannot be read.
+    """
+    folders = {**TEXT_FOLDERS, "sources": FOLDERS["sources"]}
+    files = read_files(INSTALLATION / "hardware_catalog", folders)
+    if files.errors:
+        raise CatalogInvalid(files.errors)
+    sources = files.documents["sources"]
+    return {
+        kind: Texts(
+            kind,
+            {
+                text_id: Text(fields, tuple(sources[id_] for id_ in fields.get("sources", ())))
+                for text_id, fields in files.documents[kind].items()
+            },
+        )
+        for kind in TEXT_FOLDERS
+    }
