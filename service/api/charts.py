@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import orjson
 from cachetools import LRUCache
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -17,6 +16,7 @@ from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.contract import (
     LIST_PROBLEMS,
     LISTING_POST_PROBLEMS,
+    Operations,
     as_link,
     body_of,
     query_of,
@@ -34,7 +34,7 @@ from service.charts.kinds import DRAWN
 from service.estimation.charts.kinds import CHART_KINDS, ChartKind
 from service.estimation.requests import Request
 
-router = APIRouter(prefix="/v1", tags=["charts"])
+router = Operations(prefix="/v1", tags=["charts"])
 
 Form = Literal["json", "vega-lite", "svg", "png"]
 #: Media types by the form that a chart comes in, the one that is as welcome as others first.

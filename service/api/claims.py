@@ -7,13 +7,18 @@ from urllib.parse import urlencode
 
 import orjson
 from anyio import to_thread
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.claim_responses import ClaimEntry, ClaimPage
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import (
+    GET_PROBLEMS,
+    ITEM_PROBLEMS,
+    Operations,
+    path_parameter,
+    query_parameters,
+)
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
@@ -21,7 +26,7 @@ from service.catalog.references import UnknownReference
 from service.catalog.texts import packaged_texts
 from service.estimation.claims import DOCUMENTS, FILTERS, claim_answer, claims_answer
 
-router = APIRouter(prefix="/v1", tags=["claims"])
+router = Operations(prefix="/v1", tags=["claims"])
 
 _MEANINGS = {
     "verdict": "Only claims with this verdict; ClaimEntry says what each means.",

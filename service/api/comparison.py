@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -16,7 +15,13 @@ from starlette.responses import Response
 from service.api import decision_responses as responses
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, LISTING_POST_PROBLEMS, POST_PROBLEMS, body_of
+from service.api.http.contract import (
+    GET_PROBLEMS,
+    LISTING_POST_PROBLEMS,
+    POST_PROBLEMS,
+    Operations,
+    body_of,
+)
 from service.api.http.hub_models import with_hub_items
 from service.api.http.problems import Problem, invalid, validation_problem
 from service.api.http.rates import charge
@@ -30,7 +35,7 @@ from service.estimation.recommendations.requests import BatchRequest, CompareReq
 from service.estimation.recommendations.workloads import workload_answers
 from service.estimation.rejection import FieldError
 
-router = APIRouter(prefix="/v1", tags=["decisions"])
+router = Operations(prefix="/v1", tags=["decisions"])
 
 
 @router.post(

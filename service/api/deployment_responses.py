@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 class Answer(BaseModel):
     """Base of everything the service answers."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class AskedAs(BaseModel):
     """What was asked, as it was sent: its fields are those of the request."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 class Interval(Answer):

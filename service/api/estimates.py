@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, POST_PROBLEMS, as_link, body_of, query_of
+from service.api.http.contract import (
+    GET_PROBLEMS,
+    POST_PROBLEMS,
+    Operations,
+    as_link,
+    body_of,
+    query_of,
+)
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid
 from service.api.http.queries import query_request
@@ -54,7 +60,7 @@ from service.estimation.training.requests import (
     MemoryTrainingRequest,
 )
 
-router = APIRouter(prefix="/v1", tags=["estimates"])
+router = Operations(prefix="/v1", tags=["estimates"])
 
 
 @dataclass(frozen=True, slots=True)

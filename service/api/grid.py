@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.deployment_responses import Answer, Interval
-from service.api.http.contract import ITEM_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter, query_parameters
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
@@ -29,7 +28,7 @@ from service.grid.live import Look
 from service.grid.providers import Place
 from service.grid.series import Signal
 
-router = APIRouter(prefix="/v1", tags=["grid"])
+router = Operations(prefix="/v1", tags=["grid"])
 
 #: What a year's average is taken to miss an hour by, where nothing better is known [-].
 _HOURLY_SPREAD_RATIO = 0.2

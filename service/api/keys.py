@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,6 +21,7 @@ from service.api.http.contract import (
     KEYED_POST_PROBLEMS,
     KEYED_PROBLEMS,
     NEEDS_KEY,
+    Operations,
     body_of,
     path_parameter,
 )
@@ -33,7 +33,7 @@ from service.catalog.store import DatabaseUnavailable
 from service.estimation.rejection import FieldError
 from service.estimation.requests import Request
 
-router = APIRouter(prefix="/v1/keys", tags=["keys"])
+router = Operations(prefix="/v1/keys", tags=["keys"])
 
 Scope = Literal["catalog:write", "own:write", "keys:write"]
 Result = TypeVar("Result")

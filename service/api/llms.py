@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response
 
-router = APIRouter(tags=["operations"])
+from service.api.http.contract import Operations
+
+router = Operations(tags=["operations"])
 
 _HEAD = """\
 # Headroom

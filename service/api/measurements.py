@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -16,6 +15,7 @@ from service.api.http.contract import (
     ITEM_PROBLEMS,
     KEPT_POST_PROBLEMS,
     LIST_PROBLEMS,
+    Operations,
     body_of,
     path_parameter,
     query_parameters,
@@ -32,7 +32,7 @@ from service.estimation.measurements.tables import TABLES, measurement_rows
 from service.estimation.rejection import FieldError, Rejected
 from service.measurements import repository
 
-router = APIRouter(prefix="/v1", tags=["measurements"])
+router = Operations(prefix="/v1", tags=["measurements"])
 
 _MOST_ITEMS = 200
 _USUAL_ITEMS = 50

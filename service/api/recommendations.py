@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api import decision_responses as responses
 from service.api import training_decision_responses as training_responses
 from service.api.http.bodies import read_request
-from service.api.http.contract import LISTING_POST_PROBLEMS, body_of
+from service.api.http.contract import LISTING_POST_PROBLEMS, Operations, body_of
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
@@ -30,7 +29,7 @@ from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf
 from service.reports.training_recommendation import training_recommendation_document
 
-router = APIRouter(prefix="/v1", tags=["decisions"])
+router = Operations(prefix="/v1", tags=["decisions"])
 
 _REPORTS: dict[str, Any] = {
     "text/html": {"schema": {"type": "string"}},

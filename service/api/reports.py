@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
     REPORT_GET_PROBLEMS,
     REPORT_POST_PROBLEMS,
+    Operations,
     as_link,
     body_of,
     query_of,
@@ -31,7 +32,7 @@ from service.estimation.reports.reports import report_answer
 from service.estimation.reports.requests import ReportRequest
 from service.estimation.reports.tables import KINDS
 
-router = APIRouter(prefix="/v1", tags=["reports"])
+router = Operations(prefix="/v1", tags=["reports"])
 
 Kind = Annotated[
     str,

@@ -7,12 +7,17 @@ from urllib.parse import urlencode
 
 import orjson
 from anyio import to_thread
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, ITEM_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import (
+    GET_PROBLEMS,
+    ITEM_PROBLEMS,
+    Operations,
+    path_parameter,
+    query_parameters,
+)
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import shared
@@ -25,7 +30,7 @@ from service.estimation.techniques import (
     techniques_answer,
 )
 
-router = APIRouter(prefix="/v1", tags=["techniques"])
+router = Operations(prefix="/v1", tags=["techniques"])
 
 _MEANINGS = {
     "applies_to": "Only techniques for training, or for inference.",

@@ -26,7 +26,8 @@ from service.core.number_formats import NUMBER_FORMATS
 class Request(BaseModel):
     """Base of everything a caller sends: closed, immutable, finite numbers only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    # Of some hundred models, a process needs a few: each is built when it is first used.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class CatalogRequest(Request):

@@ -7,13 +7,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.catalog.entries import ENTRIES, NAMES, PAGES
 from service.api.http.caching import confirmed_or, entity_tag, entry_tag
-from service.api.http.contract import ITEM_PROBLEMS, LIST_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import (
+    ITEM_PROBLEMS,
+    LIST_PROBLEMS,
+    Operations,
+    path_parameter,
+    query_parameters,
+)
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
@@ -22,7 +27,7 @@ from service.catalog.references import UnknownReference
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
 from service.estimation.rejection import FieldError, Rejected
 
-router = APIRouter(prefix="/v1", tags=["catalog"])
+router = Operations(prefix="/v1", tags=["catalog"])
 
 _MOST_ITEMS = 200
 _USUAL_ITEMS = 50

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -15,7 +14,13 @@ from service.api.catalog.revisions import ChangedEntry, changes_answer
 from service.api.catalog.writing import REASON, reason_of, schemas_of, write, writer
 from service.api.deployment_responses import Answer
 from service.api.http.bodies import content_kind, read_body
-from service.api.http.contract import KEYED_POST_PROBLEMS, NEEDS_KEY, body_of, query_parameters
+from service.api.http.contract import (
+    KEYED_POST_PROBLEMS,
+    NEEDS_KEY,
+    Operations,
+    body_of,
+    query_parameters,
+)
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot, shared
@@ -26,7 +31,7 @@ from service.catalog.importer import Change
 from service.estimation.rejection import FieldError
 from service.estimation.requests import Request
 
-router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+router = Operations(prefix="/v1/catalog", tags=["catalog"])
 
 #: A file is put right in an editor, with all of its errors at hand.
 _MOST_ERRORS = 10_000

@@ -8,14 +8,19 @@ from itertools import islice
 from typing import Any, Literal
 
 import orjson
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import ITEM_PROBLEMS, LIST_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import (
+    ITEM_PROBLEMS,
+    LIST_PROBLEMS,
+    Operations,
+    path_parameter,
+    query_parameters,
+)
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import RETRY_AFTER_S, caller, current_snapshot, shared
@@ -25,7 +30,7 @@ from service.catalog.revisions import Revision, RevisionUnknown, list_revisions,
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.store import DatabaseUnavailable
 
-router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+router = Operations(prefix="/v1/catalog", tags=["catalog"])
 
 _MOST_ITEMS = 200
 _USUAL_ITEMS = 50

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.catalog.writing import schemas_of
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import ITEM_PROBLEMS, path_parameter
+from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
 from service.catalog.documents import COLLECTIONS
 
-router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+router = Operations(prefix="/v1/catalog", tags=["catalog"])
 
 
 @router.get(

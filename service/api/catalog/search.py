@@ -7,21 +7,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, query_parameters
+from service.api.http.contract import GET_PROBLEMS, Operations, query_parameters
 from service.api.http.problems import invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
 from service.catalog.search import SEARCHED, Hit, search
 from service.estimation.rejection import FieldError
 
-router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
+router = Operations(prefix="/v1/catalog", tags=["catalog"])
 
 _USUAL_ITEMS = 10
 _MOST_ITEMS = 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -21,7 +20,13 @@ from service.api.catalog.writing import (
 )
 from service.api.http.bodies import read_json
 from service.api.http.caching import entry_tag
-from service.api.http.contract import NEEDS_KEY, WRITE_PROBLEMS, path_parameter, query_parameters
+from service.api.http.contract import (
+    NEEDS_KEY,
+    WRITE_PROBLEMS,
+    Operations,
+    path_parameter,
+    query_parameters,
+)
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
@@ -31,7 +36,7 @@ from service.catalog.own import is_own
 from service.estimation.catalog.listing import entry_answer
 from service.estimation.rejection import FieldError
 
-router = APIRouter(prefix="/v1", tags=["catalog"])
+router = Operations(prefix="/v1", tags=["catalog"])
 
 _QUERY = {"reason": REASON}
 _NOT_KEPT = {"Cache-Control": "no-store"}

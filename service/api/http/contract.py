@@ -1,15 +1,17 @@
-"""The OpenAPI document: what FastAPI cannot see because bodies and queries are read by hand."""
+"""Operations and the OpenAPI document: what FastAPI cannot see, because bodies are read by hand.
+
+Nothing of the document is worked out before it is asked for: a service that starts has to answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import orjson
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
-from pydantic.json_schema import models_json_schema
+from fastapi import APIRouter, FastAPI
+from pydantic import TypeAdapter
 
 from service import ENGINE_VERSION
 from service.api.chart_responses import VegaLiteChart
@@ -72,17 +74,51 @@ KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
 KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
 KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
 
-#: Request models whose schemas the document must hold, noted as operations are declared.
-_request_models: dict[type[Request], None] = {}
+#: Models whose schemas the document must hold, noted as operations are declared.
+_requests: dict[str, type[Request]] = {}
+_answers: dict[str, Any] = {}
 
+#: Names the model of an operation's query, until the document spells its fields out.
+_QUERY_OF = "x-query-of"
 
 _NAME: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
+class Operations(APIRouter):
+    """Routes whose answers are declared as ``{200: {"model": …}}``.
+
+    FastAPI would make a validator of each model, which nothing here asks for.
+    """
+
+    def add_api_route(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **declared: Any,
+    ) -> None:
+        """Add a route, with its models as references into the document."""
+        written = {status: _with_schema(given) for status, given in (responses or {}).items()}
+        super().add_api_route(path, endpoint, responses=written, **declared)
+
+
+def _with_schema(given: Mapping[str, Any]) -> dict[str, Any]:
+    response = dict(given)
+    model = response.pop("model", None)
+    if model is not None:
+        _answers[model.__name__] = model
+        schema = {"schema": {"$ref": _REF.format(model=model.__name__)}}
+        response["content"] = {**response.get("content", {}), "application/json": schema}
+    return response
+
+
 def body_of(model: type[Request]) -> dict[str, Any]:
-    """The declaration of a JSON body of the given model."""
-    _request_models[model] = None
-    examples: list[Any] = model.model_json_schema()["examples"]
+    """The declaration of a JSON body of the given model, with the examples of its configuration."""
+    _requests[model.__name__] = model
+    extra = model.model_config["json_schema_extra"]
+    assert isinstance(extra, dict)  # noqa: S101 - for the type checker
+    examples: Any = extra["examples"]
     named = {f"example-{number}": {"value": value} for number, value in enumerate(examples, 1)}
     content = {"schema": {"$ref": _REF.format(model=model.__name__)}, "examples": named}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
@@ -124,6 +160,11 @@ def path_parameter(
 
 def query_of(model: type[Request]) -> dict[str, Any]:
     """The declaration of the flat query parameters of the given model."""
+    _requests[model.__name__] = model
+    return {_QUERY_OF: model.__name__}
+
+
+def _spelled_query(model: type[Request]) -> list[dict[str, Any]]:
     schema = model.model_json_schema(ref_template=_REF)
     parameters = []
     for name, place in flat_fields(model).items():
@@ -140,13 +181,16 @@ def query_of(model: type[Request]) -> dict[str, Any]:
                 **({"description": stated["description"]} if "description" in stated else {}),
             }
         )
-    return {"parameters": parameters}
+    return parameters
 
 
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document of the application."""
     if app.openapi_schema is not None:
         return app.openapi_schema
+    # It makes a model of every part of OpenAPI.
+    from fastapi.openapi.utils import get_openapi
+
     result = get_openapi(
         title="Headroom",
         version=ENGINE_VERSION,
@@ -157,10 +201,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": "/"}],
         tags=[{"name": name, "description": told} for name, told in TOPICS.items()],
     )
-    wanted: list[type[Any]] = [*_request_models, ProblemDetails, VegaLiteChart]
-    _, definitions = models_json_schema(
-        [(model, "validation") for model in wanted], ref_template=_REF
-    )
+    for operation in (one for path in result["paths"].values() for one in path.values()):
+        asked = operation.pop(_QUERY_OF, None)
+        if asked is not None:
+            operation.setdefault("parameters", []).extend(_spelled_query(_requests[asked]))
     result["security"] = [{}, {_KEY_SCHEME: []}]
     components = result.setdefault("components", {})
     components["securitySchemes"] = {
@@ -173,7 +217,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         }
     }
     schemas = components.setdefault("schemas", {})
-    schemas |= definitions.get("$defs", {})
+    schemas |= _schemas([*_answers.values(), ProblemDetails, VegaLiteChart], "serialization")
+    schemas |= _schemas(_requests.values(), "validation")
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()
@@ -181,6 +226,15 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas[name]["examples"] = [example]
     app.openapi_schema = result
     return result
+
+
+def _schemas(models: Iterable[Any], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
+    """The schemas of models and of all that they refer to, by name."""
+    _, told = TypeAdapter.json_schemas(
+        [(model, mode, TypeAdapter(model)) for model in models], ref_template=_REF
+    )
+    schemas: dict[str, Any] = told["$defs"]
+    return schemas
 
 
 def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

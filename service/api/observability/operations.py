@@ -11,17 +11,17 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from service import ENGINE_VERSION
+from service.api.http.contract import Operations
 from service.api.http.problems import PROBLEM_TYPES, Problem
 from service.api.http.state import shared
 from service.api.responses import Liveness, Readiness
 
-router = APIRouter(tags=["operations"])
+router = Operations(tags=["operations"])
 
 _ALIVE = orjson.dumps({"status": "alive"})
 #: Files of the documentation page: media type, and whether they are stored compressed.

@@ -6,14 +6,19 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
-from fastapi import APIRouter
 from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
-from service.api.http.contract import GET_PROBLEMS, ITEM_PROBLEMS, query_of, query_parameters
+from service.api.http.contract import (
+    GET_PROBLEMS,
+    ITEM_PROBLEMS,
+    Operations,
+    query_of,
+    query_parameters,
+)
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import filled, plain_query, query_request, whole_number
@@ -23,7 +28,7 @@ from service.estimation.rejection import FieldError, Rejected
 from service.portal import views
 from service.portal.questions import PageRequest
 
-router = APIRouter(tags=["page"])
+router = Operations(tags=["page"])
 
 _SHORT = "public, max-age=3600"
 #: Parameters of oEmbed 1.0 (https://oembed.com), section 2.2.

@@ -10,20 +10,19 @@ from typing import Any
 
 import orjson
 from anyio import CapacityLimiter
-from fastapi import APIRouter
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from service.api.http.contract import KEPT_ITEM_PROBLEMS
+from service.api.http.contract import KEPT_ITEM_PROBLEMS, Operations
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import RETRY_AFTER_S, shared
 from service.api.sweeps.access import ID_PARAMETER, NOT_KEPT, answered, found
 from service.jobs.tables import UNFINISHED
 
-router = APIRouter(prefix="/v1", tags=["sweeps"])
+router = Operations(prefix="/v1", tags=["sweeps"])
 
 #: Seconds between looks at the progress of a sweep that somebody watches, between signs of life
 #: on a connection with no news, and after which a watcher has to connect anew.

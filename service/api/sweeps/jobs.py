@@ -7,7 +7,6 @@ from uuid import UUID
 
 import orjson
 from anyio import to_thread
-from fastapi import APIRouter
 from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -19,6 +18,7 @@ from service.api.http.contract import (
     KEPT_ACTION_PROBLEMS,
     KEPT_ITEM_PROBLEMS,
     KEPT_POST_PROBLEMS,
+    Operations,
     body_of,
 )
 from service.api.http.idempotency import idempotency_key, key_parameter
@@ -40,7 +40,7 @@ from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
 from service.jobs.queue import enqueue, withdraw
 
-router = APIRouter(prefix="/v1", tags=["sweeps"])
+router = Operations(prefix="/v1", tags=["sweeps"])
 
 _RETRY_AFTER_S = "30"
 

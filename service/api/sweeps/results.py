@@ -11,12 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
 from service.api import sweep_responses as responses
-from service.api.http.contract import KEPT_RESULT_PROBLEMS, query_parameters
+from service.api.http.contract import KEPT_RESULT_PROBLEMS, Operations, query_parameters
 from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
@@ -25,7 +24,7 @@ from service.estimation.rejection import FieldError
 from service.jobs import repository
 from service.jobs.tables import UNFINISHED
 
-router = APIRouter(prefix="/v1", tags=["sweeps"])
+router = Operations(prefix="/v1", tags=["sweeps"])
 
 PARQUET = "application/vnd.apache.parquet"
 _FORMS = ("application/json", "text/csv", PARQUET)
