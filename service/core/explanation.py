@@ -1,23 +1,43 @@
-"""How a figure came about, step by step.
+"""How a figure came about: formulas as data, applied to the results that hold their figures.
 
-Results keep the inputs they were computed from and build their steps on demand, so the figures
-in an explanation are the figures in the answer and an unexplained estimate pays nothing.
+A formula names what it reads as paths of attributes, so that results know nothing of formulas, an
+unexplained estimate pays nothing, and the figures of an explanation are those of the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+from service.core.interval import Interval
+
+#: What an expression may call, beside ``+ - * / **``, comparisons and ``a if b else c``.
+FUNCTIONS = frozenset({"min", "max", "sum", "ceil", "floor", "sqrt", "exp", "log", "log10"})
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula as it is shown to people: what it yields, in which unit, and who says so."""
+    """A formula of a result: what it yields, in which unit, and who says so.
+
+    ``expression`` is arithmetic over names, in the notation of Python. ``value`` is the path of
+    the explained figure (``"plan.weights.total_bytes"``); ``inputs`` has the paths of names whose
+    figure is no attribute of the same name, and of what is told beside the expression. A path to
+    figures by name stands for all of them, as in ``sum(weights_bytes)``. Units are those that the
+    names end in.
+    """
 
     name: str
     expression: str
     unit: str
     source: str
+    value: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +55,63 @@ class EstimateWarning:
 
     code: str
     message: str
+
+
+def explain(result: object, formulas: Iterable[Formula]) -> tuple[Step, ...]:
+    """The formulas applied to a result, in order, without those that it has no figures for.
+
+    Parameters
+    ----------
+    result
+        Holds the figures of a single configuration, not of arrays.
+    formulas
+        Their paths start at the result.
+
+    Returns
+    -------
+    tuple of Step
+        Where an input is several figures by name, the expression has the names of all of them.
+    """
+    steps = []
+    for formula in formulas:
+        expression, value = formula.expression, _figure(result, formula.value)
+        read = names(expression)
+        figures = {name: _figure(result, formula.inputs.get(name, name)) for name in read}
+        if value is None or any(figure is None for figure in figures.values()):
+            continue
+        inputs: dict[str, Any] = {}
+        for name, figure in figures.items():
+            parts = {name: figure}
+            if isinstance(figure, Mapping):
+                parts = {_part_name(part, name): _plain(each) for part, each in figure.items()}
+                expression = re.sub(rf"\b{name}\b", ", ".join(parts), expression)
+            inputs |= parts
+        for name, path in formula.inputs.items():
+            if name not in figures and (told := _figure(result, path)) is not None:
+                inputs[name] = str(told)
+        steps.append(Step(replace(formula, expression=expression), inputs, value))
+    return tuple(steps)
+
+
+@lru_cache(maxsize=1024)
+def names(expression: str) -> tuple[str, ...]:
+    """Names of the figures in an expression, in order."""
+    words = dict.fromkeys(_NAME.findall(expression))
+    return tuple(name for name in words if name not in FUNCTIONS | {"if", "else"})
+
+
+def _figure(result: object, path: str) -> Any:
+    """What stands at a path; None where a part of it is unknown."""
+    at: Any = result
+    for name in path.split("."):
+        at = None if at is None else getattr(at, name)
+    return _plain(at)
+
+
+def _plain(figure: Any) -> Any:
+    return figure.value if isinstance(figure, Interval | Enum) else figure
+
+
+def _part_name(part: object, name: str) -> str:
+    """Name of the figure of a part, its own before the name that all parts have."""
+    return re.sub(r"\W+", "_", f"{_plain(part)}_{name}")

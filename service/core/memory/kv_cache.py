@@ -51,6 +51,11 @@ class WindowedCache:
     window_tokens: int
     chunked: bool
 
+    @property
+    def name(self) -> str:
+        """Kind and size of the window."""
+        return f"{'chunk' if self.chunked else 'window'}_{self.window_tokens}"
+
 
 @dataclass(frozen=True, slots=True)
 class CacheLayout:
@@ -190,8 +195,16 @@ def layout_sequence_bytes(layout: CacheLayout, tokens: Number, step_tokens: Numb
         tokens_here = tokens if layout.context_ranks == 1 else ceil(tokens / layout.context_ranks)
         size = size + layout.full_bytes_per_token * block * ceil(tokens_here / block)
     for part in layout.windowed:
-        size = size + part.bytes_per_token * block * window_pages(part, block, tokens, step_tokens)
+        size = size + windowed_bytes(layout, part, tokens, step_tokens)
     return size
+
+
+def windowed_bytes(
+    layout: CacheLayout, part: WindowedCache, tokens: Number, step_tokens: Number = 1.0
+) -> Number:
+    """Bytes that layers of one window keep of a sequence; as :func:`layout_sequence_bytes` [B]."""
+    pages = window_pages(part, layout.block_tokens, tokens, step_tokens)
+    return part.bytes_per_token * layout.block_tokens * pages
 
 
 def window_pages(

@@ -14,7 +14,8 @@ from service.core.deployment import (
     InferenceWorkload,
     ServingSettings,
 )
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning, Step, explain
+from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.calibration import PerformanceCalibration
@@ -104,8 +105,11 @@ class ComputedDeployment:
 
     def memory_steps(self) -> tuple[Step, ...]:
         """How the memory came about, with the placement where there is one."""
-        placed = () if self.tiers is None else self.tiers.steps()
-        return (*self.memory.steps(), *placed)
+        steps = explain(self.memory, formulas.MEMORY)
+        if self.tiers is None:
+            return steps
+        held = [step for tier in self.tiers.contents for step in explain(tier, formulas.TIER)]
+        return (*steps, *explain(self.tiers, formulas.TIERS), *held)
 
 
 def resolve_deployment(

@@ -18,12 +18,15 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
-from service.core.explanation import Step
 from service.core.interval import Interval, exact, independent_sum, scale, shift
-from service.core.memory.inference import steps as inference_steps
 from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
-from service.core.memory.kv_cache import CacheLayout, cache_layout, layout_sequence_bytes
+from service.core.memory.kv_cache import (
+    CacheLayout,
+    cache_layout,
+    layout_sequence_bytes,
+    windowed_bytes,
+)
 from service.core.memory.weights import RankWeights, stage_weights
 
 
@@ -34,6 +37,14 @@ class StagePlan:
     weights: RankWeights
     cache: CacheLayout
     peak: StepPeak
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLine:
+    """Size of a sequence's cache over its length, once some windows are full."""
+
+    constant_bytes: Number
+    bytes_per_token: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,8 @@ class InferenceMemory:
     the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
     ``draft_bytes`` a draft model with its caches (part of the runtime memory), and
     ``shared_bytes`` what sequences share of it; ``step_tokens`` are computed in one step,
-    ``rank_concurrency`` sequences are held by a rank.
+    ``rank_concurrency`` sequences are held by a rank. ``peak_bytes`` are temporary tensors before
+    what was measured, ``libraries`` and ``slack`` parts of the runtime memory.
     """
 
     deployment: Deployment
@@ -82,6 +94,9 @@ class InferenceMemory:
     step_tokens: Number
     sampled_sequences: Number
     rank_concurrency: Number
+    peak_bytes: Number
+    libraries: Interval
+    slack: Interval
     draft_bytes: Number = 0.0
 
     @property
@@ -89,9 +104,45 @@ class InferenceMemory:
         """Weights on the rank by tensor class [B]."""
         return self.plan.weights.by_class
 
-    def steps(self) -> tuple[Step, ...]:
-        """How the figures came about, in order; for a single workload, not for arrays."""
-        return inference_steps.steps(self)
+    @property
+    def tokens(self) -> Number:
+        """Tokens of a whole sequence [token]."""
+        return self.workload.input_tokens + self.workload.output_tokens
+
+    @property
+    def windows(self) -> Mapping[str, Number]:
+        """What one sequence keeps in layers of each window [B]."""
+        layout = self.plan.cache
+        return {part.name: windowed_bytes(layout, part, self.tokens) for part in layout.windowed}
+
+    @property
+    def growing_windows(self) -> Mapping[str, Number]:
+        """What the next token adds to layers of each window [B/token]."""
+        return _growing_windows(self.plan.cache, self.tokens)
+
+    @property
+    def context_limit_tokens(self) -> float:
+        """Longest sequence that settings and model allow, infinite without a limit [token]."""
+        return _context_limit(self.deployment, self.serving)
+
+    @property
+    def room_each_bytes(self) -> Number:
+        """Room for the growing cache of each sequence that the rank holds [B]."""
+        return _room_each(
+            self.plan.cache,
+            self.kv_cache_budget.value / self.engine.cache_copies,
+            self.rank_concurrency,
+            self.step_tokens,
+        )
+
+    @property
+    def deciding_line(self) -> SizeLine:
+        """The windows that are full at the longest sequence, as a line of sizes over lengths."""
+        room, limit = self.room_each_bytes, self.context_limit_tokens
+        return max(
+            _size_lines(self.plan.cache),
+            key=lambda line: _reach(line, room, self.plan.cache.block_tokens, limit),
+        )
 
 
 def inference_memory(
@@ -242,6 +293,9 @@ def _on_stage(
         step_tokens=step_tokens,
         sampled_sequences=sampled,
         rank_concurrency=concurrency,
+        peak_bytes=peak,
+        libraries=libraries,
+        slack=slack,
         draft_bytes=draft,
     )
 
@@ -282,10 +336,15 @@ def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Numb
 
 
 def _next_token_bytes(layout: CacheLayout, tokens: Number) -> Number:
-    size: Number = layout.full_bytes_per_token / layout.context_ranks
-    for part in layout.windowed:
-        size = size + where(tokens <= part.window_tokens, part.bytes_per_token, 0.0)
-    return size
+    return _full(layout) + sum(_growing_windows(layout, tokens).values())
+
+
+def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
+    """Bytes per token of windowed layers that are not full yet, by window [B/token]."""
+    return {
+        part.name: where(tokens <= part.window_tokens, part.bytes_per_token, 0.0)
+        for part in layout.windowed
+    }
 
 
 def _budget(
@@ -364,36 +423,48 @@ def _max_context_tokens(
     longest sequence within a size is the greatest of the lengths that the lines give.
     """
     lines = _size_lines(layout)
-    sequences = maximum(concurrency, 1.0)
-    # One sequence at a time holds a step's worth of tokens beside its windows.
-    prefill = step_tokens * layout.windowed_bytes_per_token
 
     def longest(room: Number) -> Number:
-        per_sequence = (room - prefill) / sequences
+        each = _room_each(layout, room, concurrency, step_tokens)
         tokens: Number = 0.0
-        for constant, slope in lines:
-            if slope > 0.0:
-                reach = floor((per_sequence - constant) / slope / layout.block_tokens)
-                tokens = maximum(tokens, reach * layout.block_tokens)
-            else:
-                tokens = maximum(tokens, where(per_sequence >= constant, limit, 0.0))
+        for line in lines:
+            tokens = maximum(tokens, _reach(line, each, layout.block_tokens, limit))
         return minimum(tokens, limit)
 
     return Interval(longest(budget.value), longest(budget.low), longest(budget.high))
 
 
-def _size_lines(layout: CacheLayout) -> list[tuple[Number, float]]:
-    """Constant and slope of a sequence's size with 0, 1, 2 … windows filled, narrowest first."""
+def _room_each(
+    layout: CacheLayout, room: Number, concurrency: Number, step_tokens: Number
+) -> Number:
+    """Room of each sequence, one of which holds a step's worth of tokens beside its windows [B]."""
+    prefill = step_tokens * layout.windowed_bytes_per_token
+    return (room - prefill) / maximum(concurrency, 1.0)
+
+
+def _reach(line: SizeLine, room: Number, block_tokens: int, limit: float) -> Number:
+    """Longest sequence in whole pages by one line; the limit where it does not grow [token]."""
+    if line.bytes_per_token > 0.0:
+        return (
+            floor((room - line.constant_bytes) / line.bytes_per_token / block_tokens) * block_tokens
+        )
+    return where(room >= line.constant_bytes, limit, 0.0)
+
+
+def _size_lines(layout: CacheLayout) -> list[SizeLine]:
+    """A sequence's size with 0, 1, 2 … windows filled, narrowest first."""
     block = layout.block_tokens
     constant: Number = layout.state_bytes
-    slope = layout.full_bytes_per_token / layout.context_ranks + layout.windowed_bytes_per_token
-    lines: list[tuple[Number, float]] = [(constant, slope)]
+    slope = _full(layout) + layout.windowed_bytes_per_token
+    lines = [SizeLine(constant, slope)]
     for part in layout.windowed:
         pages = ceil(part.window_tokens / block) + 1.0
         constant = constant + part.bytes_per_token * block * pages
         slope = slope - part.bytes_per_token
         # What is left of the last window by subtraction is rounding, not bytes.
-        lines.append((constant, slope if part is not layout.windowed[-1] else _full(layout)))
+        lines.append(
+            SizeLine(constant, slope if part is not layout.windowed[-1] else _full(layout))
+        )
     return lines
 
 

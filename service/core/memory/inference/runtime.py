@@ -12,7 +12,7 @@ from typing import Any
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, minimum, where
-from service.core.interval import Interval, independent_sum, scale
+from service.core.interval import Interval, exact, independent_sum, scale
 
 #: Engine whose figures apply where an engine has none of its own.
 FALLBACK_ENGINE = "default"
@@ -25,6 +25,8 @@ _BEFORE = "-before-"
 #: (get_batch_defaults: 70 GiB; pull request 17885 for the exception).
 LARGE_MEMORY_BYTES = 70.0 * 1024.0**3
 SMALL_BATCH_FAMILY = "nvidia-ampere"
+
+_NONE = exact(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class EngineRuntime:
     activations_in_share: bool
     graphs_in_share: bool
     cache_copies: float = 1.0
-    workspace: Interval | None = None
+    workspace: Interval = _NONE
 
     def sampled_sequences(
         self, accelerator: Accelerator, concurrency: Number, most_running: int | None = None
@@ -91,9 +93,7 @@ class EngineRuntime:
 
     def temporary(self, peak_bytes: Number) -> tuple[Interval, Interval]:
         """Activations at their peak and the allocator's slack beside them [B]."""
-        activations = scale(self.activation_ratio, peak_bytes)
-        if self.workspace is not None:
-            activations = independent_sum((activations, self.workspace))
+        activations = independent_sum((scale(self.activation_ratio, peak_bytes), self.workspace))
         return activations, scale(self.slack_ratio, peak_bytes)
 
 
@@ -183,5 +183,5 @@ def _engine_runtime(document: Mapping[str, Any]) -> EngineRuntime:
         activations_in_share=bool(number("activations_in_share_ratio")),
         graphs_in_share=bool(number("graphs_in_share_ratio")),
         cache_copies=number("cache_copies") if "cache_copies" in figures else 1.0,
-        workspace=interval("workspace_bytes") if "workspace_bytes" in figures else None,
+        workspace=interval("workspace_bytes") if "workspace_bytes" in figures else _NONE,
     )

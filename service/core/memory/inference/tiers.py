@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
 from service.core.architecture.model import MixtureOfExperts
 from service.core.architecture.tensors import TensorClass
 from service.core.elementwise import Number, ceil, maximum, minimum, where
-from service.core.explanation import Formula, Step
 from service.core.interval import Interval, independent_sum, scale, shift
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.placement import Part, Placement, Room, place
@@ -26,25 +24,6 @@ from service.core.memory.tiers import (
 
 #: Prefetching hides anything from nothing to all but the slowest tier; the value is halfway.
 USUAL_OVERLAP_RATIO = 0.5
-
-ROOM = Formula(
-    "Room for weights and caches in the accelerator",
-    "weights + room for caches",
-    "B",
-    "Sum of the parts",
-)
-HELD = Formula(
-    "Held by a tier",
-    "parts by bytes touched per byte stored, the most touched in the fastest tier with room",
-    "B",
-    "Exchange argument: swapping bytes of two tiers could only make a step longer",
-)
-BANDWIDTH = Formula(
-    "Bandwidth with tiers",
-    "bytes touched / (overlap × longest time + (1 − overlap) × sum of times)",
-    "B/s",
-    "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +56,18 @@ class Offload:
     parked_sequences: float = 0.0
     to: int = 0
     overlap_ratio: float = USUAL_OVERLAP_RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class TierContent:
+    """What a tier holds, by part [B], and what a decoding step reads of it."""
+
+    name: str
+    parts: Mapping[str, Number]
+    stored_bytes: Number
+    touched_bytes: Number
+    bandwidth_bytes_per_s: Number
+    time_s: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,39 +126,41 @@ class InferenceTiers:
         """What a step reads of each tier."""
         return _traffic(self.placement, self.rooms)
 
-    def steps(self) -> tuple[Step, ...]:
-        """How the figures came about, in order."""
-        budget = self.memory.kv_cache_budget.value
-        steps = [
-            Step(
-                ROOM,
-                {"weights_bytes": self.memory.weights.value, "room_for_caches_bytes": budget},
-                self.rooms[0].capacity_bytes,
-            )
-        ]
+    @property
+    def room_bytes(self) -> Number:
+        """Room for weights and caches in the accelerator [B]."""
+        return self.rooms[0].capacity_bytes
+
+    @property
+    def contents(self) -> tuple[TierContent, ...]:
+        """What each tier holds, the accelerator's memory first."""
         names = ("accelerator", *(tier.id for tier in self.outside))
-        for index, name in enumerate(names):
-            inputs: dict[str, float | str] = {
-                "tier": name,
-                "bandwidth_bytes_per_s": self.rooms[index].bandwidth_bytes_per_s,
-                "touched_bytes": self.placement.touched_bytes(index),
-            }
-            if self.rooms[index].capacity_bytes < inf:
-                inputs["room_bytes"] = self.rooms[index].capacity_bytes
-            steps.append(Step(HELD, inputs, self.placement.stored_bytes(index)))
-        if self.bandwidth is not None:
-            times = {
-                f"{name}_s": traffic.time_s
-                for name, traffic in zip(names, self.traffic(), strict=True)
-            }
-            steps.append(
-                Step(
-                    BANDWIDTH,
-                    times | {"overlap_ratio": self.offload.overlap_ratio},
-                    self.bandwidth.value,
+        found = []
+        for index, (name, traffic) in enumerate(zip(names, self.traffic(), strict=True)):
+            parts: dict[str, Number] = {}
+            for item in self.placement.of(index):
+                parts[item.name] = parts.get(item.name, 0.0) + item.stored_bytes
+            found.append(
+                TierContent(
+                    name=name,
+                    parts=parts,
+                    stored_bytes=self.placement.stored_bytes(index),
+                    touched_bytes=traffic.touched_bytes,
+                    bandwidth_bytes_per_s=traffic.bandwidth_bytes_per_s,
+                    time_s=traffic.time_s,
                 )
             )
-        return tuple(steps)
+        return tuple(found)
+
+    @property
+    def touched_bytes(self) -> dict[str, Number]:
+        """What a step touches of each tier [B]."""
+        return {tier.name: tier.touched_bytes for tier in self.contents}
+
+    @property
+    def time_s(self) -> dict[str, Number]:
+        """How long a step reads each tier [s]."""
+        return {tier.name: tier.time_s for tier in self.contents}
 
 
 def inference_tiers(

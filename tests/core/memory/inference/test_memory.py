@@ -12,7 +12,9 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
+from service.core.explanation import explain
 from service.core.interval import Interval
+from service.core.memory.inference.formulas import MEMORY
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import runtime_overheads
 from service.core.number_formats import NUMBER_FORMATS
@@ -224,7 +226,7 @@ def test_every_figure_of_the_answer_is_in_a_step(overheads):
         overheads,
     )
     shown = set()
-    for step in memory.steps():
+    for step in explain(memory, MEMORY):
         shown.add(step.value)
         shown.update(step.inputs.values())
     for field in fields(InferenceMemory):

@@ -1,0 +1,263 @@
+"""Formulas of an inference deployment's memory, and of what it holds in further tiers."""
+
+from __future__ import annotations
+
+from service.core.explanation import Formula
+
+_PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
+_DIFFERENCE = "Difference of the parts"
+_ENGINE = "Measured distributions by engine, see the calibration entry"
+_ROOM = {"room_bytes": "kv_cache_budget"}
+_LAYERS = {
+    "full_layers_bytes_per_token": "plan.cache.full_bytes_per_token",
+    "context_ranks": "plan.cache.context_ranks",
+}
+_PAGE = {"page_tokens": "plan.cache.block_tokens"}
+
+#: Paths start at an ``InferenceMemory``.
+MEMORY = (
+    Formula(
+        "Weights on the fullest accelerator",
+        "sum(weights_bytes)",
+        "B",
+        "Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053 (division of tensors)",
+        "weights",
+        {"weights_bytes": "weights_by_class", "format": "deployment.precision.weights.id"},
+    ),
+    Formula(
+        "Cache of the next token",
+        "full_layers_bytes_per_token / context_ranks + sum(bytes_per_token)",
+        "B/token",
+        "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
+        "kv_cache_bytes_per_token",
+        {**_LAYERS, "bytes_per_token": "growing_windows"},
+    ),
+    Formula(
+        "Cache of one sequence",
+        "cache_copies * (state_bytes + full_layers_bytes_per_token * page_tokens"
+        " * ceil(ceil(tokens / context_ranks) / page_tokens) + sum(bytes))",
+        "B",
+        _PAGES,
+        "sequence_bytes",
+        {
+            "cache_copies": "engine.cache_copies",
+            "state_bytes": "plan.cache.state_bytes",
+            **_LAYERS,
+            **_PAGE,
+            "bytes": "windows",
+        },
+    ),
+    Formula(
+        "Cache at the requested concurrency",
+        "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes",
+        "B",
+        f"{_PAGES} (shared pages)",
+        "kv_cache",
+        {"sequences": "rank_concurrency"},
+    ),
+    Formula(
+        "Temporary tensors of a step",
+        "max(step_tokens * layer_bytes_per_token,"
+        " sampled_sequences * vocabulary * bytes_per_logit)",
+        "B",
+        "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024",
+        "peak_bytes",
+        {
+            "layer_bytes_per_token": "plan.peak.layer_bytes_per_token",
+            "vocabulary": "plan.peak.vocabulary_entries",
+            "bytes_per_logit": "engine.bytes_per_logit",
+        },
+    ),
+    Formula(
+        "Peak of temporary tensors",
+        "activation_ratio * peak_bytes + workspace_bytes",
+        "B",
+        _ENGINE,
+        "activations",
+        {
+            "activation_ratio": "engine.activation_ratio",
+            "workspace_bytes": "engine.workspace",
+            "calibration": "engine.calibration",
+        },
+    ),
+    Formula(
+        "Libraries",
+        "context_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        " + reserved_bytes + draft_model_bytes",
+        "B",
+        _ENGINE,
+        "libraries",
+        {
+            "context_bytes": "engine.context",
+            "collectives_bytes": "engine.collectives",
+            "replica_accelerators": "deployment.parallelism.replica_accelerators",
+            "expert_ranks": "deployment.parallelism.expert",
+            "reserved_bytes": "serving.reserved_bytes",
+            "draft_model_bytes": "draft_bytes",
+            "calibration": "engine.calibration",
+        },
+    ),
+    Formula(
+        "Slack of the allocator",
+        "slack_ratio * peak_bytes",
+        "B",
+        _ENGINE,
+        "slack",
+        {"slack_ratio": "engine.slack_ratio", "calibration": "engine.calibration"},
+    ),
+    Formula(
+        "Runtime",
+        "libraries_bytes + slack_bytes + graphs_bytes",
+        "B",
+        _ENGINE,
+        "runtime",
+        {
+            "libraries_bytes": "libraries",
+            "slack_bytes": "slack",
+            "graphs_bytes": "engine.graphs",
+            "engine": "serving.engine",
+            "calibration": "engine.calibration",
+        },
+    ),
+    Formula(
+        "Total",
+        "weights_bytes + kv_cache_bytes + activations_bytes + runtime_bytes",
+        "B",
+        "Sum of the parts",
+        "total",
+        {
+            "weights_bytes": "weights",
+            "kv_cache_bytes": "kv_cache",
+            "activations_bytes": "activations",
+            "runtime_bytes": "runtime",
+        },
+    ),
+    Formula(
+        "Usable memory",
+        "capacity_bytes * memory_utilization_ratio",
+        "B",
+        "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai",
+        "usable_bytes",
+        {"memory_utilization_ratio": "serving.memory_utilization_ratio"},
+    ),
+    Formula(
+        "Room for caches",
+        "min(usable_bytes - libraries_bytes - slack_bytes"
+        " - activations_in_share * activations_bytes - graphs_in_share * graphs_bytes,"
+        " capacity_bytes - activations_bytes - runtime_bytes) - weights_bytes",
+        "B",
+        "vLLM gpu_worker.py determine_available_memory, 2025",
+        "kv_cache_budget",
+        {
+            "libraries_bytes": "libraries",
+            "slack_bytes": "slack",
+            "activations_in_share": "engine.activations_in_share",
+            "activations_bytes": "activations",
+            "graphs_in_share": "engine.graphs_in_share",
+            "graphs_bytes": "engine.graphs",
+            "runtime_bytes": "runtime",
+            "weights_bytes": "weights",
+        },
+    ),
+    Formula(
+        "Headroom",
+        "room_bytes - kv_cache_bytes",
+        "B",
+        _DIFFERENCE,
+        "headroom",
+        {**_ROOM, "kv_cache_bytes": "kv_cache", "fits_certainty": "fits_certainty"},
+    ),
+    Formula(
+        "Shortfall",
+        "max(-headroom_bytes, 0)",
+        "B",
+        _DIFFERENCE,
+        "shortfall",
+        {"headroom_bytes": "headroom"},
+    ),
+    Formula(
+        "Tokens that fit in the cache",
+        "max(floor(room_bytes * (ceil(tokens / page_tokens) * page_tokens / max(sequence_bytes, 1))"
+        " / page_tokens) * page_tokens, 0)",
+        "token",
+        _PAGES,
+        "kv_cache_capacity_tokens",
+        {**_ROOM, **_PAGE},
+    ),
+    Formula(
+        "Sequences that fit",
+        "replicas * max(floor((room_bytes - shared_bytes - prefill_bytes)"
+        " / max(sequence_bytes - shared_bytes, 1)), 0)",
+        "sequence",
+        _PAGES,
+        "max_concurrency",
+        {"replicas": "deployment.parallelism.data", **_ROOM},
+    ),
+    Formula(
+        "Room for one sequence at the requested concurrency",
+        "(room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(sequences, 1)",
+        "B",
+        _PAGES,
+        "room_each_bytes",
+        {
+            **_ROOM,
+            "cache_copies": "engine.cache_copies",
+            "windows_bytes_per_token": "plan.cache.windowed_bytes_per_token",
+            "sequences": "rank_concurrency",
+        },
+    ),
+    Formula(
+        "Longest sequence at the requested concurrency",
+        "min(max(floor((room_each_bytes - constant_bytes) / growing_bytes_per_token / page_tokens)"
+        " * page_tokens, 0) if growing_bytes_per_token > 0"
+        " else (limit_tokens if room_each_bytes >= constant_bytes else 0), limit_tokens)",
+        "token",
+        _PAGES,
+        "max_context_tokens",
+        {
+            "constant_bytes": "deciding_line.constant_bytes",
+            "growing_bytes_per_token": "deciding_line.bytes_per_token",
+            **_PAGE,
+            "limit_tokens": "context_limit_tokens",
+        },
+    ),
+)
+#: Paths start at ``InferenceTiers``.
+TIERS = (
+    Formula(
+        "Room for weights and caches in the accelerator",
+        "max(weights_bytes + room_for_caches_bytes, 0)",
+        "B",
+        "Sum of the parts",
+        "room_bytes",
+        {"weights_bytes": "memory.weights", "room_for_caches_bytes": "memory.kv_cache_budget"},
+    ),
+    Formula(
+        "Bandwidth with tiers",
+        "sum(touched_bytes) / (overlap_ratio * max(time_s) + (1 - overlap_ratio) * sum(time_s))",
+        "B/s",
+        "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
+        "bandwidth",
+        {"overlap_ratio": "offload.overlap_ratio"},
+    ),
+)
+#: Paths start at a ``TierContent``.
+TIER = (
+    Formula(
+        "Held by a tier",
+        "sum(bytes)",
+        "B",
+        "Exchange argument: with the bytes touched most in the fastest tier with room, swapping "
+        "bytes of two tiers could only make a step longer",
+        "stored_bytes",
+        {"bytes": "parts", "tier": "name"},
+    ),
+    Formula(
+        "Time to read what a step touches in a tier",
+        "touched_bytes / bandwidth_bytes_per_s",
+        "s",
+        "definition",
+        "time_s",
+        {"tier": "name"},
+    ),
+)

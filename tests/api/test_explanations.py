@@ -1,0 +1,105 @@
+"""Every formula that is shown yields the figure that it explains, from the figures beside it."""
+
+import importlib
+import math
+import pkgutil
+import re
+
+import service.core
+from service.core.explanation import Formula, names
+from tests.answers.asked import questions
+from tests.equations import evaluate
+
+#: Where explanations may be asked for.
+EXPLAINING = (
+    "estimates/inference",
+    "estimates/training",
+    "memory",
+    "latency",
+    "impacts",
+    "compliance",
+    "projections",
+)
+#: What recorded questions leave out of the formulas' branches.
+MODELS = (
+    "meta-llama/Llama-3.1-8B",
+    "deepseek-ai/DeepSeek-V3",
+    "google/gemma-3-27b-it",
+    "openai/gpt-oss-120b",
+    "Qwen/Qwen3-235B-A22B",
+)
+INFERENCE = [
+    {
+        "model": model,
+        "accelerator": accelerator,
+        "accelerator_count": 8,
+        "region": "SE",
+        "explain": True,
+        **more,
+    }
+    for model in MODELS
+    for accelerator in ("nvidia-h100-sxm-80gb", "amd-mi300x")
+    for more in (
+        {"workload": {"input_tokens": 300, "output_tokens": 50, "concurrency": 7}},
+        {"workload": {"input_tokens": 9000, "output_tokens": 1, "concurrency": 64}},
+        {"serving": {"engine": "transformers"}},
+        {"serving": {"engine": "llama.cpp"}, "parallelism": {"pipeline": 2, "tensor": 4}},
+    )
+]
+
+
+def _registered() -> list[Formula]:
+    """Every formula of the computation core."""
+    found = []
+    for module in pkgutil.walk_packages(service.core.__path__, "service.core."):
+        for value in vars(importlib.import_module(module.name)).values():
+            group = value if isinstance(value, tuple) else (value,)
+            found += [each for each in group if isinstance(each, Formula) and each.value]
+    return list(dict.fromkeys((f.name, f.expression, f.source) for f in found))
+
+
+def _pattern(expression: str) -> re.Pattern[str]:
+    """Expressions as steps have them: with all its parts in place of a name that has parts."""
+    literal = re.escape(expression)
+    for name in names(expression):
+        literal = re.sub(rf"\b{name}\b", rf"(?:\\w*{name}(?:, )?)*", literal)
+    return re.compile(literal)
+
+
+async def test_every_formula_yields_the_figure_that_it_explains(client):
+    registered = [(n, _pattern(e), s) for n, e, s in _registered()]
+    asked = [(one["path"], one["body"] | {"explain": True}) for one in questions() if _asks(one)]
+    asked += [("/v1/estimates/inference", body) for body in INFERENCE]
+    reached = set()
+    for path, body in asked:
+        response = await client.post(path, json=body)
+        assert response.status_code == 200 or body not in INFERENCE, response.text
+        for step in response.json().get("explanation", ()):
+            found = {
+                at
+                for at, (name, pattern, source) in enumerate(registered)
+                if (name, source) == (step["name"], step["source"])
+                and pattern.fullmatch(step["formula"])
+            }
+            reached |= found
+            if found:
+                _check(step, body)
+    assert [registered[at][0] for at in range(len(registered)) if at not in reached] == []
+
+
+def _asks(question) -> bool:
+    """Whether a question may ask for an explanation."""
+    asked = question["path"].removeprefix("/v1/")
+    return isinstance(question.get("body"), dict) and asked.startswith(EXPLAINING)
+
+
+def _check(step, body) -> None:
+    figures = {n: math.inf if f is None else f for n, f in step["inputs"].items()}
+    value = math.inf if step["value"] is None else step["value"]
+    # Differences of large figures are as exact as these.
+    sizes = [abs(f) for f in figures.values() if isinstance(f, float) and f < math.inf]
+    rounding = 1e-14 * max(sizes, default=0.0)
+    found = evaluate(step["formula"], figures)
+    assert math.isclose(found, value, rel_tol=1e-9, abs_tol=rounding), (step, found, body)
+    read = set(names(step["formula"]))
+    assert all(isinstance(f, str) for n, f in figures.items() if n not in read), step

@@ -1,0 +1,57 @@
+"""Evaluate the expressions of formulas: arithmetic over named figures, and nothing else."""
+
+import ast
+import math
+import operator
+from collections.abc import Mapping
+
+from service.core.explanation import FUNCTIONS
+
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_CALLS = {
+    "sum": lambda *parts: math.fsum(parts),
+    "min": lambda *parts: min(parts),
+    "max": lambda *parts: max(parts),
+    **{name: getattr(math, name) for name in ("ceil", "floor", "sqrt", "exp", "log", "log10")},
+}
+assert _CALLS.keys() == FUNCTIONS
+
+
+def evaluate(expression: str, figures: Mapping[str, float | str]) -> float | str:
+    """What an expression comes to; ``ceil`` and ``floor`` of infinity are infinite."""
+    return _value(ast.parse(expression, mode="eval").body, figures)
+
+
+def _value(node: ast.expr, figures: Mapping[str, float | str]) -> float | str:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name):
+            return figures[name]
+        case ast.UnaryOp(op=sign, operand=operand):
+            return _OPERATORS[type(sign)](_value(operand, figures))
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _OPERATORS[type(sign)](_value(left, figures), _value(right, figures))
+        case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            return _OPERATORS[type(sign)](_value(left, figures), _value(right, figures))
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return _value(body if _value(test, figures) else other, figures)
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):
+            values = [_value(part, figures) for part in parts]
+            if name in ("ceil", "floor") and math.isinf(values[0]):
+                return values[0]
+            return _CALLS[name](*values)
+    raise ValueError(f"no arithmetic: {ast.unparse(node)}")
