@@ -10,7 +10,6 @@ from cachetools import LRUCache
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.chart_responses import ChartAnswer, VegaLiteChart
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.contract import (
@@ -31,6 +30,7 @@ from service.api.pages.images import image
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
 from service.charts.kinds import DRAWN
+from service.estimation.charts.answers import ChartAnswer, VegaLiteChart
 from service.estimation.charts.kinds import CHART_KINDS, ChartKind
 from service.estimation.requests import Request
 

@@ -10,7 +10,6 @@ from anyio import to_thread
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.claim_responses import ClaimEntry, ClaimPage
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
     GET_PROBLEMS,
@@ -24,7 +23,14 @@ from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
 from service.catalog.references import UnknownReference
 from service.catalog.texts import packaged_texts
-from service.estimation.claims import DOCUMENTS, FILTERS, claim_answer, claims_answer
+from service.estimation.claims import (
+    DOCUMENTS,
+    FILTERS,
+    ClaimEntry,
+    ClaimPage,
+    claim_answer,
+    claims_answer,
+)
 
 router = Operations(prefix="/v1", tags=["claims"])
 

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import decision_responses as responses
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
@@ -29,8 +28,10 @@ from service.api.http.state import current_snapshot, shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
 from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
 from service.estimation.comparison.batch import batch_answer
 from service.estimation.comparison.table import comparison_answer, flat_rows
+from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest, CompareRequest
 from service.estimation.recommendations.workloads import workload_answers
 from service.estimation.rejection import FieldError
@@ -42,7 +43,7 @@ router = Operations(prefix="/v1", tags=["decisions"])
     "/estimates/batch",
     operation_id="createEstimateBatch",
     summary="Many estimates, each answered or refused by itself",
-    responses={200: {"model": responses.BatchAnswer}, **POST_PROBLEMS},
+    responses={200: {"model": BatchAnswer}, **POST_PROBLEMS},
     openapi_extra=body_of(BatchRequest),
 )
 async def create_batch(http: HttpRequest) -> Response:
@@ -67,7 +68,7 @@ async def create_batch(http: HttpRequest) -> Response:
     summary="One workload over lists of deployments, as a table",
     responses={
         200: {
-            "model": responses.ComparisonAnswer,
+            "model": ComparisonAnswer,
             "content": {"text/csv": {"schema": {"type": "string"}}},
         },
         **LISTING_POST_PROBLEMS,
@@ -92,7 +93,7 @@ async def create_comparison(http: HttpRequest) -> Response:
     "/workloads",
     operation_id="listWorkloads",
     summary="The decision matrix: kinds of workload, what matters for each, and why",
-    responses={200: {"model": responses.WorkloadPage}, **GET_PROBLEMS},
+    responses={200: {"model": WorkloadPage}, **GET_PROBLEMS},
 )
 async def list_workloads(http: HttpRequest) -> Response:
     """The rows of the matrix, which recommendations take by workload_kind.

@@ -10,7 +10,6 @@ import orjson
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import responses, storage_responses, training_responses, training_speed_responses
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
@@ -25,19 +24,26 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
-from service.api.impact_responses import ImpactsAnswer, MemoryChoiceAnswer
-from service.api.training_estimate_responses import EstimateTrainingAnswer
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.answers import Answer
+from service.estimation.compliance.answers import ComplianceAnswer
 from service.estimation.compliance.check import compliance_answer
 from service.estimation.compliance.requests import ComplianceRequest
+from service.estimation.impacts.answers import ImpactsAnswer
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.answers import (
+    InferenceAnswer,
+    LatencyInferenceAnswer,
+    MemoryInferenceAnswer,
+)
 from service.estimation.inference.estimate import (
     inference_estimate,
     inference_latency_answer,
     inference_memory_answer,
 )
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.projections.answers import MemoryChoiceAnswer, ProjectionAnswer
 from service.estimation.projections.memory_choice import MemoryChoiceRequest, memory_choice_answer
 from service.estimation.projections.over_time import projection_answer
 from service.estimation.projections.requests import ProjectionRequest
@@ -47,8 +53,14 @@ from service.estimation.requests import (
     MemoryInferenceRequest,
     Request,
 )
+from service.estimation.storage.answers import NearMemoryAnswer, StoreAnswer
 from service.estimation.storage.estimate import near_memory_answer, store_answer
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
+from service.estimation.training.answers import (
+    EstimateTrainingAnswer,
+    LatencyTrainingAnswer,
+    MemoryTrainingAnswer,
+)
 from service.estimation.training.estimate import (
     training_estimate,
     training_latency_answer,
@@ -72,7 +84,7 @@ class Operation:
     summary: str
     description: str
     request: type[Request]
-    answer: type[responses.Answer]
+    answer: type[Answer]
     use_case: Callable[[Any, CatalogSnapshot], dict[str, Any]]
 
 
@@ -85,7 +97,7 @@ OPERATIONS = (
         "and how many sequences and tokens there is room for. What does not fit is answered "
         "too, with single changes that would help and plans of several.",
         MemoryInferenceRequest,
-        responses.MemoryInferenceAnswer,
+        MemoryInferenceAnswer,
         inference_memory_answer,
     ),
     Operation(
@@ -96,7 +108,7 @@ OPERATIONS = (
         "accelerator, and of each pipeline stage. What does not fit is answered too, with "
         "single changes that would help and plans of several.",
         MemoryTrainingRequest,
-        training_responses.MemoryTrainingAnswer,
+        MemoryTrainingAnswer,
         training_memory_answer,
     ),
     Operation(
@@ -108,7 +120,7 @@ OPERATIONS = (
         "time and energy of a search. Other memory is refused (422): serving.memory_tiers of "
         "an estimate takes it.",
         NearMemoryRequest,
-        storage_responses.NearMemoryAnswer,
+        NearMemoryAnswer,
         near_memory_answer,
     ),
     Operation(
@@ -119,7 +131,7 @@ OPERATIONS = (
         "year, and on a tier the time of a search over all vectors. Beside them the tokens "
         "that a retrieval adds to a prompt and, with a model, their KV cache.",
         StoreRequest,
-        storage_responses.StoreAnswer,
+        StoreAnswer,
         store_answer,
     ),
     Operation(
@@ -130,7 +142,7 @@ OPERATIONS = (
         "requests_per_s the answer also has utilisation and percentiles; fits says whether "
         "memory allows any of it.",
         LatencyInferenceRequest,
-        responses.LatencyInferenceAnswer,
+        LatencyInferenceAnswer,
         inference_latency_answer,
     ),
     Operation(
@@ -141,7 +153,7 @@ OPERATIONS = (
         "training.tokens the answer also has the whole run, its failures and restarts "
         "included.",
         LatencyTrainingRequest,
-        training_speed_responses.LatencyTrainingAnswer,
+        LatencyTrainingAnswer,
         training_latency_answer,
     ),
     Operation(
@@ -164,7 +176,7 @@ OPERATIONS = (
         "due, unknown (the missing facts are named) or not applicable. Nothing is assumed to "
         "be kept, and none of it is legal advice.",
         ComplianceRequest,
-        responses.ComplianceAnswer,
+        ComplianceAnswer,
         compliance_answer,
     ),
     Operation(
@@ -174,7 +186,7 @@ OPERATIONS = (
         "Memory, latency, energy, footprint, cost and constraints of a deployment in a region. "
         "With compliance, the answer also says how its site stands to the rules of the place.",
         InferenceRequest,
-        responses.InferenceAnswer,
+        InferenceAnswer,
         inference_estimate,
     ),
     Operation(
@@ -196,7 +208,7 @@ OPERATIONS = (
         "those of training; null if they never do. Requests grow by a rate compounded "
         "continuously.",
         ProjectionRequest,
-        responses.ProjectionAnswer,
+        ProjectionAnswer,
         projection_answer,
     ),
     Operation(

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
-from service.api.deployment_responses import Answer, Interval
 from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter, query_parameters
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
-from service.api.responses import Remark
 from service.catalog.entries import Entry
 from service.catalog.references import UnknownReference
 from service.core.deployment import Region
 from service.core.impacts.scheduling import best_window
 from service.core.interval import Interval as Figure
-from service.estimation.answers import figure
+from service.estimation.answers import Answer, Interval, Remark, figure
 from service.estimation.rejection import FieldError
 from service.grid.live import Look
 from service.grid.providers import Place
@@ -46,16 +45,22 @@ _HOURS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class GridFigure(Answer):
+_From = TypedDict("_From", {"from": Literal["live", "catalog"]})
+
+
+class GridFigure(Answer, _From):
     """What the grid emits, and how that is known."""
 
     gco2e_per_kwh: Interval
-    from_: Literal["live", "catalog"] = Field(alias="from")
     provider: str | None
-    zone: str | None = Field(description="The provider's name of the place.")
-    at: str | None = Field(description="Time that the figure is about; null for a year's average.")
-    age_s: float | None = Field(description="Since the figure was fetched.")
-    stale: bool = Field(description="Whether a year's average or an old figure stands in.")
+    zone: Annotated[str | None, Field(description="The provider's name of the place.")]
+    at: Annotated[
+        str | None, Field(description="Time that the figure is about; null for a year's average.")
+    ]
+    age_s: Annotated[float | None, Field(description="Since the figure was fetched.")]
+    stale: Annotated[
+        bool, Field(description="Whether a year's average or an old figure stands in.")
+    ]
 
 
 class BestHours(Answer):
@@ -75,8 +80,12 @@ class GridAnswer(Answer):
     region: str
     catalog_revision: int
     average: GridFigure | None
-    marginal: GridFigure | None = Field(description="For decisions alone; part of no total.")
-    best_hours: BestHours | None = Field(description="Null without a forecast that is long enough.")
+    marginal: Annotated[
+        GridFigure | None, Field(description="For decisions alone; part of no total.")
+    ]
+    best_hours: Annotated[
+        BestHours | None, Field(description="Null without a forecast that is long enough.")
+    ]
     warnings: list[Remark]
 
 

@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from service.access.keys import KeyRecord, NewKey, make_key
 from service.access.repository import add_key, read_keys, revoke_key, time_of
-from service.api.deployment_responses import Answer
 from service.api.http.bodies import read_request
 from service.api.http.contract import (
     KEYED_POST_PROBLEMS,
@@ -30,6 +29,7 @@ from service.api.http.queries import plain_query
 from service.api.http.state import RETRY_AFTER_S, caller_with, shared
 from service.catalog.documents import DocumentInvalid, canonical
 from service.catalog.store import DatabaseUnavailable
+from service.estimation.answers import Answer
 from service.estimation.rejection import FieldError
 from service.estimation.requests import Request
 
@@ -84,8 +84,8 @@ class ApiKey(Answer):
     created_at: str
     created_by: str
     expires_at: str | None
-    revoked_at: str | None = Field(description="May lie ahead, after a key was replaced.")
-    holds: bool = Field(description="Whether it opens anything now.")
+    revoked_at: Annotated[str | None, Field(description="May lie ahead, after a key was replaced.")]
+    holds: Annotated[bool, Field(description="Whether it opens anything now.")]
 
 
 class NewApiKey(ApiKey):

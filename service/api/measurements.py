@@ -9,7 +9,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
-from service.api import measurement_responses as responses
 from service.api.http.bodies import read_request
 from service.api.http.contract import (
     ITEM_PROBLEMS,
@@ -26,6 +25,7 @@ from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
 from service.catalog.store import DatabaseUnavailable
+from service.estimation.measurements.answers import Measurement, MeasurementPage, MeasurementSummary
 from service.estimation.measurements.compared import compared_measurement
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.measurements.tables import TABLES, measurement_rows
@@ -90,10 +90,10 @@ class Table(Response):
     summary="Report measured figures: compared with the estimate, and kept",
     responses={
         200: {
-            "model": responses.Measurement,
+            "model": Measurement,
             "description": "Kept before, under the same Idempotency-Key",
         },
-        201: {"model": responses.Measurement},
+        201: {"model": Measurement},
         **KEPT_POST_PROBLEMS,
     },
     openapi_extra=body_of(MeasurementRequest)
@@ -155,7 +155,7 @@ async def create_measurement(http: HttpRequest) -> Response:
     summary="List reported measurements with their errors, newest first",
     responses={
         200: {
-            "model": responses.MeasurementPage,
+            "model": MeasurementPage,
             "content": {"text/csv": {"schema": {"type": "string"}}},
         },
         **LIST_PROBLEMS,
@@ -189,7 +189,7 @@ async def list_measurements(http: HttpRequest) -> Response:
     "/measurements/summary",
     operation_id="getMeasurementSummary",
     summary="Errors of estimates by model, accelerator and metric, over all reports",
-    responses={200: {"model": responses.MeasurementSummary}, **LIST_PROBLEMS},
+    responses={200: {"model": MeasurementSummary}, **LIST_PROBLEMS},
 )
 async def get_summary(http: HttpRequest) -> Response:
     """Count, mean and median error of each metric, and how often the interval held it."""
@@ -237,7 +237,7 @@ async def get_table(http: HttpRequest) -> Response:
     "/measurements/{id}",
     operation_id="getMeasurement",
     summary="One reported measurement",
-    responses={200: {"model": responses.Measurement}, **ITEM_PROBLEMS},
+    responses={200: {"model": Measurement}, **ITEM_PROBLEMS},
     openapi_extra={
         "parameters": [
             path_parameter("id", "Number of the report.", {"type": "integer", "minimum": 1})

@@ -12,16 +12,16 @@ import orjson
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api import decision_responses as responses
-from service.api import training_decision_responses as training_responses
 from service.api.http.bodies import read_request
 from service.api.http.contract import LISTING_POST_PROBLEMS, Operations, body_of
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.recommendations.answers import RecommendationAnswer
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.document import Document
@@ -49,7 +49,7 @@ _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
     operation_id="createRecommendation",
     summary="What to buy or rent, where, and configured how, with the reasons",
     responses={
-        200: {"model": responses.RecommendationAnswer, "content": _REPORTS},
+        200: {"model": RecommendationAnswer, "content": _REPORTS},
         **LISTING_POST_PROBLEMS,
     },
     openapi_extra=body_of(RecommendationRequest),
@@ -75,7 +75,7 @@ async def create_recommendation(http: HttpRequest) -> Response:
     operation_id="createTrainingRecommendation",
     summary="What to train on, where, and how, by deadline and budget, with the reasons",
     responses={
-        200: {"model": training_responses.TrainingRecommendationAnswer, "content": _REPORTS},
+        200: {"model": TrainingRecommendationAnswer, "content": _REPORTS},
         **LISTING_POST_PROBLEMS,
     },
     openapi_extra=body_of(TrainingRecommendationRequest),

@@ -24,9 +24,9 @@ from service.api.http.problems import Problem, invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
-from service.api.report_responses import ReportAnswer
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
+from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.lines import flat_lines
 from service.estimation.reports.reports import report_answer
 from service.estimation.reports.requests import ReportRequest

@@ -21,11 +21,12 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import shared
-from service.api.technique_responses import TechniqueEntry, TechniquePage
 from service.catalog.references import UnknownReference
 from service.catalog.texts import packaged_texts
 from service.estimation.techniques import (
     FILTERS,
+    TechniqueEntry,
+    TechniquePage,
     named_technique_answer,
     techniques_answer,
 )

@@ -1,20 +1,209 @@
-"""Shapes of answers: intervals, explanations and provenance as plain dictionaries."""
+"""Answers: the shapes that they share, and how figures, explanations and provenance are written.
+
+Answers are typed dictionaries: what a use case returns is what goes over the wire, and the OpenAPI
+document is made from the same types.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, with_config
+from typing_extensions import TypeAliasType, TypedDict
 
 from service import ENGINE_VERSION
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core import interval as core
 from service.core.explanation import EstimateWarning, Step
-from service.core.interval import Interval
 
 
-def figure(interval: Interval) -> dict[str, float]:
+@with_config(extra="forbid")
+class Answer(TypedDict):
+    """Base of everything the service answers."""
+
+
+#: What was asked, as it was sent.
+AskedAs = TypeAliasType(
+    "AskedAs",
+    Annotated[
+        dict[str, Any],
+        Field(description="What was asked, as it was sent: its fields are those of the request."),
+    ],
+)
+
+
+class Interval(Answer):
+    """An estimated figure with its central 90 % interval, all in the unit of the field's name."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Parallelism(Answer):
+    """Degrees of parallelism."""
+
+    tensor: int
+    pipeline: int
+    expert: int
+    data: int
+    context: int
+
+
+#: How far a change goes: the same result on the same accelerators, nearly the same, more
+#: accelerators, or another recipe, load or model.
+Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-recipe"]
+
+
+class Remark(Answer):
+    """Something a careful colleague would mention."""
+
+    code: Annotated[str, Field(description="Stable code, e.g. does_not_fit.")]
+    message: str
+
+
+class ExplanationStep(Answer):
+    """One formula with the figures that went in and came out."""
+
+    name: str
+    formula: str
+    inputs: dict[str, float | str | None]
+    value: float | None
+    unit: str
+    source: str
+
+
+class UsedFigure(Answer):
+    """A catalog figure that was used, and where it stands."""
+
+    name: str
+    entry: Annotated[
+        str, Field(description="Catalog entry that states it, when inherited another one.")
+    ]
+    year: int | None
+    kind: Annotated[str, Field(description="datasheet, measured, derived, assumed, or given.")]
+    source: str | None
+
+
+class UsedSource(Answer):
+    """A document that figures were taken from."""
+
+    id: str
+    title: str
+    publisher: str
+    year: int
+    url: str
+
+
+class UsedEntry(Answer):
+    """A catalog entry that was used, with its figures and their sources."""
+
+    collection: str
+    id: str
+    figures: list[UsedFigure]
+    sources: list[UsedSource]
+
+
+class Remedy(Answer):
+    """A change that gains memory, and what becomes of the whole by it.
+
+    Time is counted for each token, and compared with what was asked for, if it had fitted.
+    """
+
+    technique: Annotated[str, Field(description="Id among the techniques.")]
+    change: str
+    reach: Reach
+    total_bytes: Annotated[Interval, Field(description="Memory after the change.")]
+    saved_bytes: Annotated[float, Field(description="Memory before the change less that after it.")]
+    gained_headroom_bytes: Annotated[
+        float, Field(description="The same with what the change adds to the room there is.")
+    ]
+    host_bytes: Annotated[
+        float, Field(description="Host memory after the change, for each accelerator.")
+    ]
+    fits: bool
+    accelerator_count: int
+    time_ratio: Annotated[float, Field(description="Time for each token, after it over as asked.")]
+    accelerator_time_ratio: Annotated[
+        float, Field(description="Time for each token × accelerators, after it over as asked.")
+    ]
+
+
+class RemedyPlan(Answer):
+    """Changes in the order in which they are made, each on top of those before it."""
+
+    reach: Annotated[Reach, Field(description="How far its furthest change goes.")]
+    fits: bool
+    accelerator_count: int
+    time_ratio: float
+    accelerator_time_ratio: float
+    steps: list[Remedy]
+
+
+class Constraint(Answer):
+    """A hard limit and how the deployment stands to it."""
+
+    name: str
+    verdict: Literal["pass", "fail"]
+    value: float
+    limit: float | None
+    margin: Annotated[
+        float | None, Field(description="What is left to the limit; negative if it fails.")
+    ]
+    unit: str
+
+
+class Repeatable(Answer):
+    """What makes an answer repeatable, and what to know about it."""
+
+    catalog_revision: Annotated[
+        int, Field(description="Sent as catalog_revision, it asks the same catalog again.")
+    ]
+    engine_version: Annotated[str, Field(description="Release that computed the answer.")]
+    warnings: Annotated[list[Remark], Field(description="What a careful colleague would mention.")]
+    provenance: Annotated[
+        list[UsedEntry],
+        Field(description="Catalog entries that were used, with figures and sources."),
+    ]
+    explanation: NotRequired[
+        Annotated[list[ExplanationStep], Field(description="Present when asked for with explain.")]
+    ]
+
+
+class FieldProblem(Answer):
+    """One error of a request."""
+
+    pointer: Annotated[
+        str,
+        Field(description="JSON pointer into the body, or / and the name of a query parameter."),
+    ]
+    detail: Annotated[str, Field(description="What is wrong, and what would be accepted.")]
+    line: NotRequired[
+        Annotated[
+            int, Field(description="Of a file that was sent, from 1; left out for other bodies.")
+        ]
+    ]
+    column: NotRequired[
+        Annotated[
+            int, Field(description="In that line, from 1; of a table the number of the cell.")
+        ]
+    ]
+
+
+class Traced(Answer):
+    """What makes an answer repeatable."""
+
+    catalog_revision: Annotated[
+        int, Field(description="Sent as catalog_revision, it asks the same catalog again.")
+    ]
+    engine_version: str
+
+
+def figure(interval: core.Interval) -> dict[str, float]:
     """An interval as it goes over the wire."""
     return {
         "value": float(interval.value),
@@ -23,12 +212,12 @@ def figure(interval: Interval) -> dict[str, float]:
     }
 
 
-def known_figure(interval: Interval | None) -> dict[str, float] | None:
+def known_figure(interval: core.Interval | None) -> dict[str, float] | None:
     """An interval, or null where it is unknown or without bound."""
     return scaled_figure(interval, 1.0)
 
 
-def scaled_figure(interval: Interval | None, factor: float) -> dict[str, float] | None:
+def scaled_figure(interval: core.Interval | None, factor: float) -> dict[str, float] | None:
     """An interval times a count or unit, or null where it is unknown or without bound."""
     if interval is None or not isfinite(interval.high):
         return None

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.texts import Text, packaged_texts
 from service.core.claims import RECOMPUTED
 from service.core.claims.facts import MODELS, Facts
-from service.estimation.answers import frame
+from service.estimation.answers import Answer, frame
 
 #: wrong: the figure does not follow from what it is about; conditional: right only under settings
 #: that are not stated; unsupported: the cited source does not say it; unit: the number is right in
@@ -29,6 +31,45 @@ DOCUMENTS: Mapping[str, str] = MappingProxyType(
         "004": "Guide to GPU memory for large language models",
     }
 )
+
+
+class ClaimDocument(Answer):
+    """A document that a claim stands in."""
+
+    id: str
+    title: str
+
+
+class ClaimEntry(Answer):
+    """What a document states, and what it comes to."""
+
+    id: str
+    documents: list[ClaimDocument]
+    subject: str
+    stated: str
+    recomputed: Annotated[
+        float | None,
+        Field(description="The right figure in `unit`, computed anew; null where there is none."),
+    ]
+    unit: str | None
+    verdict: Annotated[
+        Verdict,
+        Field(
+            description="wrong; conditional: right only under settings that are not stated; "
+            "unsupported: the cited source does not say it; unit: right in another unit; internal:"
+            " the documents contradict each other; right."
+        ),
+    ]
+    note: str
+
+
+class ClaimPage(Answer):
+    """Claims."""
+
+    catalog_revision: int
+    engine_version: str
+    items: list[ClaimEntry]
+
 
 #: What the list can be narrowed by, with the values there are.
 FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(

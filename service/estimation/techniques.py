@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
 
 from service.catalog.texts import Text, packaged_texts
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.technique import REACHES, Technique
+from service.estimation.answers import Answer, Reach
 
 Part: TypeAlias = Literal[
     "weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime"
@@ -28,6 +31,69 @@ STORAGE_CLASSES: Mapping[Part, StorageClass] = MappingProxyType(
         "runtime": "permanent",
     }
 )
+
+Kind = Literal["training", "inference"]
+
+
+class SavedPart(Answer):
+    """A part of memory that shrinks, and what may be done with it."""
+
+    part: Part
+    storage_class: Annotated[
+        StorageClass,
+        Field(
+            description="Needed all the time; needed for a moment; can be computed again from "
+            "less; can wait elsewhere until it is needed."
+        ),
+    ]
+
+
+class TechniqueReference(Answer):
+    """A document that a formula, a saving or a cost is taken from."""
+
+    title: str
+    year: int
+    url: str
+
+
+class TechniqueEntry(Answer):
+    """A technique that saves memory or time."""
+
+    id: str
+    name: str
+    aliases: list[str]
+    category: str
+    applies_to: list[Kind]
+    reach: Annotated[
+        Reach,
+        Field(
+            description="The same result on the same accelerators, nearly the same, more "
+            "accelerators, or another recipe, load or model."
+        ),
+    ]
+    saves: list[SavedPart]
+    formula: Annotated[str, Field(description="Bytes of what it changes.")]
+    saving: str
+    time_cost: str
+    quality: Annotated[str, Field(description="What becomes of results.")]
+    use_when: str
+    avoid_when: str
+    set_by: Annotated[list[str], Field(description="Fields of a request that ask for it.")]
+    planned_for: Annotated[
+        list[Kind],
+        Field(
+            description="Estimates whose plans may choose it; elsewhere it needs what only the "
+            "caller knows."
+        ),
+    ]
+    references: list[TechniqueReference]
+
+
+class TechniquePage(Answer):
+    """Techniques, in the order in which they are usually tried."""
+
+    items: list[TechniqueEntry]
+
 
 #: Fields that a list can be narrowed by, with the values that they take.
 FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(

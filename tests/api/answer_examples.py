@@ -17,21 +17,23 @@ from asgi_lifespan import LifespanManager
 
 import service.api
 from service import ENGINE_VERSION
-from service.api import decision_responses, training_decision_responses
 from service.api.app import create_app
 from service.api.estimates import OPERATIONS
-from service.api.report_responses import ReportAnswer
 from service.api.sweeps.access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.charts.requests import MemoryChartRequest
+from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
 from service.estimation.measurements.compared import compared_measurement
 from service.estimation.measurements.requests import MeasurementRequest
+from service.estimation.recommendations.answers import RecommendationAnswer
 from service.estimation.recommendations.requests import (
     BatchRequest,
     CompareRequest,
     RecommendationRequest,
 )
+from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import ReportRequest
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import resolve_study
@@ -52,13 +54,13 @@ CATALOG = {
     "Source": ("sources", "nvidia-h100-datasheet"),
 }
 DECISIONS = (
-    ("/estimates/batch", BatchRequest, decision_responses.BatchAnswer),
-    ("/compare", CompareRequest, decision_responses.ComparisonAnswer),
-    ("/recommendations", RecommendationRequest, decision_responses.RecommendationAnswer),
+    ("/estimates/batch", BatchRequest, BatchAnswer),
+    ("/compare", CompareRequest, ComparisonAnswer),
+    ("/recommendations", RecommendationRequest, RecommendationAnswer),
     (
         "/recommendations/training",
         TrainingRecommendationRequest,
-        training_decision_responses.TrainingRecommendationAnswer,
+        TrainingRecommendationAnswer,
     ),
     ("/reports/sci", ReportRequest, ReportAnswer),
 )

@@ -7,10 +7,12 @@ import io
 
 import pytest
 
-from service.api import decision_responses as responses
-from service.api import training_decision_responses as training_responses
+from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
+from service.estimation.recommendations.answers import RecommendationAnswer, WorkloadPage
 from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
+from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
 from tests.api.conftest import MAIN
+from tests.api.shapes import validated
 
 RECOMMENDATION = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -37,16 +39,16 @@ async def test_every_item_of_a_batch_is_answered_or_refused_by_itself(client):
     }
     response = await client.post("/v1/estimates/batch", json=body)
     assert response.status_code == 200, response.text
-    answer = responses.BatchAnswer.model_validate(response.json(), strict=True)
-    first, unknown, broken, last = answer.items
-    assert first.answer is not None
+    answer = validated(BatchAnswer, response.json())
+    first, unknown, broken, last = answer["items"]
+    assert first["answer"] is not None
     assert response.json()["items"][0]["answer"] == single
-    assert unknown.answer is None
-    assert unknown.errors[0].pointer == "/accelerator"
-    assert "nvidia-h100-sxm-80gb" in unknown.errors[0].detail
-    assert {error.pointer for error in broken.errors} >= {"/model", "/accelerator", "/region"}
-    assert last.answer is not None
-    assert [item.index for item in answer.items] == [0, 1, 2, 3]
+    assert unknown["answer"] is None
+    assert unknown["errors"][0]["pointer"] == "/accelerator"
+    assert "nvidia-h100-sxm-80gb" in unknown["errors"][0]["detail"]
+    assert {error["pointer"] for error in broken["errors"]} >= {"/model", "/accelerator", "/region"}
+    assert last["answer"] is not None
+    assert [item["index"] for item in answer["items"]] == [0, 1, 2, 3]
 
 
 async def test_a_batch_may_hold_training_runs(client):
@@ -59,7 +61,7 @@ async def test_a_batch_may_hold_training_runs(client):
     }
     single = (await client.post("/v1/estimates/training", json=run)).json()
     response = await client.post("/v1/estimates/batch", json={"requests": [MAIN, run]})
-    responses.BatchAnswer.model_validate(response.json(), strict=True)
+    validated(BatchAnswer, response.json())
     assert response.json()["items"][1]["answer"] == single
 
 
@@ -71,16 +73,20 @@ async def test_batches_are_bounded(client, body):
 async def test_a_comparison_has_a_row_for_every_combination(client):
     response = await client.post("/v1/compare", json=COMPARISON)
     assert response.status_code == 200, response.text
-    answer = responses.ComparisonAnswer.model_validate(response.json(), strict=True)
-    assert len(answer.rows) == 2 * 2 * 2
-    by = {(row.accelerator, row.weights, row.region): row.results for row in answer.rows}
+    answer = validated(ComparisonAnswer, response.json())
+    assert len(answer["rows"]) == 2 * 2 * 2
+    by = {
+        (row["accelerator"], row["weights"], row["region"]): row["results"]
+        for row in answer["rows"]
+    }
     h100 = by[("nvidia-h100-sxm-80gb", "bf16", "aws/eu-north-1")]
     h200 = by[("nvidia-h200-sxm-141gb", "bf16", "aws/eu-north-1")]
-    assert h200.tpot_s.value < h100.tpot_s.value
+    assert h200["tpot_s"]["value"] < h100["tpot_s"]["value"]
     virginia = by[("nvidia-h100-sxm-80gb", "bf16", "aws/us-east-1")]
-    assert virginia.ttft_s == h100.ttft_s
+    assert virginia["ttft_s"] == h100["ttft_s"]
     assert (
-        virginia.operational_gco2e_per_1k_tokens.value > h100.operational_gco2e_per_1k_tokens.value
+        virginia["operational_gco2e_per_1k_tokens"]["value"]
+        > h100["operational_gco2e_per_1k_tokens"]["value"]
     )
 
 
@@ -108,11 +114,11 @@ async def test_too_many_combinations_are_refused(client):
 async def test_recommendations_have_their_documented_shape(client):
     response = await client.post("/v1/recommendations", json=RECOMMENDATION)
     assert response.status_code == 200, response.text
-    answer = responses.RecommendationAnswer.model_validate(response.json(), strict=True)
-    assert answer.choices[0].priority == "balanced"
-    assert answer.choices[0].estimate.memory.fits
-    assert answer.front
-    assert {entry.collection for entry in answer.provenance} == {
+    answer = validated(RecommendationAnswer, response.json())
+    assert answer["choices"][0]["priority"] == "balanced"
+    assert answer["choices"][0]["estimate"]["memory"]["fits"]
+    assert answer["front"]
+    assert {entry["collection"] for entry in answer["provenance"]} == {
         "models",
         "accelerators",
         "regions",
@@ -155,12 +161,10 @@ TRAINING = {
 async def test_recommendations_of_training_have_their_documented_shape(client):
     response = await client.post("/v1/recommendations/training", json=TRAINING)
     assert response.status_code == 200, response.text
-    answer = training_responses.TrainingRecommendationAnswer.model_validate(
-        response.json(), strict=True
-    )
-    assert answer.choices[0].priority == "balanced"
-    assert answer.choices[0].estimate.memory.fits
-    assert answer.front
+    answer = validated(TrainingRecommendationAnswer, response.json())
+    assert answer["choices"][0]["priority"] == "balanced"
+    assert answer["choices"][0]["estimate"]["memory"]["fits"]
+    assert answer["front"]
     for accept, begins in (("text/html", b"<!doctype html>"), ("application/pdf", b"%PDF-")):
         report = await client.post(
             "/v1/recommendations/training", json=TRAINING, headers={"Accept": accept}
@@ -194,9 +198,9 @@ async def test_what_is_wrong_with_a_search_of_training_is_said(client, change, p
 
 async def test_the_matrix_is_served(client):
     response = await client.get("/v1/workloads")
-    page = responses.WorkloadPage.model_validate(response.json(), strict=True)
-    assert len(page.items) == 6
-    assert page.items[0].weights.headroom == 0.35
+    page = validated(WorkloadPage, response.json())
+    assert len(page["items"]) == 6
+    assert page["items"][0]["weights"]["headroom"] == 0.35
     again = await client.get("/v1/workloads", headers={"If-None-Match": response.headers["etag"]})
     assert again.status_code == 304
     assert (await client.get("/v1/workloads?x=1")).status_code == 422

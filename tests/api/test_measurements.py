@@ -15,12 +15,13 @@ import pytest
 from asgi_lifespan import LifespanManager
 from pydantic import SecretStr
 
-from service.api import measurement_responses as responses
 from service.api.app import create_app
+from service.estimation.measurements.answers import Measurement, MeasurementPage, MeasurementSummary
 from service.estimation.measurements.tables import TABLES, measurement_rows
 from service.settings import INSTALLATION, Settings
 from service.validation.command import validation
 from tests.api.conftest import UNPLACED
+from tests.api.shapes import validated
 
 REPORT: dict[str, Any] = {
     "inference": {
@@ -56,7 +57,7 @@ async def kept(postgres_url: str) -> AsyncIterator[httpx.AsyncClient]:
 async def report(client: httpx.AsyncClient, body: dict[str, Any], **headers: str) -> dict[str, Any]:
     response = await client.post("/v1/measurements", json=body, headers=headers)
     assert response.status_code in (200, 201), response.text
-    responses.Measurement.model_validate(response.json(), strict=True)
+    validated(Measurement, response.json())
     answer: dict[str, Any] = response.json()
     return answer
 
@@ -65,7 +66,7 @@ async def test_a_report_is_compared_with_the_same_estimate_and_kept(kept):
     response = await kept.post("/v1/measurements", json=REPORT)
     assert response.status_code == 201
     answer = response.json()
-    responses.Measurement.model_validate(answer, strict=True)
+    validated(Measurement, answer)
     estimate = (await kept.post("/v1/latency/inference", json=UNPLACED)).json()
     by = {figure["metric"]: figure for figure in answer["figures"]}
     assert by["tpot_s"]["estimate"] == estimate["tpot_s"]["value"]
@@ -125,7 +126,7 @@ async def test_reports_are_listed_filtered_and_paged(kept):
         body["inference"]["measured"] = {"tpot_s": tpot_s}
         await report(kept, body)
     page = (await kept.get("/v1/measurements?metric=tpot_s&limit=2")).json()
-    responses.MeasurementPage.model_validate(page, strict=True)
+    validated(MeasurementPage, page)
     assert [item["figures"][0]["measured"] for item in page["items"]] == [0.05, 0.04]
     rest = (
         await kept.get(f"/v1/measurements?metric=tpot_s&limit=2&cursor={page['next_cursor']}")
@@ -135,7 +136,7 @@ async def test_reports_are_listed_filtered_and_paged(kept):
     assert {item["model"] for item in trained["items"]} == {"meta-llama/Llama-3.1-8B"}
     assert (await kept.get("/v1/measurements?model=none")).json()["items"] == []
     summary = (await kept.get("/v1/measurements/summary")).json()
-    responses.MeasurementSummary.model_validate(summary, strict=True)
+    validated(MeasurementSummary, summary)
     speed = next(item for item in summary["items"] if item["metric"] == "tpot_s")
     assert speed["count"] == 4
     assert 0.0 <= speed["coverage_ratio"] <= 1.0

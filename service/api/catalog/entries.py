@@ -6,15 +6,20 @@ Typed dictionaries, because an entry leaves out what nobody states.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from service.api.responses import Answer, Interval, UsedSource
+from service.estimation.answers import Answer, Interval, UsedSource
 
 
-class CatalogFigure(TypedDict):
+@with_config(extra="ignore")
+class Stated(TypedDict):
+    """Base of what the catalog's files state."""
+
+
+class CatalogFigure(Stated):
     """A figure with the source that states it; low and high bound a 90 % interval."""
 
     value: float
@@ -26,7 +31,7 @@ class CatalogFigure(TypedDict):
     note: NotRequired[str]
 
 
-class AcceleratorEntry(TypedDict):
+class AcceleratorEntry(Stated):
     """A chip, card or module. Peaks are dense; unknown figures are left out."""
 
     id: str
@@ -49,16 +54,16 @@ class ModelFacts(Answer):
     """What the model's config amounts to."""
 
     total_parameters: int
-    active_parameters: int = Field(description="Parameters that one token uses.")
+    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
     layers: int
     hidden_size: int
     vocab_size: int
-    max_position_embeddings: int | None = Field(
-        description="Longest sequence; null where the config states none."
-    )
+    max_position_embeddings: Annotated[
+        int | None, Field(description="Longest sequence; null where the config states none.")
+    ]
 
 
-class ModelEntry(TypedDict):
+class ModelEntry(Stated):
     """A model with the facts of its published config."""
 
     id: str
@@ -86,7 +91,7 @@ class RegionFigures(Answer):
     water_stress_ratio: Interval | None
 
 
-class RegionEntry(TypedDict):
+class RegionEntry(Stated):
     """A cloud region, country, state or grid with the figures stated for it by itself."""
 
     id: str
@@ -105,7 +110,7 @@ class RegionEntry(TypedDict):
     derived: RegionFigures
 
 
-class MemoryTierEntry(TypedDict):
+class MemoryTierEntry(Stated):
     """A kind of memory; figures are of one unit of it, and unknown ones are left out."""
 
     id: str
@@ -128,7 +133,7 @@ class MemoryTierEntry(TypedDict):
     sources: list[UsedSource]
 
 
-class InterconnectEntry(TypedDict):
+class InterconnectEntry(Stated):
     """A link; figures are of one endpoint and one direction."""
 
     id: str
@@ -149,7 +154,7 @@ class InstancePrice(CatalogFigure):
     date: NotRequired[str]
 
 
-class InstanceEntry(TypedDict):
+class InstanceEntry(Stated):
     """A machine with accelerators that a cloud provider rents out."""
 
     id: str
@@ -165,7 +170,7 @@ class InstanceEntry(TypedDict):
     sources: list[UsedSource]
 
 
-class RuleCondition(TypedDict):
+class RuleCondition(Stated):
     """A fact compared with a value."""
 
     fact: str
@@ -173,7 +178,7 @@ class RuleCondition(TypedDict):
     value: float | str | bool
 
 
-class RuleEntry(TypedDict):
+class RuleEntry(Stated):
     """What a site, a company or a model has to keep, report or ask for. No legal advice."""
 
     id: str
@@ -195,7 +200,7 @@ class RuleEntry(TypedDict):
     sources: list[UsedSource]
 
 
-class SourceEntry(TypedDict):
+class SourceEntry(Stated):
     """A document that figures were taken from."""
 
     id: str
@@ -209,14 +214,10 @@ class SourceEntry(TypedDict):
     attribution: NotRequired[str]
 
 
-Listed = TypeVar("Listed")
-
-
-class Page(Answer, Generic[Listed]):
+class Page(Answer):
     """Entries of a collection, in the order asked for."""
 
-    items: list[Listed]
-    next_cursor: str | None = Field(description="Null on the last page.")
+    next_cursor: Annotated[str | None, Field(description="Null on the last page.")]
     catalog_revision: int
 
 
@@ -244,36 +245,52 @@ ENTRIES: Mapping[str, Any] = {
 }
 
 
-class AcceleratorPage(Page[AcceleratorEntry]):
+class AcceleratorPage(Page):
     """Accelerators, in the order asked for."""
 
+    items: list[AcceleratorEntry]
 
-class ModelPage(Page[ModelEntry]):
+
+class ModelPage(Page):
     """Models, in the order asked for."""
 
+    items: list[ModelEntry]
 
-class RegionPage(Page[RegionEntry]):
+
+class RegionPage(Page):
     """Regions, in the order asked for."""
 
+    items: list[RegionEntry]
 
-class MemoryTierPage(Page[MemoryTierEntry]):
+
+class MemoryTierPage(Page):
     """Memory tiers, in the order asked for."""
 
+    items: list[MemoryTierEntry]
 
-class InterconnectPage(Page[InterconnectEntry]):
+
+class InterconnectPage(Page):
     """Interconnects, in the order asked for."""
 
+    items: list[InterconnectEntry]
 
-class InstancePage(Page[InstanceEntry]):
+
+class InstancePage(Page):
     """Instances, in the order asked for."""
 
+    items: list[InstanceEntry]
 
-class RulePage(Page[RuleEntry]):
+
+class RulePage(Page):
     """Rules, in the order asked for."""
 
+    items: list[RuleEntry]
 
-class SourcePage(Page[SourceEntry]):
+
+class SourcePage(Page):
     """Sources, in the order asked for."""
+
+    items: list[SourceEntry]
 
 
 PAGES: Mapping[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 from pydantic import ConfigDict, Field, JsonValue
@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from service.api.catalog.revisions import ChangedEntry, changes_answer
 from service.api.catalog.writing import REASON, reason_of, schemas_of, write, writer
-from service.api.deployment_responses import Answer
 from service.api.http.bodies import content_kind, read_body
 from service.api.http.contract import (
     KEYED_POST_PROBLEMS,
@@ -28,6 +27,7 @@ from service.catalog.documents import COLLECTIONS, CatalogInvalid
 from service.catalog.exchange.reading import FileInvalid, Form, read_catalog_file
 from service.catalog.exchange.writing import catalog_file
 from service.catalog.importer import Change
+from service.estimation.answers import Answer
 from service.estimation.rejection import FieldError
 from service.estimation.requests import Request
 
@@ -75,15 +75,16 @@ class CatalogImport(Answer):
     """What a file changed, or would change."""
 
     dry_run: bool
-    revision: int | None = Field(
-        description="The revision it made; null after a dry run and where nothing differed."
-    )
-    catalog_revision: int = Field(description="The newest revision now.")
+    revision: Annotated[
+        int | None,
+        Field(description="The revision it made; null after a dry run and where nothing differed."),
+    ]
+    catalog_revision: Annotated[int, Field(description="The newest revision now.")]
     added: int
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: int = Field(description="Changed entries that are not listed.")
+    more_items: Annotated[int, Field(description="Changed entries that are not listed.")]
 
 
 class CatalogFileContent(Request):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
     ITEM_PROBLEMS,
@@ -29,6 +28,7 @@ from service.catalog.documents import CatalogInvalid
 from service.catalog.revisions import Revision, RevisionUnknown, list_revisions, read_revision
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.store import DatabaseUnavailable
+from service.estimation.answers import Answer
 
 router = Operations(prefix="/v1/catalog", tags=["catalog"])
 
@@ -60,29 +60,38 @@ class CatalogRevision(Answer):
     created_at: str
     author: str
     reason: str
-    content_hash: str = Field(description="Of all that the catalog holds after it (SHA-256).")
-    from_package: bool = Field(description="Whether it is what the release brought, unchanged.")
+    content_hash: Annotated[
+        str, Field(description="Of all that the catalog holds after it (SHA-256).")
+    ]
+    from_package: Annotated[
+        bool, Field(description="Whether it is what the release brought, unchanged.")
+    ]
     entry_count: int
-    own: bool = Field(
-        description="Whether it changed the caller's organisation's own entries; count and hash "
-        "are then of these."
-    )
+    own: Annotated[
+        bool,
+        Field(
+            description="Whether it changed the caller's organisation's own entries; count and "
+            "hash are then of these."
+        ),
+    ]
 
 
 class CatalogRevisionPage(Answer):
     """Changes of the catalog, the newest first."""
 
     items: list[CatalogRevision]
-    next_cursor: str | None = Field(description="Null on the last page.")
+    next_cursor: Annotated[str | None, Field(description="Null on the last page.")]
 
 
 class ChangedField(Answer):
     """A part of an entry, before and after."""
 
-    pointer: str = Field(description="JSON pointer into the entry.")
+    pointer: Annotated[str, Field(description="JSON pointer into the entry.")]
     before: Any
     after: Any
-    missing: Literal["before", "after"] | None = Field(description="Where there was no such part.")
+    missing: Annotated[
+        Literal["before", "after"] | None, Field(description="Where there was no such part.")
+    ]
 
 
 class ChangedEntry(Answer):
@@ -92,7 +101,7 @@ class ChangedEntry(Answer):
     id: str
     change: Literal["added", "removed", "changed"]
     fields: list[ChangedField]
-    more_fields: int = Field(description="Changed parts that are not listed.")
+    more_fields: Annotated[int, Field(description="Changed parts that are not listed.")]
 
 
 class CatalogDifference(Answer):
@@ -104,7 +113,7 @@ class CatalogDifference(Answer):
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: int = Field(description="Changed entries that are not listed.")
+    more_items: Annotated[int, Field(description="Changed entries that are not listed.")]
 
 
 @router.get(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import orjson
@@ -11,13 +11,13 @@ from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import GET_PROBLEMS, Operations, query_parameters
 from service.api.http.problems import invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
 from service.catalog.search import SEARCHED, Hit, search
+from service.estimation.answers import Answer
 from service.estimation.rejection import FieldError
 
 router = Operations(prefix="/v1/catalog", tags=["catalog"])
@@ -52,8 +52,10 @@ class SearchHit(Answer):
     collection: str
     id: str
     name: str
-    matched: str = Field(description="The id, name or alias that it was found by.")
-    score: float = Field(description="100 for the very name; below 80 it is only similar.")
+    matched: Annotated[str, Field(description="The id, name or alias that it was found by.")]
+    score: Annotated[
+        float, Field(description="100 for the very name; below 80 it is only similar.")
+    ]
     url: str
 
 

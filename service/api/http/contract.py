@@ -14,11 +14,11 @@ from fastapi import APIRouter, FastAPI
 from pydantic import TypeAdapter
 
 from service import ENGINE_VERSION
-from service.api.chart_responses import VegaLiteChart
+from service.api.http.answers import ProblemDetails
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
 from service.api.http.topics import TOPICS
-from service.api.responses import ProblemDetails
+from service.estimation.charts.answers import VegaLiteChart
 from service.estimation.requests import Request
 
 _REF = "#/components/schemas/{model}"

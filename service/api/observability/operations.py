@@ -19,7 +19,7 @@ from service import ENGINE_VERSION
 from service.api.http.contract import Operations
 from service.api.http.problems import PROBLEM_TYPES, Problem
 from service.api.http.state import shared
-from service.api.responses import Liveness, Readiness
+from service.api.observability.answers import Liveness, Readiness
 
 router = Operations(tags=["operations"])
 

@@ -10,7 +10,6 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from service.api.deployment_responses import Answer
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
     GET_PROBLEMS,
@@ -23,6 +22,7 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import filled, plain_query, query_request, whole_number
 from service.api.http.state import shared, snapshot_for
+from service.estimation.answers import Answer
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.portal import views

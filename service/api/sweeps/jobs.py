@@ -12,7 +12,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
-from service.api import sweep_responses as responses
 from service.api.http.bodies import read_request
 from service.api.http.contract import (
     KEPT_ACTION_PROBLEMS,
@@ -35,6 +34,7 @@ from service.api.sweeps.access import (
 )
 from service.catalog.store import UNRECORDED_REVISION
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.sweeps.answers import Sweep
 from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
@@ -52,10 +52,10 @@ _RETRY_AFTER_S = "30"
     summary="Study a whole design space, as a job that outlives the connection",
     responses={
         200: {
-            "model": responses.Sweep,
+            "model": Sweep,
             "description": "Asked for before, under the same Idempotency-Key",
         },
-        202: {"model": responses.Sweep},
+        202: {"model": Sweep},
         **KEPT_POST_PROBLEMS,
     },
     openapi_extra=body_of(SweepRequest)
@@ -124,7 +124,7 @@ async def create_sweep(http: HttpRequest) -> Response:
     "/sweeps/{id}",
     operation_id="getSweep",
     summary="A sweep and how far it has come",
-    responses={200: {"model": responses.Sweep}, **KEPT_ITEM_PROBLEMS},
+    responses={200: {"model": Sweep}, **KEPT_ITEM_PROBLEMS},
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def get_sweep(http: HttpRequest) -> Response:
@@ -137,7 +137,7 @@ async def get_sweep(http: HttpRequest) -> Response:
     "/sweeps/{id}/cancel",
     operation_id="cancelSweep",
     summary="Stop a sweep that is not finished",
-    responses={200: {"model": responses.Sweep}, **KEPT_ACTION_PROBLEMS},
+    responses={200: {"model": Sweep}, **KEPT_ACTION_PROBLEMS},
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def cancel_sweep(http: HttpRequest) -> Response:

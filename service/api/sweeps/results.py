@@ -14,13 +14,13 @@ import orjson
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
-from service.api import sweep_responses as responses
 from service.api.http.contract import KEPT_RESULT_PROBLEMS, Operations, query_parameters
 from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.sweeps.access import ID_PARAMETER, found, in_transaction
 from service.estimation.rejection import FieldError
+from service.estimation.sweeps.answers import SweepRowPage
 from service.jobs import repository
 from service.jobs.tables import UNFINISHED
 
@@ -55,7 +55,7 @@ _PAGES: dict[str, dict[str, Any]] = {
     summary="Rows of a sweep that has succeeded, in a fixed order",
     responses={
         200: {
-            "model": responses.SweepRowPage,
+            "model": SweepRowPage,
             "content": {
                 "text/csv": {"schema": {"type": "string"}},
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},

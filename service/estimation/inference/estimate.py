@@ -24,7 +24,7 @@ from service.estimation.answers import (
     warning_entries,
 )
 from service.estimation.compliance.check import check_rules
-from service.estimation.costs import Costs, costs, hourly, resolve_prices, served_costs
+from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.constraints import constraints
 from service.estimation.inference.deployment import (

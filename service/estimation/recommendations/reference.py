@@ -14,7 +14,7 @@ from service.core.deployment import Accelerator
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
-from service.estimation.costs import list_price_ranges
+from service.estimation.costs.estimate import list_price_ranges
 from service.estimation.recommendations.placement import USUAL_WUE
 from service.estimation.recommendations.search_context import embodied_g_per_hour
 

@@ -13,7 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
-from service.estimation.costs import Rents, lowest_list_prices, rents_in, whole_groups
+from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
 from service.estimation.recommendations.requests import Placement, PlacesRequest
 from service.estimation.requests import Reference
 from service.estimation.resolution import Problems

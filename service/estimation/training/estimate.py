@@ -11,7 +11,7 @@ from service.core.interval import exact, scale
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import explanation, frame, provenance, warning_entries
 from service.estimation.compliance.check import check_rules
-from service.estimation.costs import costs, hourly, resolve_prices, trained_costs
+from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training.impacts import training_impacts

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from service.api import responses, storage_responses
+from service.estimation.inference.answers import MemoryInferenceAnswer
+from service.estimation.storage.answers import NearMemoryAnswer, StoreAnswer
 from tests.api.conftest import UNPLACED
+from tests.api.shapes import validated
 
 ONE = UNPLACED | {
     "accelerator_count": 1,
@@ -29,7 +31,7 @@ async def test_what_has_no_room_goes_outside_and_slows_steps_down(client):
     assert alone["placement"] is None
     tiered = serving(memory_tiers=["ddr5-8ch"])
     memory = await asked(client, "/v1/memory/inference", tiered)
-    responses.MemoryInferenceAnswer.model_validate(memory, strict=True)
+    validated(MemoryInferenceAnswer, memory)
     assert memory["fits"] is True
     here, host = memory["placement"]["tiers"]
     needed = memory["weights_bytes"]["value"] + memory["kv_cache_bytes"]["value"]
@@ -124,7 +126,7 @@ async def test_what_is_wrong_with_tiers_is_said(client, settings, pointer):
 async def test_groq_chips_of_a_70b_model(client):
     body = {"model": "meta-llama/Llama-2-70b-hf", "tier": "groq-sram", "explain": True}
     answer = await asked(client, "/v1/memory/near-memory", body)
-    storage_responses.NearMemoryAnswer.model_validate(answer, strict=True)
+    validated(NearMemoryAnswer, answer)
     # 140 GB over 230 MB a chip are 609; the model has 69 billion parameters, not 70.
     chips = answer["on_chip"]["chips"]
     assert chips == -(-answer["stored_bytes"] // 230e6)
@@ -172,7 +174,7 @@ async def test_memory_that_computes(client):
 async def test_stores_of_vectors(client):
     body = {"vectors": 1_000_000, "dimensions": 1536}
     answer = await asked(client, "/v1/memory/stores", body)
-    storage_responses.StoreAnswer.model_validate(answer, strict=True)
+    validated(StoreAnswer, answer)
     assert answer["at_start"]["total_bytes"] == pytest.approx(6.144e9)
     indexed = await asked(
         client,

@@ -8,16 +8,17 @@ from asgi_lifespan import LifespanManager
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
-from service.api import responses
 from service.api.app import create_app
+from service.api.observability.answers import Readiness
 from service.settings import Settings
 from tests.api.conftest import MAIN, served
+from tests.api.shapes import validated
 
 
 async def test_liveness_and_readiness(client):
     assert (await client.get("/livez")).json() == {"status": "alive"}
     ready = (await client.get("/readyz")).json()
-    responses.Readiness.model_validate(ready)
+    validated(Readiness, ready)
     assert ready["status"] == "ready"
     assert ready["catalog_source"] == "packaged files"
 

@@ -22,15 +22,16 @@ from asgi_lifespan import LifespanManager
 from pydantic import SecretStr
 from sqlalchemy import text
 
-from service.api import sweep_responses as responses
 from service.api.app import create_app
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.sweeps import plan
+from service.estimation.sweeps.answers import Sweep, SweepRowPage
 from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
 from service.jobs.worker import SweepWorker
 from service.settings import INSTALLATION, Settings
 from tests.api.keyed import client_of, key_for
+from tests.api.shapes import validated
 from tests.conftest import execute
 
 SMALL: dict[str, Any] = {
@@ -98,7 +99,7 @@ async def ask(client: httpx.AsyncClient, body: dict[str, Any], **headers: str) -
     response = await client.post("/v1/sweeps", json=body, headers=headers)
     assert response.status_code == 202, response.text
     answer: dict[str, Any] = response.json()
-    responses.Sweep.model_validate(answer, strict=True)
+    validated(Sweep, answer)
     assert response.headers["location"] == f"/v1/sweeps/{answer['id']}"
     return answer
 
@@ -121,7 +122,7 @@ async def rows(client: httpx.AsyncClient, id_: str) -> list[dict[str, Any]]:
         query = {"limit": "500"} | ({"cursor": cursor} if cursor else {})
         response = await client.get(f"/v1/sweeps/{id_}/results", params=query)
         assert response.status_code == 200, response.text
-        responses.SweepRowPage.model_validate(response.json(), strict=True)
+        validated(SweepRowPage, response.json())
         found += response.json()["items"]
         cursor = response.json()["next_cursor"]
     return found
@@ -243,7 +244,7 @@ async def test_a_sweep_is_stopped_once_and_for_all(kept):
     id_ = (await ask(kept, SMALL))["id"]
     stopped = await kept.post(f"/v1/sweeps/{id_}/cancel")
     assert (stopped.status_code, stopped.json()["status"]) == (200, "cancelled")
-    responses.Sweep.model_validate(stopped.json(), strict=True)
+    validated(Sweep, stopped.json())
     again = await kept.post(f"/v1/sweeps/{id_}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
     results = await kept.get(f"/v1/sweeps/{id_}/results")

@@ -22,7 +22,7 @@ from service.core.search.places import places, unbeaten_places
 from service.core.search.ranking import scores, utilities, weight_row
 from service.core.search.workloads import METRICS
 from service.estimation.calibrations import calibration
-from service.estimation.costs import lowest_list_prices
+from service.estimation.costs.estimate import lowest_list_prices
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.anchors import anchors

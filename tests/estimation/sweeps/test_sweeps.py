@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from service.estimation.costs import lowest_list_prices
+from service.estimation.costs.estimate import lowest_list_prices
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import Rejected

@@ -1,12 +1,13 @@
-"""Shape of charts, for the OpenAPI document and the test that holds to it."""
+"""Answers that are charts: in figures, in words, and as a specification."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, Field
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
-from service.api.responses import Answer, ExplanationStep, Interval, Remark, UsedSource
+from service.estimation.answers import Answer, ExplanationStep, Interval, Remark, UsedSource
 
 
 class ChartAxis(Answer):
@@ -28,9 +29,9 @@ class ChartPoint(Answer):
 
     label: str
     group: str | None
-    x: Interval | None = Field(description="Null where the labels stand on the axis.")
+    x: Annotated[Interval | None, Field(description="Null where the labels stand on the axis.")]
     y: Interval
-    location: ChartLocation | None = Field(description="Of a region, where it is known.")
+    location: Annotated[ChartLocation | None, Field(description="Of a region, where it is known.")]
 
 
 class ChartSeries(Answer):
@@ -49,12 +50,13 @@ class ChartLimit(Answer):
     unit: str
 
 
-class VegaLiteChart(Answer):
+_VegaLiteChart = TypedDict("_VegaLiteChart", {"$schema": str})
+
+
+@with_config(extra="allow")
+class VegaLiteChart(_VegaLiteChart):
     """A Vega-Lite 5 specification with its data; `usermeta` holds what it was computed from."""
 
-    model_config = ConfigDict(extra="allow")
-
-    schema_: str = Field(alias="$schema")
     description: str
     usermeta: dict[str, Any]
 
@@ -63,8 +65,10 @@ class ChartAnswer(Answer):
     """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
 
     kind: str
-    title: str = Field(description="What is found, then of what, divided by a colon.")
-    description: str = Field(description="The chart in words, with the figures that matter.")
+    title: Annotated[str, Field(description="What is found, then of what, divided by a colon.")]
+    description: Annotated[
+        str, Field(description="The chart in words, with the figures that matter.")
+    ]
     catalog_revision: int
     engine_version: str
     x_axis: ChartAxis | None
@@ -73,7 +77,7 @@ class ChartAnswer(Answer):
     limits: list[ChartLimit]
     warnings: list[Remark]
     sources: list[UsedSource]
-    explanation: list[ExplanationStep] = Field(
-        default_factory=list, description="Present when asked for with explain."
-    )
+    explanation: NotRequired[
+        Annotated[list[ExplanationStep], Field(description="Present when asked for with explain.")]
+    ]
     vega_lite: VegaLiteChart

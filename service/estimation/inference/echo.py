@@ -1,28 +1,12 @@
-"""Shapes of deployments as they were understood, every default filled in."""
+"""The deployment as it was understood, every default filled in: part of many answers."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
+from pydantic import Field
 
-class Answer(BaseModel):
-    """Base of everything the service answers."""
-
-    model_config = ConfigDict(extra="forbid", defer_build=True)
-
-
-class AskedAs(BaseModel):
-    """What was asked, as it was sent: its fields are those of the request."""
-
-    model_config = ConfigDict(extra="allow", defer_build=True)
-
-
-class Interval(Answer):
-    """An estimated figure with its central 90 % interval, all in the unit of the field's name."""
-
-    value: float
-    low: float
-    high: float
+from service.estimation.answers import Answer, Parallelism
 
 
 class Precision(Answer):
@@ -31,16 +15,6 @@ class Precision(Answer):
     weights: str
     kv_cache: str
     activations: str
-
-
-class Parallelism(Answer):
-    """Degrees of parallelism."""
-
-    tensor: int
-    pipeline: int
-    expert: int
-    data: int
-    context: int
 
 
 class Workload(Answer):
@@ -55,7 +29,9 @@ class Workload(Answer):
     tool_s: float
     context_growth_tokens: int
     context_kept_cached: bool
-    task_prefill_tokens: float = Field(description="Prompt tokens that all calls compute.")
+    task_prefill_tokens: Annotated[
+        float, Field(description="Prompt tokens that all calls compute.")
+    ]
 
 
 class Offload(Answer):
@@ -70,7 +46,7 @@ class Offload(Answer):
 class Disaggregated(Answer):
     """Pools for prompts and for decoding as they were understood."""
 
-    prefill_replicas: int | None = Field(description="Null: as many as balance.")
+    prefill_replicas: Annotated[int | None, Field(description="Null: as many as balance.")]
     link_bytes_per_s: float
 
 
@@ -81,7 +57,7 @@ class Speculative(Answer):
     draft_weights: str | None
     draft_tokens: int
     acceptance_ratio: float
-    tokens_per_check: float = Field(description="Expected: 1 + a + a² + … + a^k.")
+    tokens_per_check: Annotated[float, Field(description="Expected: 1 + a + a² + … + a^k.")]
 
 
 class Serving(Answer):
@@ -105,7 +81,7 @@ class Deployment(Answer):
 
     model: str
     total_parameters: int
-    active_parameters: int = Field(description="Parameters that one token uses.")
+    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
     accelerator: str
     accelerator_count: int
     precision: Precision

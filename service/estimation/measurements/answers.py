@@ -1,13 +1,12 @@
-"""Shapes of answers about measurements."""
+"""Answers about reported measurements beside their estimates."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field, JsonValue
 
-from service.api.deployment_responses import AskedAs
-from service.api.responses import Answer, Remark
+from service.estimation.answers import Answer, AskedAs, Remark
 
 
 class MeasuredFigure(Answer):
@@ -18,8 +17,8 @@ class MeasuredFigure(Answer):
     estimate: float
     low: float
     high: float
-    error_ratio: float = Field(description="(estimate - measured) / measured.")
-    inside: bool = Field(description="Whether the measured figure lies in the interval.")
+    error_ratio: Annotated[float, Field(description="(estimate - measured) / measured.")]
+    inside: Annotated[bool, Field(description="Whether the measured figure lies in the interval.")]
 
 
 class Measurement(Answer):
@@ -37,12 +36,14 @@ class Measurement(Answer):
     measured_on: str | None
     tool: str | None
     notes: str | None
-    request: AskedAs = Field(description="The deployment as it was reported.")
-    deployment: dict[str, JsonValue] = Field(description="The same as it was understood.")
+    request: Annotated[AskedAs, Field(description="The deployment as it was reported.")]
+    deployment: Annotated[dict[str, JsonValue], Field(description="The same as it was understood.")]
     figures: list[MeasuredFigure]
-    warnings: list[Remark] = Field(
-        default_factory=list, description="Of the estimate; present when a report is made."
-    )
+    warnings: NotRequired[
+        Annotated[
+            list[Remark], Field(description="Of the estimate; present when a report is made.")
+        ]
+    ]
 
 
 class MeasurementPage(Answer):
@@ -60,9 +61,11 @@ class MeasurementGroup(Answer):
     family: str
     metric: str
     count: int
-    mean_error_ratio: float = Field(description="(estimate - measured) / measured.")
+    mean_error_ratio: Annotated[float, Field(description="(estimate - measured) / measured.")]
     median_error_ratio: float
-    coverage_ratio: float = Field(description="Share of figures that lay in the interval.")
+    coverage_ratio: Annotated[
+        float, Field(description="Share of figures that lay in the interval.")
+    ]
 
 
 class MeasurementSummary(Answer):

@@ -1,12 +1,13 @@
-"""Shapes of answers about where and how to train."""
+"""Answers about where and how to train, with the reasons."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.api.decision_responses import (
+from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
+from service.estimation.recommendations.answers import (
     Agreement,
     ChoiceRobustness,
     Contribution,
@@ -17,24 +18,24 @@ from service.api.decision_responses import (
     MetricWeights,
     MustChange,
     Searched,
-    Traced,
     WouldWinIf,
 )
-from service.api.responses import Answer, Parallelism, Remark, UsedEntry
-from service.api.training_estimate_responses import EstimateTrainingParts
-from service.api.training_responses import TrainingPrecision
+from service.estimation.training.answers import EstimateTrainingParts, TrainingPrecision
 
 
 class RunMetrics(Answer):
     """What runs are compared by; cost is null where no price is known."""
 
-    headroom: float = Field(
-        description="Share of memory filled; what is free beyond the target does not lower it."
-    )
-    latency: float = Field(description="Seconds that the run takes, failures included.")
-    carbon: float = Field(description="kgCO2e of the run.")
-    water: float = Field(description="Litres of the run.")
-    cost: float | None = Field(description="USD of the run.")
+    headroom: Annotated[
+        float,
+        Field(
+            description="Share of memory filled; what is free beyond the target does not lower it."
+        ),
+    ]
+    latency: Annotated[float, Field(description="Seconds that the run takes, failures included.")]
+    carbon: Annotated[float, Field(description="kgCO2e of the run.")]
+    water: Annotated[float, Field(description="Litres of the run.")]
+    cost: Annotated[float | None, Field(description="USD of the run.")]
 
 
 class RunSettings(Answer):
@@ -59,14 +60,18 @@ class RunCandidate(Answer):
     precision: TrainingPrecision
     parallelism: Parallelism
     training: RunSettings
-    headroom_ratio: float = Field(description="Share of an accelerator's memory that stays free.")
+    headroom_ratio: Annotated[
+        float, Field(description="Share of an accelerator's memory that stays free.")
+    ]
     step_s: float
-    days: float = Field(description="Length of the run, failures included.")
+    days: Annotated[float, Field(description="Length of the run, failures included.")]
     mfu_ratio: float
     accelerator_hours: float
-    usd_per_hour: float | None = Field(description="Price of all accelerators; null: not known.")
+    usd_per_hour: Annotated[
+        float | None, Field(description="Price of all accelerators; null: not known.")
+    ]
     metrics: RunMetrics
-    score_ratio: float = Field(description="Weighted sum of utilities; more is better.")
+    score_ratio: Annotated[float, Field(description="Weighted sum of utilities; more is better.")]
 
 
 class RunRunnerUp(Answer):
@@ -88,13 +93,15 @@ class RunChoice(Answer):
     priority: str
     candidate: RunCandidate
     estimate: ChosenRunEstimate
-    limits: list[LimitRow] = Field(description="Constraints beyond these are in the estimate.")
+    limits: Annotated[
+        list[LimitRow], Field(description="Constraints beyond these are in the estimate.")
+    ]
     contributions: list[Contribution]
     given_up: list[GivenUp]
     robustness: ChoiceRobustness
     nearest_loser: RunRunnerUp | None
     agreement: Agreement
-    confidence: str = Field(description="high, medium or low.")
+    confidence: Annotated[str, Field(description="high, medium or low.")]
 
 
 class DecisionRunLimits(Answer):
@@ -126,16 +133,19 @@ class TrainingRecommendationAnswer(Traced):
     """Choices by priority, the front they stand on, and what excluded the others."""
 
     workload_kind: str
-    global_batch_size: int = Field(description="Sequences of an optimizer step.")
+    global_batch_size: Annotated[int, Field(description="Sequences of an optimizer step.")]
     weights: MetricWeights
     anchors: list[MetricAnchor]
     limits: DecisionRunLimits
     searched: Searched
     excluded: list[Excluded]
     choices: list[RunChoice]
-    front: list[RunCandidate] = Field(description="Runs that nothing else beats, at most 50.")
-    least_violating: list[RunNearMiss] = Field(
-        description="What misses the limits by least, if nothing meets them."
-    )
+    front: Annotated[
+        list[RunCandidate], Field(description="Runs that nothing else beats, at most 50.")
+    ]
+    least_violating: Annotated[
+        list[RunNearMiss],
+        Field(description="What misses the limits by least, if nothing meets them."),
+    ]
     warnings: list[Remark]
     provenance: list[UsedEntry]

@@ -1,10 +1,12 @@
-"""Shapes of what a deployment costs."""
+"""What a deployment or a run costs, in every answer that says so."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from service.api.deployment_responses import Answer, Interval
+from service.estimation.answers import Answer, Interval
 
 
 class ServingCost(Answer):
@@ -14,9 +16,9 @@ class ServingCost(Answer):
     usd_per_request: Interval
     usd_per_million_output_tokens: Interval
     usd_per_year: Interval
-    usd_period: Interval = Field(
-        description="Of period.days, or of period.requests where they are given."
-    )
+    usd_period: Annotated[
+        Interval, Field(description="Of period.days, or of period.requests where they are given.")
+    ]
 
 
 class TrainingRunCost(Answer):
@@ -24,16 +26,18 @@ class TrainingRunCost(Answer):
 
     usd_per_hour: Interval
     usd_per_million_tokens: Interval
-    usd_run: Interval | None = Field(description="Null unless training.tokens is given.")
+    usd_run: Annotated[Interval | None, Field(description="Null unless training.tokens is given.")]
 
 
 class Rented(Answer):
     """What is rented, and how its price is known."""
 
-    instance: str | None = Field(description="Null where the caller stated the rent.")
+    instance: Annotated[str | None, Field(description="Null where the caller stated the rent.")]
     instances: int | None
-    price_region: str | None = Field(description="Null where the price is the same everywhere.")
-    price_date: str | None = Field(description="Day, or year, of the price.")
+    price_region: Annotated[
+        str | None, Field(description="Null where the price is the same everywhere.")
+    ]
+    price_date: Annotated[str | None, Field(description="Day, or year, of the price.")]
 
 
 class Owned(Answer):
@@ -63,21 +67,29 @@ class InferenceCost(Answer):
     """Costs by who pays for what; null where a price is not known. Never to be added up."""
 
     rented: RentedServing | None
-    owned: OwnedServing | None = Field(
-        description="Needs cost.electricity_usd_per_kwh, and a purchase price."
-    )
-    emissions: ServingCost | None = Field(
-        description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
-    )
+    owned: Annotated[
+        OwnedServing | None,
+        Field(description="Needs cost.electricity_usd_per_kwh, and a purchase price."),
+    ]
+    emissions: Annotated[
+        ServingCost | None,
+        Field(
+            description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
+        ),
+    ]
 
 
 class TrainingCost(Answer):
     """Costs by who pays for what; null where a price is not known. Never to be added up."""
 
     rented: RentedTraining | None
-    owned: OwnedTraining | None = Field(
-        description="Needs cost.electricity_usd_per_kwh, and a purchase price."
-    )
-    emissions: TrainingRunCost | None = Field(
-        description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
-    )
+    owned: Annotated[
+        OwnedTraining | None,
+        Field(description="Needs cost.electricity_usd_per_kwh, and a purchase price."),
+    ]
+    emissions: Annotated[
+        TrainingRunCost | None,
+        Field(
+            description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
+        ),
+    ]

@@ -1,0 +1,76 @@
+"""Answers about many deployments: batches and comparisons."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, FieldProblem, Interval, Traced
+from service.estimation.inference.answers import InferenceAnswer
+from service.estimation.training.answers import EstimateTrainingAnswer
+
+
+class BatchItem(Answer):
+    """One request's answer, or what is wrong with it."""
+
+    index: Annotated[int, Field(description="Place in the request, from 0.")]
+    answer: Annotated[
+        InferenceAnswer | EstimateTrainingAnswer | None,
+        Field(description="Null if the request was refused."),
+    ]
+    errors: Annotated[
+        list[FieldProblem], Field(description="Why it was refused; empty if it was not.")
+    ]
+
+
+class BatchAnswer(Traced):
+    """Answers and refusals in the order of the requests."""
+
+    items: list[BatchItem]
+
+
+class ComparedFigures(Answer):
+    """Figures of one row; null where a factor is unknown."""
+
+    total_bytes: Interval
+    headroom_bytes: Interval
+    ttft_s: Interval
+    tpot_s: Interval
+    e2e_s: Interval
+    output_tokens_per_s: Interval
+    requests_per_s: Interval
+    it_energy_per_request_wh: Interval | None
+    operational_gco2e_per_1k_tokens: Annotated[
+        Interval | None, Field(description="Location-based operation alone.")
+    ]
+    gco2e_per_1k_tokens: Annotated[
+        Interval | None, Field(description="Location-based operation and making of hardware.")
+    ]
+    l_per_1k_tokens: Interval | None
+    kwh_per_year: Annotated[Interval | None, Field(description="Energy of the facility.")]
+    rented_usd_per_hour: Interval | None
+    rented_usd_per_million_output_tokens: Interval | None
+
+
+class ComparisonRow(Answer):
+    """One combination; refused ones have errors in place of results."""
+
+    model: str
+    accelerator: str
+    region: str
+    weights: str | None
+    kv_cache: str | None
+    tensor: int | None
+    pipeline: int | None
+    data: int | None
+    accelerator_count: int | None
+    fits: bool | None
+    results: ComparedFigures | None
+    errors: list[FieldProblem]
+
+
+class ComparisonAnswer(Traced):
+    """Rows in the order of models, accelerators, formats, layouts and regions."""
+
+    rows: list[ComparisonRow]

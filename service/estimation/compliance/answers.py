@@ -1,0 +1,73 @@
+"""Answers about rules: how a site, a company or a model stands to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from service.estimation.answers import Answer, Repeatable
+
+Verdict = Literal["pass", "fail", "due", "not_applicable", "unknown"]
+
+
+class FailedRequirement(Answer):
+    """A requirement that is not met."""
+
+    fact: str
+    comparison: Literal["at_most", "at_least", "above", "below", "is", "before", "from"]
+    limit: float | str | bool
+    value: float | str | bool
+
+
+class RuleFinding(Answer):
+    """How something stands to one rule."""
+
+    id: str
+    name: str
+    subject: Literal["site", "company", "model"]
+    effect: Literal["limit", "report", "permit", "advice"]
+    status: Literal["in_force", "draft", "stayed", "repealed"]
+    verdict: Verdict
+    reason: str
+    due_on: Annotated[
+        str | None, Field(description="Day from which, or by which, something is due.")
+    ]
+    met: Annotated[bool | None, Field(description="Whether a requirement to come would be kept.")]
+    missing: Annotated[list[str], Field(description="Facts that would decide.")]
+    failed: list[FailedRequirement]
+    section: str | None
+    checked_on: Annotated[str, Field(description="Day on which the source was read.")]
+    source: str
+    notes: str | None
+
+
+_VerdictCounts = TypedDict("_VerdictCounts", {"pass": int})
+
+
+class VerdictCounts(Answer, _VerdictCounts):
+    """How many rules have each verdict."""
+
+    fail: int
+    due: int
+    unknown: int
+    not_applicable: int
+
+
+class Compliance(Answer):
+    """Every rule of the catalog that may hold in the place. No legal advice."""
+
+    on: str
+    places: Annotated[list[str], Field(description="The region with all that contain it.")]
+    verdicts: VerdictCounts
+    missing: Annotated[
+        list[str], Field(description="Facts that would decide rules that are unknown.")
+    ]
+    rules: Annotated[list[RuleFinding], Field(description="What needs attention first.")]
+
+
+class ComplianceAnswer(Repeatable, Compliance):
+    """How a site, a company or a model stands to the rules of a place on a day."""
+
+    region: str

@@ -1,0 +1,1 @@
+"""Rented and owned hardware, electricity and emissions, in money."""

@@ -1,0 +1,303 @@
+"""Answers about impacts: energy, carbon, water, waste, and what a site's neighbours notice."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, Interval, Repeatable
+from service.estimation.inference.echo import PlacedDeployment
+
+
+class DeploymentEnergy(Answer):
+    """Power and energy of the deployment, before the building's share."""
+
+    accelerator_busy_power_w: Annotated[
+        Interval, Field(description="Of one accelerator while requests are in flight.")
+    ]
+    accelerator_idle_power_w: Annotated[
+        Interval, Field(description="Of one accelerator without requests.")
+    ]
+    accelerator_mean_power_w: Annotated[
+        Interval, Field(description="Of one accelerator, over all time.")
+    ]
+    host_power_per_accelerator_w: Annotated[Interval, Field(description="Its share of the server.")]
+    it_power_w: Annotated[Interval, Field(description="Mean of the whole deployment, without PUE.")]
+    busy_ratio: Annotated[
+        float, Field(description="Share of time in which any request is in flight.")
+    ]
+    memory_utilisation_ratio: Annotated[
+        float, Field(description="Share of peak bandwidth while busy.")
+    ]
+    compute_utilisation_ratio: Annotated[
+        float, Field(description="Share of peak FLOP/s while busy.")
+    ]
+    it_energy_per_request_wh: Annotated[
+        Interval, Field(description="Accelerators and hosts, idle time included.")
+    ]
+    accelerator_energy_per_request_wh: Interval
+    host_energy_per_request_wh: Interval
+    accelerator_energy_per_output_token_j: Interval
+
+
+class Carbon(Answer):
+    """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
+
+    operational_location_gco2e: Annotated[
+        Interval | None, Field(description="Facility energy at the average of the grid.")
+    ]
+    operational_market_gco2e: Annotated[
+        Interval | None,
+        Field(
+            description="Facility energy at the intensity of what is bought: contracts, and the "
+            "residual mix for the rest."
+        ),
+    ]
+    embodied_gco2e: Annotated[
+        Interval | None,
+        Field(description="Share of the making of accelerators, servers and added memory."),
+    ]
+    total_gco2e: Annotated[
+        Interval | None, Field(description="Location-based operation and embodied.")
+    ]
+    marginal_signal_gco2e: Annotated[
+        Interval | None,
+        Field(
+            description="What using this electricity makes the grid emit; for decisions, in no "
+            "total."
+        ),
+    ]
+
+
+class Water(Answer):
+    """Water consumed. Null where a factor is unknown."""
+
+    on_site_l: Annotated[Interval | None, Field(description="Evaporated by cooling.")]
+    off_site_l: Annotated[
+        Interval | None, Field(description="Evaporated where the electricity is made.")
+    ]
+    total_l: Interval | None
+    stress_weighted_l: Annotated[
+        Interval | None, Field(description="Total times the basin's withdrawal-to-supply ratio.")
+    ]
+
+
+class Impact(Answer):
+    """Footprint of one basis."""
+
+    it_energy_kwh: Annotated[
+        Interval | None, Field(description="Before the building's share (PUE).")
+    ]
+    facility_energy_kwh: Annotated[Interval | None, Field(description="IT energy times PUE.")]
+    accelerator_hours: Annotated[
+        Interval | None, Field(description="Accelerator time that this takes.")
+    ]
+    carbon: Carbon
+    water: Water
+    e_waste_kg: Annotated[
+        Interval | None, Field(description="Mass of hardware worn, less what is reused.")
+    ]
+    primary_energy_mj: Annotated[
+        Interval | None, Field(description="Electricity and making together.")
+    ]
+    primary_energy_electricity_mj: Annotated[
+        Interval | None, Field(description="Part that is electricity.")
+    ]
+    abiotic_depletion_kgsbeq: Annotated[
+        Interval | None,
+        Field(description="Of hardware and grid; null unless a factor of the grid is given."),
+    ]
+    abiotic_depletion_hardware_kgsbeq: Annotated[
+        Interval | None, Field(description="Part that is the making of hardware.")
+    ]
+
+
+class DeploymentImpacts(Answer):
+    """Footprint per request, 1,000 output tokens, task, year and period."""
+
+    per_request: Impact
+    per_1k_tokens: Impact
+    per_task: Impact
+    per_year: Impact
+    period: Annotated[
+        Impact, Field(description="Of period.days, or of period.requests where they are given.")
+    ]
+
+
+class Confidence(Answer):
+    """How far a figure may be trusted, in words."""
+
+    level: Literal["high", "medium", "low", "unknown"]
+    reason: str
+
+
+class EmbodiedParts(Answer):
+    """Share of the making of hardware, by what is made."""
+
+    accelerators_gco2e: Interval | None
+    servers_gco2e: Interval | None
+    added_memory_gco2e: Interval | None
+
+
+class WasteStreams(Answer):
+    """Electronic waste by machine, by material, and by where it goes."""
+
+    accelerators_kg: Interval
+    servers_kg: Interval
+    boards_kg: Interval | None
+    batteries_kg: Interval | None
+    other_kg: Interval | None
+    collected_kg: Interval | None
+    uncollected_kg: Interval | None
+    avoided_kg: Annotated[
+        Interval, Field(description="What a first life without reuse would have added.")
+    ]
+
+
+class DetailedImpact(Impact):
+    """Footprint of one basis with its parts."""
+
+    embodied_parts: EmbodiedParts | None
+    e_waste_streams: WasteStreams | None
+    land_m2_years: Annotated[
+        Interval | None, Field(description="Share of the site's land; null without area_m2.")
+    ]
+
+
+class DetailedDeploymentImpacts(Answer):
+    """Footprint per request, 1,000 output tokens, task, year and period."""
+
+    per_request: DetailedImpact
+    per_1k_tokens: DetailedImpact
+    per_task: DetailedImpact
+    per_year: DetailedImpact
+    period: Annotated[
+        DetailedImpact,
+        Field(description="Of period.days, or of period.requests where they are given."),
+    ]
+
+
+class PlainImpacts(Answer):
+    """Footprint of the energy or accelerator time that was given."""
+
+    period: DetailedImpact
+    per_request: Annotated[
+        DetailedImpact | None, Field(description="If period.requests was given.")
+    ]
+    per_year: Annotated[DetailedImpact | None, Field(description="If period.days was given.")]
+
+
+class PlainEnergy(Answer):
+    """Energy that was given, or follows from accelerator time."""
+
+    it_energy_kwh: Interval
+
+
+class Electricity(Answer):
+    """Factors of the place that were used."""
+
+    grid_gco2e_per_kwh: Interval | None
+    grid_year: int | None
+    market_gco2e_per_kwh: Interval | None
+    marginal_gco2e_per_kwh: Interval | None
+    contracted_ratio: float | None
+    matching: Literal["annual", "hourly"]
+    pue_ratio: Interval
+    wue_l_per_kwh: Interval | None
+    ewif_l_per_kwh: Interval | None
+
+
+class Hardware(Answer):
+    """How the making of hardware was shared out."""
+
+    amortisation: Literal["calendar", "busy-hours"]
+    life_years: Interval
+    second_life_years: float
+    in_use_ratio: float
+    reused_ratio: float
+    accelerator_embodied_kgco2e: Interval | None
+    server_share_embodied_kgco2e: Interval
+    added_memory_embodied_kgco2e: Interval | None
+    embodied_basis: Annotated[str | None, Field(description="Which sources the range spans.")]
+    avoided_gco2e: Annotated[
+        Interval | None,
+        Field(description="Embodied carbon of the period that a second life and reuse avoid."),
+    ]
+
+
+class NoiseAtReceptor(Answer):
+    """Sound of the site's machines at a neighbour's place, in A-weighted decibels."""
+
+    sound_power_db: float
+    distance_m: float
+    sound_pressure_db: Annotated[Interval, Field(description="Level at the receptor.")]
+    limit_db: float | None
+    margin_db: Annotated[Interval | None, Field(description="Positive below the limit.")]
+    required_distance_m: Annotated[
+        Interval | None, Field(description="Distance at which the limit is kept.")
+    ]
+    confidence: Confidence
+
+
+class RackHeat(Answer):
+    """Heat of a rack and how it is carried away."""
+
+    rack_kw: Interval
+    air_cooled_kw: Annotated[Interval, Field(description="Part that air carries.")]
+    airflow_m3_per_s: Interval
+    cooling_class: Annotated[str, Field(description="Cooling that such a density usually gets.")]
+    confidence: Confidence
+
+
+class VibrationIndex(Answer):
+    """An order of concern from 0 to 100, no probability."""
+
+    index: float
+    band: Literal["low", "medium", "high"]
+    drivers: Annotated[dict[str, float], Field(description="What makes up the index.")]
+    expected_failures: Annotated[None, Field(description="Always null: no public rate was found.")]
+    confidence: Confidence
+
+
+class MunicipalWater(Answer):
+    """On-site water beside the supply of a town."""
+
+    supply_l_per_day: float
+    used_on_site_ratio: Interval
+
+
+class SiteAnswer(Answer):
+    """What the site's neighbours and machines notice; null where too little was given."""
+
+    noise: NoiseAtReceptor | None
+    heat: RackHeat | None
+    vibration: VibrationIndex | None
+    municipal_water: MunicipalWater | None
+
+
+class Equivalence(Answer):
+    """An everyday thing that amounts to as much as the period."""
+
+    name: str
+    unit: str
+    of: str
+    amount: Interval | None
+    yardstick: str
+    yardstick_value: float
+    source: str
+    url: str
+
+
+class ImpactsAnswer(Repeatable):
+    """Energy, carbon, water, waste and what a site's neighbours notice."""
+
+    deployment: PlacedDeployment | None
+    region: str
+    energy: DeploymentEnergy | PlainEnergy | None
+    impacts: DetailedDeploymentImpacts | PlainImpacts | None
+    electricity: Electricity | None
+    hardware: Hardware | None
+    site: SiteAnswer | None
+    confidence: dict[str, Confidence] | None
+    equivalences: list[Equivalence] | None

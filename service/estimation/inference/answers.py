@@ -1,0 +1,245 @@
+"""Answers about inference: memory, latency, and everything about one deployment."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, Constraint, Interval, Remedy, RemedyPlan, Repeatable
+from service.estimation.compliance.answers import Compliance
+from service.estimation.costs.answers import InferenceCost
+from service.estimation.impacts.answers import DeploymentEnergy, DeploymentImpacts
+from service.estimation.inference.echo import Deployment, PlacedDeployment
+
+
+class TierUse(Answer):
+    """What one tier holds for one accelerator."""
+
+    tier: str
+    kind: str
+    bandwidth_bytes_per_s: Annotated[float, Field(description="As it arrives at the accelerator.")]
+    room_bytes: Annotated[float | None, Field(description="Null where it is not known.")]
+    used_bytes: Interval
+    touched_bytes_per_step: Annotated[float, Field(description="Read by one decoding step.")]
+    hidden_share_ratio: Annotated[
+        float | None,
+        Field(
+            description="Share of a step's traffic that could come from here hidden behind the "
+            "accelerator's own."
+        ),
+    ]
+    parts_bytes: dict[str, float]
+
+
+class Placement(Answer):
+    """Which bytes live where, for each accelerator."""
+
+    fits: Annotated[
+        bool, Field(description="Whether everything has a place, by the central estimate.")
+    ]
+    fits_certainty: Annotated[
+        Literal["yes", "likely", "unlikely", "no"],
+        Field(
+            description="The same by the interval: yes or no where all of it does or does not "
+            "fit, likely or unlikely where it lies on both sides."
+        ),
+    ]
+    unplaced_bytes: Annotated[Interval, Field(description="What no tier has room for.")]
+    host_bytes: Annotated[
+        Interval, Field(description="In host memory, expansion and pools, all together.")
+    ]
+    nvme_bytes: Annotated[Interval, Field(description="On storage, all together.")]
+    effective_bandwidth_bytes_per_s: Annotated[
+        Interval | None,
+        Field(
+            description="Of all tiers together, for a step's bytes; null if something has no place."
+        ),
+    ]
+    slowdown_ratio: Annotated[
+        Interval | None,
+        Field(
+            description="Time to read a step's bytes over that of an accelerator with room for all."
+        ),
+    ]
+    tiers: list[TierUse]
+
+
+class Memory(Answer):
+    """Memory per accelerator, on the fullest one."""
+
+    weights_bytes: Interval
+    kv_cache_bytes: Annotated[
+        Interval, Field(description="Caches of the requests in flight, whole pages.")
+    ]
+    activations_bytes: Annotated[
+        Interval, Field(description="Peak of what a step of the engine computes with.")
+    ]
+    runtime_bytes: Annotated[
+        Interval,
+        Field(description="Context, collectives' buffers, captured graphs, allocator slack."),
+    ]
+    libraries_bytes: Annotated[
+        Interval,
+        Field(description="Part of runtime_bytes that is context and collectives' buffers."),
+    ]
+    total_bytes: Interval
+    capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
+    usable_bytes: Annotated[float, Field(description="Capacity × memory_utilization_ratio.")]
+    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
+    fits_certainty: Annotated[
+        Literal["yes", "likely", "unlikely", "no"],
+        Field(
+            description="The same by the interval: yes or no where all of it does or does not "
+            "fit, likely or unlikely where it lies on both sides."
+        ),
+    ]
+    headroom_bytes: Annotated[
+        Interval,
+        Field(
+            description="What everything together leaves of the memory it may fill; negative if "
+            "it does not fit."
+        ),
+    ]
+    shortfall_bytes: Annotated[
+        Interval, Field(description="By how much it does not fit; 0 if it fits.")
+    ]
+    weights_by_class_bytes: dict[str, float]
+    kv_cache_bytes_per_token: Annotated[
+        float, Field(description="Of the next token at the length of the load.")
+    ]
+    kv_cache_budget_bytes: Annotated[
+        Interval,
+        Field(
+            description="Room for caches beside weights and everything else; negative if they do "
+            "not fit."
+        ),
+    ]
+    kv_cache_capacity_tokens: Annotated[
+        Interval, Field(description="Tokens of all sequences of a replica that there is room for.")
+    ]
+    max_concurrency: Annotated[Interval | None, Field(description="Null where nothing bounds it.")]
+    max_context_tokens: Annotated[
+        Interval | None, Field(description="Null where nothing bounds it.")
+    ]
+    draft_model_bytes: Annotated[
+        float, Field(description="A draft model with its caches, within runtime.")
+    ]
+    placement: Annotated[
+        Placement | None,
+        Field(description="Where everything lives, if memory beyond the accelerator is used."),
+    ]
+    would_help: Annotated[
+        list[Remedy],
+        Field(
+            description="Single changes that gain memory, if it is short: the fitting ones first."
+        ),
+    ]
+    plans: Annotated[
+        list[RemedyPlan],
+        Field(
+            description="If memory is short, changes in order until everything fits, for each "
+            "reach."
+        ),
+    ]
+
+
+class Phase(Answer):
+    """A forward step on the roofline."""
+
+    bottleneck: Annotated[
+        Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"],
+        Field(description="What bounds the step."),
+    ]
+    step_s: Annotated[float, Field(description="Time of the step, overlap and overhead included.")]
+    compute_bound_s: Annotated[float, Field(description="Time of the FLOPs alone.")]
+    memory_bound_s: Annotated[float, Field(description="Time of the bytes alone.")]
+    interconnect_s: Annotated[float, Field(description="Time of messages between accelerators.")]
+    overhead_s: Annotated[float, Field(description="Time that the engine adds.")]
+    arithmetic_intensity_flop_per_byte: Annotated[
+        float, Field(description="FLOPs of the step over the bytes that it moves.")
+    ]
+    ridge_point_flop_per_byte: Annotated[
+        float, Field(description="Intensity above which the accelerator is bound by compute.")
+    ]
+
+
+class Percentiles(Answer):
+    """Percentiles over requests."""
+
+    p50: Interval
+    p95: Interval
+    p99: Interval
+
+
+class Load(Answer):
+    """What a request rate does to the deployment. Percentiles are null past saturation."""
+
+    utilisation_ratio: Annotated[
+        float, Field(description="Arrival rate over the rate at saturation.")
+    ]
+    saturated: Annotated[bool, Field(description="Whether more arrives than can be served.")]
+    ttft_s: Percentiles | None
+    e2e_s: Percentiles | None
+
+
+class Latency(Answer):
+    """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
+
+    ttft_s: Annotated[
+        Interval,
+        Field(description="Mean time from arrival to the first output token, waiting included."),
+    ]
+    tpot_s: Annotated[Interval, Field(description="Mean time per output token after the first.")]
+    e2e_s: Annotated[Interval, Field(description="Mean time from arrival to the last token.")]
+    task_s: Annotated[
+        Interval,
+        Field(
+            description="Mean time of an agent's task: calls_per_task requests and the tools "
+            "between them."
+        ),
+    ]
+    output_tokens_per_s_per_user: Interval
+    output_tokens_per_s_per_accelerator: Interval
+    output_tokens_per_s: Annotated[Interval, Field(description="Of the whole deployment.")]
+    requests_per_s: Annotated[Interval, Field(description="Requests that the deployment answers.")]
+    saturation_requests_per_s: Annotated[
+        Interval, Field(description="Rate beyond which requests queue without end.")
+    ]
+    running_sequences_per_replica: Annotated[
+        float, Field(description="Mean number that a replica computes at once.")
+    ]
+    waiting_requests: Annotated[float, Field(description="Mean number that waits for room.")]
+    prefill: Phase
+    decode: Phase
+    load: Annotated[Load | None, Field(description="Null without a request rate.")]
+
+
+class MemoryInferenceAnswer(Repeatable, Memory):
+    """Memory of an inference deployment."""
+
+    deployment: Deployment
+
+
+class LatencyInferenceAnswer(Repeatable, Latency):
+    """Latency and throughput of an inference deployment."""
+
+    deployment: Deployment
+    fits: bool
+
+
+class InferenceParts(Answer):
+    """All about one inference deployment."""
+
+    deployment: PlacedDeployment
+    memory: Memory
+    latency: Latency
+    energy: DeploymentEnergy | None
+    impacts: DeploymentImpacts | None
+    cost: InferenceCost
+    constraints: list[Constraint]
+    compliance: Annotated[Compliance | None, Field(description="Null unless asked for.")]
+
+
+class InferenceAnswer(Repeatable, InferenceParts):
+    """Everything about one inference deployment."""

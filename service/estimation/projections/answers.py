@@ -1,0 +1,59 @@
+"""Answers about time: inference after training, and slower memory over its life."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, Interval, Repeatable
+
+
+class OpenEndedInterval(Answer):
+    """An interval whose upper end may be without bound, which is null."""
+
+    value: float
+    low: float
+    high: float | None
+
+
+class ProjectionPoint(Answer):
+    """Cumulative emissions up to a day."""
+
+    day: float
+    training_kgco2e: float
+    inference_kgco2e: Interval
+
+
+class ProjectionAnswer(Repeatable):
+    """When inference overtakes training, and the way there."""
+
+    crossover_days: Annotated[OpenEndedInterval | None, Field(description="Null if it never does.")]
+    training_kgco2e: Annotated[Interval, Field(description="As it was given.")]
+    first_day_kgco2e: Annotated[
+        Interval, Field(description="Emissions of the requests of the first day.")
+    ]
+    series: list[ProjectionPoint]
+
+
+class MemoryChoiceAnswer(Repeatable):
+    """On which grids slower memory that is cheaper to make beats faster memory."""
+
+    saved_kgco2e_per_gb: Annotated[
+        Interval, Field(description="Negative where faster memory takes less.")
+    ]
+    saved_gco2e_per_token: Interval
+    extra_kwh_per_token: Interval
+    break_even_gco2e_per_kwh: Annotated[
+        Interval | None,
+        Field(description="Grid intensity below which the slower memory is better; null if never."),
+    ]
+    region: str | None
+    grid_gco2e_per_kwh: Interval | None
+    better: Annotated[
+        Literal["slower", "faster", "undecided"] | None,
+        Field(
+            description="undecided where the intervals overlap; null where no grid is known, "
+            "unless the faster memory is better on every grid."
+        ),
+    ]

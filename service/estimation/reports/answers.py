@@ -1,0 +1,38 @@
+"""Answers in the shape that a standard or a law asks for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, Interval, Repeatable
+from service.estimation.impacts.answers import Equivalence
+from service.estimation.inference.echo import PlacedDeployment
+
+
+class ReportLine(Answer):
+    """One figure of a report."""
+
+    code: Annotated[
+        str, Field(description="What the standard calls it; several lines may share one.")
+    ]
+    name: str
+    amount: Annotated[
+        Interval | None, Field(description="Null where it is not known; never left out.")
+    ]
+    unit: str
+    method: str
+    note: str
+
+
+class ReportAnswer(Repeatable):
+    """A footprint in the shape that a standard or a law asks for."""
+
+    kind: str
+    standard: str
+    deployment: PlacedDeployment | None
+    region: str
+    period_days: float
+    lines: list[ReportLine]
+    equivalences: list[Equivalence]

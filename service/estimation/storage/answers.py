@@ -1,0 +1,82 @@
+"""Answers about near memory and stores of vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.estimation.answers import Answer, Interval, Repeatable
+
+
+class OnChip(Answer):
+    """Chips without external memory."""
+
+    chips: int | None
+    power_w: Annotated[
+        float | None, Field(description="At thermal design power; null if that is unknown.")
+    ]
+    least_step_s: Annotated[float | None, Field(description="Lower bound of a decoding step.")]
+
+
+class ProcessingInMemory(Answer):
+    """Memory that runs the memory-bound part of decoding."""
+
+    memory_bound_time_ratio: Interval
+    kernel_speedup_ratio: Interval
+    decode_speedup_ratio: Annotated[
+        Interval, Field(description="Of the whole, at small batches; it shrinks as batches grow.")
+    ]
+
+
+class ComputeInMemory(Answer):
+    """A search through memory that compares while it reads."""
+
+    search_s: Interval
+    search_j: Interval
+    area_mm2: float
+
+
+class NearMemoryAnswer(Repeatable):
+    """A model, or bytes, in memory on the chip or memory that computes."""
+
+    tier: str
+    kind: str
+    model: str | None
+    stored_bytes: float
+    bytes_per_parameter: float | None
+    on_chip: Annotated[OnChip | None, Field(description="Null for memory that is not on a chip.")]
+    processing_in_memory: Annotated[
+        ProcessingInMemory | None, Field(description="Null for memory that does not compute.")
+    ]
+    compute_in_memory: Annotated[
+        ComputeInMemory | None,
+        Field(description="Null for memory that does not compare while it reads."),
+    ]
+
+
+class StoreSize(Answer):
+    """A store at one time."""
+
+    vectors: float
+    vectors_bytes: float
+    index_bytes: float
+    payload_bytes: float
+    total_bytes: float
+
+
+class StoreAnswer(Repeatable):
+    """Size and growth of a store of vectors, and what a retrieval adds."""
+
+    at_start: StoreSize
+    after: Annotated[StoreSize, Field(description="After the days asked about.")]
+    growth_bytes_per_year: Annotated[
+        float, Field(description="Added before anything is forgotten.")
+    ]
+    search_s: Annotated[
+        Interval | None,
+        Field(description="Search over all vectors at the tier's bandwidth; an index reads less."),
+    ]
+    embedding_model_bytes: float | None
+    injected_tokens: int
+    injected_kv_cache_bytes: float | None

@@ -1,0 +1,354 @@
+"""Answers about training: memory, speed, and everything about one run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.estimation.answers import (
+    Answer,
+    Constraint,
+    Interval,
+    Parallelism,
+    Remedy,
+    RemedyPlan,
+    Repeatable,
+)
+from service.estimation.compliance.answers import Compliance
+from service.estimation.costs.answers import TrainingCost
+from service.estimation.impacts.answers import Impact
+
+
+class TrainingPrecision(Answer):
+    """Number formats by id."""
+
+    weights: str
+    activations: str
+
+
+class TrainingOffload(Answer):
+    """What is kept outside the accelerator, and where."""
+
+    optimizer: str
+    parameters: str
+    activations: str
+    host_memory_bytes: float | None
+
+
+class TrainingFailures(Answer):
+    """How often accelerators stop the run, and what that costs; null is the catalog's figure."""
+
+    per_accelerator_day: float | None
+    checkpoint_interval_s: float | None
+    checkpoint_write_s: float | None
+    restart_s: float | None
+
+
+class Training(Answer):
+    """The settings of training as they were understood."""
+
+    method: str
+    lora_rank: int
+    lora_targets: list[str]
+    trained_tensors: list[str]
+    optimizer: str
+    optimizer_state_dtype: str
+    master_weights: bool
+    gradient_dtype: str
+    micro_batch_size: int
+    gradient_accumulation_steps: int
+    sequence_length: int
+    activation_checkpointing: str
+    checkpoint_every: int
+    attention: str
+    fused_kernels: bool
+    dropout: bool
+    cross_entropy: str
+    sequence_parallel: bool
+    pipeline_schedule: str
+    virtual_stages: int
+    zero_stage: int
+    offload: TrainingOffload
+    framework: str
+    tokens: float | None
+    failures: TrainingFailures
+
+
+class TrainingDeployment(Answer):
+    """The training run as it was understood, every default filled in."""
+
+    model: str
+    total_parameters: int
+    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
+    accelerator: str
+    accelerator_count: int
+    precision: TrainingPrecision
+    parallelism: Parallelism
+    training: Training
+
+
+class TrainingParts(Answer):
+    """What takes memory on an accelerator; the total is the sum of the other six."""
+
+    weights_bytes: Interval
+    gradients_bytes: Interval
+    optimizer_bytes: Interval
+    activations_bytes: Annotated[
+        Interval,
+        Field(
+            description="What stays until the backward pass, and what the backward pass of a "
+            "layer holds beside it."
+        ),
+    ]
+    logits_bytes: Annotated[
+        Interval, Field(description="Logits and their gradients, on the last stage.")
+    ]
+    runtime_bytes: Annotated[
+        Interval,
+        Field(
+            description="Context, collectives, gathered parameters and message buffers, "
+            "temporaries of the optimizer's step, fragmentation."
+        ),
+    ]
+    total_bytes: Interval
+
+
+class TrainingStage(TrainingParts):
+    """Memory of an accelerator of one pipeline stage."""
+
+    stage: Annotated[int, Field(description="Counted from 0.")]
+    layers: int
+    micro_batches_in_flight: Annotated[
+        float, Field(description="Whose activations the stage holds at once.")
+    ]
+    fits: bool
+
+
+class TrainingMemory(TrainingParts):
+    """Memory of a training run per accelerator, on the fullest one."""
+
+    libraries_bytes: Annotated[
+        Interval, Field(description="Part of runtime_bytes that is context and collectives.")
+    ]
+    communication_bytes: Annotated[
+        Interval,
+        Field(description="Part of runtime_bytes that is gathered parameters and message buffers."),
+    ]
+    update_bytes: Annotated[
+        Interval, Field(description="Part of runtime_bytes that only the optimizer's step takes.")
+    ]
+    capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
+    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
+    fits_certainty: Annotated[
+        Literal["yes", "likely", "unlikely", "no"],
+        Field(
+            description="The same by the interval: yes or no where all of it does or does not "
+            "fit, likely or unlikely where it lies on both sides."
+        ),
+    ]
+    headroom_bytes: Annotated[
+        Interval,
+        Field(
+            description="What everything together leaves of the memory; negative if it does not "
+            "fit."
+        ),
+    ]
+    shortfall_bytes: Annotated[
+        Interval, Field(description="By how much it does not fit; 0 if it fits.")
+    ]
+    host_bytes: Annotated[
+        Interval, Field(description="Host memory that each accelerator's share of the run takes.")
+    ]
+    nvme_bytes: Annotated[Interval, Field(description="The same of NVMe storage.")]
+    max_micro_batch_size: Annotated[
+        Interval,
+        Field(
+            description="Largest micro_batch_size that fits on every stage, the rest being the "
+            "same."
+        ),
+    ]
+    trained_parameters: Annotated[int, Field(description="Parameters that the optimizer updates.")]
+    fullest_stage: Annotated[int, Field(description="Its number, counted from 0.")]
+    stages: Annotated[
+        list[TrainingStage],
+        Field(description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."),
+    ]
+    would_help: Annotated[
+        list[Remedy],
+        Field(
+            description="Single changes that gain memory, if it is short: the fitting ones first."
+        ),
+    ]
+    plans: Annotated[
+        list[RemedyPlan],
+        Field(
+            description="If memory is short, changes in order until everything fits, for each "
+            "reach."
+        ),
+    ]
+
+
+class MemoryTrainingAnswer(TrainingMemory, Repeatable):
+    """Memory of a training run, and what fits."""
+
+    deployment: TrainingDeployment
+
+
+class StepParts(Answer):
+    """What a step's time is spent on; the parts make up the step."""
+
+    matrix_products_s: Annotated[
+        float, Field(description="Forward, backward and recomputed products.")
+    ]
+    attention_s: float
+    elementwise_s: Annotated[
+        float,
+        Field(description="Norms, activations, sums, casts, losses: whatever moves memory alone."),
+    ]
+    exposed_model_messages_s: Annotated[
+        float, Field(description="Tensor, expert, context and pipeline messages that do not hide.")
+    ]
+    exposed_data_messages_s: Annotated[
+        float,
+        Field(description="Gradients and gathered weights that do not hide behind computation."),
+    ]
+    pipeline_bubble_s: Annotated[
+        float, Field(description="Stages waiting for the first and the last micro-batches.")
+    ]
+    optimizer_s: Annotated[float, Field(description="The optimizer's update.")]
+    offload_stall_s: Annotated[
+        float, Field(description="Transfers to the host that computation does not hide.")
+    ]
+    overhead_s: Annotated[
+        float,
+        Field(
+            description="The accelerator waiting for instructions, routing of tokens to experts."
+        ),
+    ]
+
+
+class Operations(Answer):
+    """Floating-point operations per token, by count of operators and by rule of thumb."""
+
+    model_flops_per_token: Annotated[float, Field(description="Operators without recomputation.")]
+    hardware_flops_per_token: Annotated[float, Field(description="Operators with recomputation.")]
+    six_nd_flops_per_token: Annotated[float, Field(description="Six per active parameter.")]
+    model_over_six_nd_ratio: Annotated[
+        float, Field(description="Operators over the rule of thumb.")
+    ]
+
+
+class TrainingRun(Answer):
+    """The whole run, failures and restarts included."""
+
+    tokens: float
+    steps: float
+    days: Annotated[
+        Interval | None, Field(description="Null where failures let the run make no progress.")
+    ]
+    useful_days: Annotated[Interval, Field(description="Without failures and checkpoints.")]
+    accelerator_hours: Interval | None
+    goodput_ratio: Annotated[Interval, Field(description="Useful time over all time.")]
+    mean_time_between_failures_s: Annotated[
+        float, Field(description="Of the whole run's accelerators.")
+    ]
+    checkpoint_interval_s: Annotated[
+        float,
+        Field(description="Useful time between checkpoints; the best one unless it was given."),
+    ]
+    expected_failures: Interval | None
+
+
+class TrainingSpeed(Answer):
+    """Time of a training step, throughput and utilisation."""
+
+    step_s: Interval
+    tokens_per_step: Annotated[
+        float, Field(description="Tokens of all data-parallel ranks in an optimizer step.")
+    ]
+    tokens_per_s: Interval
+    tokens_per_s_per_accelerator: Interval
+    mfu_ratio: Annotated[
+        Interval, Field(description="Operators without recomputation over dense peak.")
+    ]
+    hfu_ratio: Annotated[
+        Interval, Field(description="Operators with recomputation over dense peak.")
+    ]
+    bottleneck: Literal[
+        "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
+    ]
+    parts: StepParts
+    recompute_s: Annotated[float, Field(description="Part of the computation that is done twice.")]
+    exposed_communication_s: Annotated[
+        float, Field(description="Messages that computation does not hide.")
+    ]
+    hidden_communication_s: Annotated[float, Field(description="Messages that computation hides.")]
+    pipeline_bubble_ratio: Annotated[float, Field(description="Share of the step.")]
+    offload_stall_ratio: Annotated[float, Field(description="Share of the step.")]
+    offload_step_factor_ratio: Annotated[
+        float, Field(description="Step with the host in the way over the step without, 1 or more.")
+    ]
+    operations: Operations
+    run: Annotated[TrainingRun | None, Field(description="Null unless training.tokens is given.")]
+
+
+class LatencyTrainingAnswer(TrainingSpeed, Repeatable):
+    """Speed of a training run."""
+
+    deployment: TrainingDeployment
+    fits: Annotated[
+        bool, Field(description="Whether the run fits into memory; speed is answered anyway.")
+    ]
+
+
+class PlacedTraining(TrainingDeployment):
+    """The training run as it was understood, and where."""
+
+    region: str
+
+
+class TrainingEnergy(Answer):
+    """Power and energy of the run, before the building's share."""
+
+    accelerator_power_w: Annotated[
+        Interval, Field(description="Of one accelerator, through a step.")
+    ]
+    accelerator_idle_power_w: Interval
+    host_power_per_accelerator_w: Interval
+    it_power_w: Annotated[Interval, Field(description="Of all accelerators with their hosts.")]
+    memory_utilisation_ratio: float
+    compute_utilisation_ratio: float
+    it_energy_per_step_kwh: Interval
+    it_energy_per_1k_tokens_wh: Interval
+    it_energy_run_kwh: Annotated[
+        Interval | None, Field(description="Null unless training.tokens is given and the run ends.")
+    ]
+
+
+class TrainingImpacts(Answer):
+    """Footprint per step, 1,000 tokens, day of training, and of the whole run."""
+
+    per_step: Impact
+    per_1k_tokens: Impact
+    per_day: Impact
+    run: Annotated[
+        Impact | None, Field(description="Null unless training.tokens is given and the run ends.")
+    ]
+
+
+class EstimateTrainingParts(Answer):
+    """Everything about one training run, without what makes an answer repeatable."""
+
+    deployment: PlacedTraining
+    memory: TrainingMemory
+    latency: TrainingSpeed
+    energy: TrainingEnergy | None
+    impacts: TrainingImpacts | None
+    cost: TrainingCost
+    constraints: list[Constraint]
+    compliance: Annotated[Compliance | None, Field(description="Null unless asked for.")]
+
+
+class EstimateTrainingAnswer(EstimateTrainingParts, Repeatable):
+    """Everything about one training run."""
