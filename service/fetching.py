@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import httpx
 
+from service.core.errors import Unavailable
+
 #: An answer that is packed grows a thousandfold when it is unpacked, and more where it is packed
 #: several times over, before its size can be told.
 UNPACKED = {"Accept-Encoding": "identity"}
 
 
-class AnswerTooLarge(Exception):  # noqa: N818 - the name says what happened to the caller
+class AnswerTooLarge(Unavailable):
     """An answer is larger than what was asked for can be, or is packed."""
 
 

@@ -17,7 +17,7 @@ NAMES = ("aiconfigurator", "genz", "llm-analysis")
 _GROUP_PREFIX = "peer-"
 
 
-class PeerFailed(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+class PeerFailed(RuntimeError):
     """A peer's environment cannot be made, or the peer breaks off."""
 
 

@@ -19,7 +19,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 from service.validation.rows.latency import speed_request
-from service.validation.rows.tables import Refused, Row, Tables
+from service.validation.rows.tables import Row, RowRefused, Tables
 from service.validation.rows.training_runs import run_of
 from service.validation.rows.vocabulary import Vocabulary, model_of
 
@@ -46,7 +46,7 @@ def questions(
                 continue
             try:
                 question = ask(row, vocabulary, snapshot)
-            except (Refused, Rejected, ValidationError):
+            except (RowRefused, Rejected, ValidationError):
                 continue
             metric = row.text("metric")
             yield {"table": table, "row_id": row.text("row_id"), "metric": metric} | question

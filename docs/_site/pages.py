@@ -6,10 +6,12 @@ the computation core: none of them can go stale, because none of them is kept.
 
 from __future__ import annotations
 
+import ast
 import json
 import pkgutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -18,9 +20,11 @@ import service.core
 from service.api.app import create_app
 from service.catalog.documents import Document
 from service.catalog.files import packaged_documents
+from service.core.errors import HeadroomError
 from service.settings import Settings
 
 _CORE = "service.core"
+_SERVICE = Path(service.core.__path__[0]).parent
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -31,6 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "openapi.json": json.dumps(contract, indent=1),
         "reference/api.md": _api_page(contract),
         "data-sources.md": _sources_page(documents["sources"].values()),
+        "reference/exceptions.md": _exceptions_page(),
         **dict(_core_pages()),
     }
     for name, text in pages.items():
@@ -89,6 +94,29 @@ def _cell(text: str) -> str:
 def _link(url: str) -> str:
     """An address as seen from the pages: some sources are pages among them."""
     return url.removeprefix("docs/")
+
+
+def _exceptions_page() -> str:
+    """Every exception of the project, below the branch that it belongs to."""
+    found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for path in sorted(_SERVICE.rglob("*.py")):
+        module = ".".join(path.relative_to(_SERVICE.parent).with_suffix("").parts)
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.bases and not node.name.startswith("_"):
+                told = (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+                found[ast.unparse(node.bases[0])].append((node.name, module, _cell(told)))
+    parts = [
+        "# Exceptions\n\nEverything that the project raises itself derives from "
+        "`service.core.errors.HeadroomError`.\n"
+    ]
+    for branch, module, meaning in [*found[HeadroomError.__name__], *found["Exception"]]:
+        rows = [f"| `{name}` | `{place}` | {told} |" for name, place, told in found[branch]]
+        head = "| exception | module | meaning |\n| --- | --- | --- |"
+        if rows and branch != HeadroomError.__name__:
+            parts.append("\n".join([f"## {branch}\n\n{meaning}\n", head, *rows, ""]))
+        elif branch != HeadroomError.__name__:
+            parts.append(f"## {branch}\n\n{meaning} In `{module}`.\n")
+    return "\n".join(parts)
 
 
 def _core_pages() -> Iterator[tuple[str, str]]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
+from service.core.errors import InvalidInput
+
 #: What a key can allow, beyond reading its organisation's own entries, which any key does.
 SCOPES: Mapping[str, str] = {
     "catalog:write": "change the catalog that all share",
@@ -27,7 +29,7 @@ _LONGEST_NAME = 60
 _NO_HASH = sha256(b"").hexdigest()
 
 
-class KeyRefused(ValueError):  # noqa: N818 - the name says what happened to the caller
+class KeyRefused(InvalidInput):
     """A key that opens nothing: unknown, malformed, expired or revoked."""
 
 

@@ -20,6 +20,7 @@ import orjson
 
 from service.access.keys import SCOPES, Caller, KeyRefused, fault_of_organisation
 from service.background import ended
+from service.core.errors import Unavailable
 from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.settings import Settings
 
@@ -40,7 +41,7 @@ _LEEWAY_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class IssuerFailed(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+class IssuerFailed(Unavailable):
     """The issuer did not answer, or not with what OpenID Connect Discovery says."""
 
 

@@ -16,6 +16,7 @@ from service.calibration.training import COMMENT as TRAINING_COMMENT
 from service.calibration.training import training_entries
 from service.catalog.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.errors import InvalidInput
 from service.validation.packaged import Bench, read_bench, read_measurements
 from service.validation.rows.tables import Row, TableInvalid
 from service.validation.rows.vocabulary import Vocabulary
@@ -27,7 +28,7 @@ TOLERANCE_RATIO = 0.02
 Entries = Callable[[Sequence[Row], Vocabulary, CatalogSnapshot], list[CalibrationEntry]]
 
 
-class CalibrationRefused(ValueError):  # noqa: N818 - the name says what happened to the caller
+class CalibrationRefused(InvalidInput):
     """Measurements or catalog cannot be read."""
 
 

@@ -22,7 +22,7 @@ from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.validation.packaged import Bench, read_bench, read_measurements
 from service.validation.report.compared import TableOutcome, assess
 from service.validation.report.document import targets_table
-from service.validation.rows.tables import Refused, Row, TableInvalid, Tables
+from service.validation.rows.tables import Row, RowRefused, TableInvalid, Tables
 from service.validation.rows.vocabulary import accelerator_of
 
 _COLLECTION = "calibrations"
@@ -86,7 +86,7 @@ def by_family(bench: Bench) -> PartOf:
     def family(row: Row) -> str | None:
         try:
             known = accelerator_of(row, bench.vocabulary, bench.snapshot)
-        except Refused:
+        except RowRefused:
             return None
         return bench.snapshot.accelerators[known].value.family
 

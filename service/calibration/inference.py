@@ -37,7 +37,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest, WorkloadRequest
 from service.estimation.resolution import Problems
 from service.validation.rows.latency import measured_figure, speed_request
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 COMMENT = (
@@ -189,7 +189,7 @@ def measured_deployments(
             request = LatencyInferenceRequest(**fields)
             computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
             measured_figure(_figures_of(computed.latency), request.workload, row, vocabulary)
-        except (Refused, Rejected, ValidationError):
+        except (RowRefused, Rejected, ValidationError):
             continue
         fitting = computed.memory.max_concurrency.value
         fitting = fitting / computed.resolved.deployment.parallelism.data

@@ -19,7 +19,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 from service.validation.rows.latency import speed_request
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 COMMENT = (
@@ -84,7 +84,7 @@ def measured_powers(
             continue
         try:
             power = _measured(row, vocabulary, snapshot, rates)
-        except (Refused, Rejected):
+        except (RowRefused, Rejected):
             continue
         if power is not None:
             found.append(power)

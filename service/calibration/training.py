@@ -24,7 +24,7 @@ from service.core.performance.training.step import training_step
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.rejection import Rejected
 from service.estimation.training.calibrations import training_figures
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_speed import measured_quantity, measured_setup
 from service.validation.rows.vocabulary import Vocabulary, unit_size
 
@@ -100,7 +100,7 @@ def measured_runs(
         try:
             measured = row.needed("value") * unit_size(row, vocabulary)
             setup = measured_setup(row, vocabulary, snapshot)
-        except (Refused, Rejected):
+        except (RowRefused, Rejected):
             continue
         runs.append(MeasuredRun(row, measured, setup))
     return runs

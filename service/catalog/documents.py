@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from service.core.errors import InvalidInput
+
 #: One entry of the catalog as JSON: what is reviewed, stored and served.
 Document: TypeAlias = Mapping[str, Any]
 #: Documents by collection and id.
@@ -32,7 +34,7 @@ _EXACT_INTEGERS = 2**53
 _MAX_DEPTH = 32
 
 
-class DocumentInvalid(ValueError):  # noqa: N818 - the name says what happened to the caller
+class DocumentInvalid(InvalidInput):
     """A document that is not what it should be.
 
     Parameters
@@ -64,7 +66,7 @@ class CatalogError:
         return f"{place}{self.collection} {self.entry_id} {self.pointer or '/'}: {self.detail}"
 
 
-class CatalogInvalid(ValueError):  # noqa: N818 - the name says what happened to the caller
+class CatalogInvalid(InvalidInput):
     """Documents that make no catalog, with everything that is wrong with them."""
 
     def __init__(self, errors: Iterable[CatalogError]) -> None:

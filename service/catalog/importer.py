@@ -28,6 +28,7 @@ from service.catalog.documents import (
 from service.catalog.own import OWN_COLLECTIONS, OWN_PREFIX, is_own, merged
 from service.catalog.revisions import documents_at, newest_revision, own_documents_at
 from service.catalog.tables import catalog_entry, catalog_revision, own_entry
+from service.core.errors import Conflict
 
 #: Documents by collection and id, None for an entry to be removed.
 Changes = Mapping[tuple[str, str], Document | None]
@@ -35,7 +36,7 @@ Changes = Mapping[tuple[str, str], Document | None]
 PACKAGE_AUTHOR = "packaged catalog"
 
 
-class RevisionConflict(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+class RevisionConflict(Conflict):
     """The catalog has moved on since the revision that a change was based on."""
 
     def __init__(self, expected: int, newest: int) -> None:
@@ -44,7 +45,7 @@ class RevisionConflict(RuntimeError):  # noqa: N818 - the name says what happene
         self.newest = newest
 
 
-class EntryConflict(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+class EntryConflict(Conflict):
     """An entry is not what a change was based on; ``held`` is its hash, None if there is none."""
 
     def __init__(self, collection: str, entry_id: str, held: str | None) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from rapidfuzz import fuzz, process, utils
 
+from service.core.errors import NotFound
+
 _SEPARATORS = str.maketrans("", "", "-_ ")
 _MOST_SUGGESTIONS = 5
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
 
 
-class UnknownReference(LookupError):  # noqa: N818 - the name says what happened to the caller
+class UnknownReference(NotFound):
     """Nothing in the collection goes by this name.
 
     Parameters

@@ -19,9 +19,10 @@ from service.catalog.documents import COLLECTIONS, Document, canonical
 from service.catalog.own import snapshot_with_own
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.tables import catalog_entry, catalog_revision, own_entry
+from service.core.errors import NotFound
 
 
-class RevisionUnknown(LookupError):  # noqa: N818 - the name says what happened to the caller
+class RevisionUnknown(NotFound):
     """The catalog has no revision of this number."""
 
     def __init__(self, revision: int) -> None:
@@ -29,7 +30,7 @@ class RevisionUnknown(LookupError):  # noqa: N818 - the name says what happened 
         self.revision = revision
 
 
-class RevisionsBeginLater(LookupError):  # noqa: N818 - the name says what happened to the caller
+class RevisionsBeginLater(NotFound):
     """The catalog had no revision yet at this moment; ``first`` is when it got one, if it did."""
 
     def __init__(self, first: datetime | None) -> None:

@@ -38,6 +38,7 @@ from service.catalog.revisions import (
 )
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.catalog.tables import REVISION_CHANNEL
+from service.core.errors import Unavailable
 from service.settings import Settings
 
 #: Number of the revision that the packaged files are while no database has given them one.
@@ -54,7 +55,7 @@ _LONGEST_PAUSE_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class DatabaseUnavailable(RuntimeError):  # noqa: N818 - the name says what happened to the caller
+class DatabaseUnavailable(Unavailable):
     """What was asked for needs the database, and it cannot be reached."""
 
 

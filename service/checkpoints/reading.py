@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from service.core.errors import InvalidInput
+
 #: Larger than any config.json; some carry maps of a hundred thousand labels.
 MOST_CONFIG_BYTES = 5_000_000
 
 
-class CheckpointUnreadable(ValueError):  # noqa: N818 - the name says what happened to the caller
+class CheckpointUnreadable(InvalidInput):
     """A file that is not what its name says, is cut short, or is absurd."""
 
 

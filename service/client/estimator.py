@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from service.core.errors import InvalidInput, Unavailable
 
-class Refused(Exception):  # noqa: N818 - the name says what happened to the asker
+
+class Refused(InvalidInput):
     """The question cannot be answered; ``problem`` is the RFC 9457 problem that says why."""
 
     def __init__(self, problem: Mapping[str, Any]) -> None:
@@ -14,7 +16,7 @@ class Refused(Exception):  # noqa: N818 - the name says what happened to the ask
         self.problem = problem
 
 
-class NotReached(Exception):  # noqa: N818 - the name says what happened to the asker
+class NotReached(Unavailable):
     """Whoever was asked does not answer, or has failed."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from service.core.errors import InvalidInput
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -19,7 +21,7 @@ class FieldError:
     column: int | None = None
 
 
-class Rejected(ValueError):  # noqa: N818 - the name says what happened to the caller
+class Rejected(InvalidInput):
     """The request is well-formed but means nothing that can be computed."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:

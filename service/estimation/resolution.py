@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from service.catalog.convert import accelerator_from_document, region_from_document
 from service.catalog.documents import DocumentInvalid
@@ -30,6 +30,7 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
+from service.core.errors import InvalidInput
 from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import evaporative_wue
 from service.core.memory.checkpoint import (
@@ -65,7 +66,7 @@ _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
 
 
-class NotFetched(ValueError):  # noqa: N818 - the name says what happened to the caller
+class NotFetched(InvalidInput):
     """A model of the Hub, where nobody fetches it."""
 
 
@@ -98,6 +99,29 @@ class Problems:
         except NotFetched:
             self.add(pointer, "models of the Hub are not fetched here; give {'config': …}")
         return None
+
+    def refuse(self, pointer: str, detail: str) -> NoReturn:
+        """Refuse the request for one error, with all errors noted before it.
+
+        Raises
+        ------
+        Rejected
+            Always.
+        """
+        self.add(pointer, detail)
+        raise Rejected(self._errors)
+
+    def resolved(self, part: Resolved | None) -> Resolved:
+        """A part that the answer needs.
+
+        Raises
+        ------
+        Rejected
+            If it could not be resolved, with all errors noted so far.
+        """
+        if part is None:
+            raise Rejected(self._errors)
+        return part
 
     def stop_if_any(self) -> None:
         """Refuse the request if anything was noted.

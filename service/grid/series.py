@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from service.core.errors import Unavailable
 from service.core.impacts.scheduling import Period
 
 Signal: TypeAlias = Literal["average", "marginal"]
@@ -15,7 +16,7 @@ _MOST_GCO2E_PER_KWH = 5_000.0
 _MOST_POINTS = 1_000
 
 
-class ProviderFailed(Exception):  # noqa: N818 - the name says what happened
+class ProviderFailed(Unavailable):
     """A provider does not answer, refuses, or answers what cannot be understood."""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from service.checkpoints.reading import CheckpointUnreadable, json_object
+from service.core.errors import NotFound, Unavailable
 from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.hub.files import HubFiles
 from service.hub.names import HubName, is_commit
@@ -27,11 +28,11 @@ _MISSING = frozenset({401, 404})
 _MOST_TYPES = 50
 
 
-class HubRefuses(Exception):  # noqa: N818 - the name says what happened to the caller
+class HubRefuses(NotFound):
     """There is no such model to be had; the message is for whoever asked."""
 
 
-class HubAway(Exception):  # noqa: N818 - the name says what happened to the caller
+class HubAway(Unavailable):
     """The Hub does not answer, or not as agreed."""
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from service.core.errors import InvalidInput
+
 #: What the Hub allows: an organisation, if any, and a name. None begins with a dot or a dash.
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,95})?")
 #: A branch, a tag or a commit.
@@ -13,7 +15,7 @@ _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class NameInvalid(ValueError):  # noqa: N818 - the name says what happened to the caller
+class NameInvalid(InvalidInput):
     """Something that cannot be the name of a model on the Hub."""
 
 

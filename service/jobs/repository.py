@@ -13,10 +13,11 @@ from sqlalchemy import bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from service.core.errors import Conflict
 from service.jobs.tables import UNFINISHED, sweep, sweep_chunk
 
 
-class KeyReused(ValueError):  # noqa: N818 - the name says what happened to the caller
+class KeyReused(Conflict):
     """An idempotency key that already stands for another sweep."""
 
 

@@ -14,9 +14,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.tables import measured_figure, measurement
+from service.core.errors import Conflict
 
 
-class KeyReused(ValueError):  # noqa: N818 - the name says what happened to the caller
+class KeyReused(Conflict):
     """An idempotency key that already stands for another report."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from service.catalog.documents import CatalogInvalid
+from service.core.errors import InvalidInput
 from service.validation.packaged import read_bench, read_measurements
 from service.validation.report.compared import assess, report
 from service.validation.report.console import shown, stdout
@@ -16,7 +17,7 @@ from service.validation.report.document import accuracy_document
 from service.validation.rows.tables import TableInvalid
 
 
-class ValidationRefused(ValueError):  # noqa: N818 - the name says what happened to the caller
+class ValidationRefused(InvalidInput):
     """Measurements or catalog cannot be read, or the request contradicts itself."""
 
 

@@ -16,7 +16,7 @@ MOST_BYTES = 1_000_000_000
 _HANGS_S = 30
 
 
-class Hangs(AssertionError):  # noqa: N818 - the name says what happened
+class Hangs(AssertionError):
     """A parser did not come back."""
 
 

@@ -11,7 +11,7 @@ from service.validation.rows.emissions import emissions_row
 from service.validation.rows.energy import energy_row
 from service.validation.rows.latency import latency_row, speed_request
 from service.validation.rows.memory import fits, memory_row
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 
 LLAMA_8B = {"model": "Llama-3-8B", "hardware": "H100-SXM-80GB", "framework": "vLLM"}
 WEIGHTS_8B_BYTES = 2 * 8_030_261_248
@@ -84,7 +84,7 @@ def test_peaks_of_the_allocator_leave_out_the_runtime(bench: Bench) -> None:
     ],
 )
 def test_metrics_that_are_not_estimated(bench: Bench, metric: str, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(RowRefused, match=told):
         memory(bench, **LLAMA_8B, metric=metric, value="1", unit="GiB")
 
 
@@ -153,9 +153,9 @@ def test_lengths_that_nobody_published(bench: Bench) -> None:
         bench, metric="mean_tpot", unit="ms", input_len="", source_id="mlenergy-v3-chat"
     )
     assert assumed.warnings[0] == "prompt length not published; 200 tokens assumed"
-    with pytest.raises(Refused, match="prompt length is not given"):
+    with pytest.raises(RowRefused, match="prompt length is not given"):
         speed(bench, metric="mean_tpot", unit="ms", input_len="")
-    with pytest.raises(Refused, match="output length is not given"):
+    with pytest.raises(RowRefused, match="output length is not given"):
         speed(bench, metric="mean_tpot", unit="ms", output_len="")
 
 
@@ -194,7 +194,7 @@ def test_energy_is_that_of_all_accelerators(bench: Bench) -> None:
     request = energy("energy_per_request", "J/request (all GPUs)")
     token = energy("energy_per_output_token", "J/token (all GPUs)")
     assert request.value == pytest.approx(200 * token.value)
-    with pytest.raises(Refused, match="undisclosed model"):
+    with pytest.raises(RowRefused, match="undisclosed model"):
         energy("water_per_prompt", "mL")
 
 
@@ -224,11 +224,11 @@ def test_emissions_of_a_run_from_accelerator_time(bench: Bench) -> None:
     found = emissions(bench, **RUN)
     assert found.low < found.value < found.high
     assert 24_000.0 < found.value < 120_000.0
-    with pytest.raises(Refused, match="accelerator time is not given"):
+    with pytest.raises(RowRefused, match="accelerator time is not given"):
         emissions(bench, **(RUN | {"gpu_hours": ""}))
-    with pytest.raises(Refused, match="neither place nor grid intensity"):
+    with pytest.raises(RowRefused, match="neither place nor grid intensity"):
         emissions(bench, **(RUN | {"grid_gco2_per_kwh": ""}))
-    with pytest.raises(Refused, match="region 'Atlantis' is not in the catalog"):
+    with pytest.raises(RowRefused, match="region 'Atlantis' is not in the catalog"):
         emissions(bench, **(RUN | {"region": "Atlantis"}))
-    with pytest.raises(Refused, match="beside its jobs"):
+    with pytest.raises(RowRefused, match="beside its jobs"):
         emissions(bench, **(RUN | {"metric": "co2_idle_t"}))

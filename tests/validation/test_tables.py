@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.validation.rows import tables
-from service.validation.rows.tables import Refused, Row, TableInvalid, read_directory
+from service.validation.rows.tables import Row, RowRefused, TableInvalid, read_directory
 from tests.validation.conftest import Written
 
 HEADER = "model,metric,value,unit"
@@ -80,7 +80,7 @@ def test_a_directory_needs_measurements(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["fast", "nan", "inf", "-1", "1e999", "0x10"])
 def test_cells_that_are_no_number_refuse_the_row(text: str) -> None:
-    with pytest.raises(Refused, match="value is not a"):
+    with pytest.raises(RowRefused, match="value is not a"):
         row(value=text).number("value")
 
 
@@ -90,9 +90,9 @@ def test_numbers_of_cells() -> None:
     assert entry.number("missing") is None
     assert entry.count("batch") == 8
     assert entry.count("zero") is None
-    with pytest.raises(Refused, match="beyond reason"):
+    with pytest.raises(RowRefused, match="beyond reason"):
         entry.count("huge")
-    with pytest.raises(Refused, match="zero is missing"):
+    with pytest.raises(RowRefused, match="zero is missing"):
         entry.needed("zero")
 
 

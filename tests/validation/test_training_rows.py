@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.validation.packaged import Bench
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training import run_memory, training_fits, training_memory_row
 
 TITAN = {
@@ -118,5 +118,5 @@ def test_what_runs_out_of_memory(bench: Bench) -> None:
     ],
 )
 def test_rows_that_leave_something_open(bench: Bench, changes: dict[str, str], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(RowRefused, match=told):
         training_memory_row(row(LORA, **changes), bench.vocabulary, bench.snapshot)

@@ -6,7 +6,7 @@ import pytest
 
 from service.estimation.training.speed import training_speed
 from service.validation.packaged import Bench
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_speed import measured_setup, training_speed_row
 from tests.validation.test_training_rows import LORA, TITAN
 
@@ -118,5 +118,5 @@ def test_estimates_on_hardware_without_measurements_say_so(bench: Bench) -> None
     ],
 )
 def test_rows_that_leave_something_open(bench: Bench, changes: dict[str, str], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(RowRefused, match=told):
         compared(bench, SPEED, **changes)

@@ -8,7 +8,7 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.requests import ModelConfig, ServingRequest
 from service.validation.packaged import Bench
 from service.validation.rows.deployments import parallelism_of, serving_of
-from service.validation.rows.tables import TABLES, Refused, Row
+from service.validation.rows.tables import TABLES, Row, RowRefused
 from service.validation.rows.vocabulary import (
     accelerator_of,
     engine_of,
@@ -83,15 +83,15 @@ def test_units(bench: Bench, cells: dict[str, str], bytes_: float) -> None:
 
 def test_unknown_names_refuse_the_row(bench: Bench) -> None:
     names, snapshot = bench.vocabulary, bench.snapshot
-    with pytest.raises(Refused, match="unknown unit 'furlongs'"):
+    with pytest.raises(RowRefused, match="unknown unit 'furlongs'"):
         unit_size(row(unit="furlongs"), names)
-    with pytest.raises(Refused, match="hardware 'Abacus' is not in the catalog"):
+    with pytest.raises(RowRefused, match="hardware 'Abacus' is not in the catalog"):
         accelerator_of(row(hardware="Abacus"), names, snapshot)
-    with pytest.raises(Refused, match="no hardware is named"):
+    with pytest.raises(RowRefused, match="no hardware is named"):
         accelerator_of(row(), names, snapshot)
-    with pytest.raises(Refused, match="number format 'gguf-IQ9_Z' is not known"):
+    with pytest.raises(RowRefused, match="number format 'gguf-IQ9_Z' is not known"):
         format_of("gguf-IQ9_Z", names)
-    with pytest.raises(Refused, match="engine 'Abacus' is not known"):
+    with pytest.raises(RowRefused, match="engine 'Abacus' is not known"):
         engine_of(row(framework="Abacus"), names, for_speed=True)
 
 
@@ -155,7 +155,7 @@ def test_columns_describe_models_that_the_catalog_does_not_have(bench: Bench) ->
 def test_columns_that_do_not_describe_the_model_refuse_the_row(
     bench: Bench, changes: dict[str, str], told: str
 ) -> None:
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(RowRefused, match=told):
         model_of(row(**(SHAPE | changes)), bench.vocabulary, bench.snapshot)
 
 
@@ -175,7 +175,7 @@ def test_layouts(cells: dict[str, str], degrees: tuple[int, ...]) -> None:
 
 
 def test_a_layout_that_does_not_add_up_refuses_the_row() -> None:
-    with pytest.raises(Refused, match="do not divide hardware_count"):
+    with pytest.raises(RowRefused, match="do not divide hardware_count"):
         parallelism_of(row(hardware_count="4", tp="3"))
 
 

@@ -10,6 +10,7 @@ import orjson
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from service.core.errors import HeadroomError
 from service.estimation.rejection import FieldError
 from service.estimation.requests import BY_ID, IN_LINE, ON_HUB
 
@@ -143,7 +144,7 @@ PROBLEM_TYPES = {
 _BY_STATUS = {kind.status: kind.slug for kind in reversed(PROBLEM_TYPES.values())}
 
 
-class Problem(Exception):  # noqa: N818 - RFC 9457's own name for it
+class Problem(HeadroomError):
     """Ends the handling of a request with a problem response."""
 
     def __init__(

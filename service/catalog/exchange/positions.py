@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from service.catalog.documents import escape
+from service.core.errors import InvalidInput
 
 Position: TypeAlias = tuple[int, int]
 Positions: TypeAlias = Mapping[str, Position]
@@ -40,7 +41,7 @@ class FileError:
     position: Position | None
 
 
-class FileUnreadable(ValueError):  # noqa: N818 - the name says what happened to the caller
+class FileUnreadable(InvalidInput):
     """A file that cannot be read at all, or not as what it says it is."""
 
     def __init__(self, detail: str, position: Position | None = None, pointer: str = "") -> None:

@@ -29,6 +29,7 @@ from service.catalog.exchange.positions import (
 )
 from service.catalog.exchange.tables import read_table
 from service.catalog.files import Yaml
+from service.core.errors import InvalidInput
 
 Form: TypeAlias = Literal["yaml", "json", "csv"]
 
@@ -36,7 +37,7 @@ Form: TypeAlias = Literal["yaml", "json", "csv"]
 REMOVED = "remove"
 
 
-class FileInvalid(ValueError):  # noqa: N818 - the name says what happened to the caller
+class FileInvalid(InvalidInput):
     """A file that cannot be brought in, with everything that is wrong with it."""
 
     def __init__(self, errors: Iterable[FileError]) -> None:

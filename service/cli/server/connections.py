@@ -13,6 +13,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from service.core.errors import InvalidInput
+
 #: Line and headers of a request; browsers and proxies stop at a quarter of it.
 MOST_HEAD_BYTES = 65_536
 
@@ -23,7 +25,7 @@ _TITLES = {
 }
 
 
-class _HeadTooLarge(Exception):  # noqa: N818 - it goes no further than the parser
+class _HeadTooLarge(InvalidInput):
     """Ends the parsing of a request."""
 
 

@@ -56,6 +56,19 @@ class TrainingEnergy:
         return (*found, Step(RUN_ENERGY, it_power | {"wall_s": wall_s}, self.run_kwh.value))
 
 
+def run_energy_kwh(power: DeploymentPower, run: TrainingRun) -> Interval:
+    """IT energy of a whole run, failures and restarts included [kWh]: it draws power all the time.
+
+    Parameters
+    ----------
+    power
+        Of all accelerators with their hosts [W].
+    run
+        With the time that it takes [s].
+    """
+    return scale(product(power.it_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
+
+
 def training_energy(
     accelerator: Accelerator,
     accelerators: int,
@@ -98,14 +111,11 @@ def training_energy(
     )
     power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
     step_hours = scale(step_s, 1.0 / SECONDS_PER_HOUR)
-    run_kwh = None
-    if run is not None:
-        run_kwh = scale(product(power.it_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
     return TrainingEnergy(
         power=power,
         step_s=step_s,
         step_kwh=scale(product(power.it_w, step_hours), 1.0 / _WATTS),
         step_hours=scale(step_hours, accelerators),
         run=run,
-        run_kwh=run_kwh,
+        run_kwh=None if run is None else run_energy_kwh(power, run),
     )

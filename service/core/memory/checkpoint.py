@@ -13,6 +13,7 @@ from typing import Any
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
+from service.core.errors import InvalidInput
 from service.core.explanation import EstimateWarning
 from service.core.memory.weights import total_model_bytes
 from service.core.number_formats import NumberFormat
@@ -45,7 +46,7 @@ _AGREEING_RATIO = 0.005
 _MOST_ADDED_RATIO = 0.5
 
 
-class CheckpointNotUnderstood(ValueError):  # noqa: N818 - the name says what happened to the caller
+class CheckpointNotUnderstood(InvalidInput):
     """Metadata of a checkpoint that tell no size; ``pointer`` is a JSON pointer into them."""
 
     def __init__(self, pointer: str, reason: str) -> None:

@@ -18,7 +18,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import FloatArray
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.impacts.training_energy import training_energy
+from service.core.impacts.training_energy import run_energy_kwh, training_energy
 from service.core.interval import Interval, from_log_sigma
 from service.core.memory.training.memory import decisive_stages
 from service.core.memory.training.runtime import TrainingOverheads
@@ -355,8 +355,7 @@ def _pass(
         calibration.performance.power,
         around.infrastructure,
     )
-    if energy.run_kwh is None:
-        raise AssertionError("unreachable: the run is known")
+    run_kwh = run_energy_kwh(energy.power, run)
     total = reduce(np.maximum, (stage.total.value for stage in stages))
     highest = reduce(np.maximum, (stage.total.high for stage in stages))
     rows = np.ones(len(sequences))
@@ -374,8 +373,8 @@ def _pass(
         wall_s=rows * run.wall_s.value,
         wall_spread=rows * _spread(run.wall_s),
         mfu_ratio=rows * step.mfu_ratio,
-        it_wh=rows * energy.run_kwh.value * _WATT_HOURS,
-        it_wh_spread=rows * _spread(energy.run_kwh),
+        it_wh=rows * run_kwh.value * _WATT_HOURS,
+        it_wh_spread=rows * _spread(run_kwh),
         accelerator_hours=rows * run.accelerator_hours.value,
         power_w=rows * energy.power.it_w.value,
     )

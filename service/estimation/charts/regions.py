@@ -64,8 +64,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
     home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     places = _places(request, home, snapshot, problems)
     computed = compute_deployment(resolve_deployment(request, snapshot, problems))
-    if home is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    home = problems.resolved(home)
     name, unit, total, parts = _IMPACTS[request.impact]
     placed, unknown = [], []
     entries_by_id = {entry.id: entry for entry in (*places, home)}

@@ -72,8 +72,7 @@ def sensitivity_chart(
         "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
     )
     resolved = resolve_deployment(request, snapshot, problems)
-    if region is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    region = problems.resolved(region)
     case = _Case(resolved, region)
     base = _figure(request, case)
     if base is None:

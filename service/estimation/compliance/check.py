@@ -34,10 +34,9 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
         If the region is unknown.
     """
     problems = Problems()
-    region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
-    problems.stop_if_any()
-    if region is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    region = problems.resolved(
+        problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
+    )
     found = check_rules(request, region, snapshot)
     answer = frame(snapshot.revision)
     answer |= {"region": region.id, **found.answer}

@@ -287,9 +287,7 @@ def _named_instance(
     if found is not None and found.value.accelerator != accelerator_id:
         problems.add(pointer, f"{found.id} has {found.value.accelerator}, not {accelerator_id}")
     problems.stop_if_any()
-    if found is None:
-        raise AssertionError("unreachable: an unknown instance is a noted problem")
-    return found
+    return problems.resolved(found)
 
 
 @lru_cache(maxsize=1024)

@@ -108,8 +108,7 @@ def impacts_with_result(
             entries.append(("accelerators", accelerator))
     around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
     problems.stop_if_any()
-    if region is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    region = problems.resolved(region)
     place = resolve_impact_context(request, region, accelerator, around, snapshot)
     if computed is not None:
         answer["deployment"] = echo(computed.resolved) | {"region": region.id}

@@ -124,9 +124,7 @@ def resolve_deployment(
     """
     asked_model, asked_accelerator = request.model, request.accelerator
     if asked_model is None or asked_accelerator is None:
-        problems.add("", "a deployment needs a model and an accelerator")
-        problems.stop_if_any()
-        raise AssertionError("unreachable: a problem was noted")
+        problems.refuse("", "a deployment needs a model and an accelerator")
     model = problems.attempt("/model", lambda: resolve_model(asked_model, snapshot))
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
@@ -138,8 +136,9 @@ def resolve_deployment(
         problems,
     )
     problems.stop_if_any()
-    if model is None or accelerator is None or parallelism is None:
-        raise AssertionError("unreachable: each of them notes a problem when it is missing")
+    model = problems.resolved(model)
+    accelerator = problems.resolved(accelerator)
+    parallelism = problems.resolved(parallelism)
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
     outside = resolve_outside(request.serving, accelerator.value, parallelism, snapshot, problems)

@@ -92,8 +92,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     computed = compute_deployment(resolve_deployment(request, snapshot, problems))
-    if region is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    region = problems.resolved(region)
     impacts = deployment_impacts(computed, region, request.period)
     costed = _costs(computed, region, request.cost, impacts, snapshot)
     facts = request.compliance

@@ -92,8 +92,7 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
         else problems.attempt("/region", lambda: resolve_region(asked, snapshot))
     )
     problems.stop_if_any()
-    if slow is None or per_gb is None:
-        raise AssertionError("unreachable: a problem was noted")
+    slow, per_gb = problems.resolved(slow), problems.resolved(per_gb)
     saved = _saved(per_gb, ratio)
     pue = exact(1.0) if region is None else region.value.pue_ratio
     result = memory_choice(saved, request.size_gb, tokens, extra_s, power_w, pue)

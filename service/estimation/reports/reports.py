@@ -33,13 +33,11 @@ def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) 
     problems = Problems()
     unit = result.unit
     if unit is None or answer["impacts"] is None:
-        problems.add(
+        problems.refuse(
             "/accelerator",
             "has no thermal design power, without which there is no energy to report; give "
             "figures.thermal_design_power_w or energy_kwh",
         )
-        problems.stop_if_any()
-        raise AssertionError("unreachable: a problem was noted")
     count = result.unit_count
     reported = Reported(
         request,

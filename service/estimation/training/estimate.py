@@ -102,8 +102,7 @@ def training_estimate(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)
     )
     resolved = resolve_training(request, snapshot, problems)
-    if region is None:
-        raise AssertionError("unreachable: an unknown region is a noted problem")
+    region = problems.resolved(region)
     memory = _memory(resolved)
     speed = training_speed(resolved.setup, snapshot, request)
     impacts = training_impacts(speed, resolved.accelerator, region, request.year)

@@ -86,8 +86,9 @@ def resolve_training(
             _check_division(request.training, model.value, parallelism, problems)
         precision = _precision(request, model.value, problems)
     problems.stop_if_any()
-    if model is None or accelerator is None or parallelism is None:
-        raise AssertionError("unreachable: each of them notes a problem when it is missing")
+    model = problems.resolved(model)
+    accelerator = problems.resolved(accelerator)
+    parallelism = problems.resolved(parallelism)
     settings = training_settings(request.training)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)

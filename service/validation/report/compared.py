@@ -18,7 +18,7 @@ from service.validation.rows.emissions import emissions_row
 from service.validation.rows.energy import energy_row
 from service.validation.rows.latency import latency_row
 from service.validation.rows.memory import fits, memory_row
-from service.validation.rows.tables import Refused, Row, Tables
+from service.validation.rows.tables import Row, RowRefused, Tables
 from service.validation.rows.training import training_fits, training_memory_row
 from service.validation.rows.training_speed import training_speed_row
 from service.validation.rows.vocabulary import Vocabulary
@@ -125,13 +125,13 @@ def _assess_table(
     for row in rows:
         try:
             if row.confidence not in _CONFIDENCES:
-                raise Refused("confidence is none of high, medium and low")
+                raise RowRefused("confidence is none of high, medium and low")
             if row.text("value").upper() == _OUT_OF_MEMORY:
                 fit_tests.append((row, _agrees_that_it_does_not_fit(row, vocabulary, snapshot)))
                 continue
             row.needed("value")
             found = feed(row, vocabulary, snapshot)
-        except Refused as refused:
+        except RowRefused as refused:
             refusals[refused.reason] += 1
         except Rejected as rejected:
             refusals[f"the request is refused: {rejected.errors[0].detail[:160]}"] += 1
@@ -151,7 +151,7 @@ def _agrees_that_it_does_not_fit(
     row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot
 ) -> bool:
     if row.table not in _FITS:
-        raise Refused("ran out of memory, but measures none")
+        raise RowRefused("ran out of memory, but measures none")
     return not _FITS[row.table](row, vocabulary, snapshot)
 
 

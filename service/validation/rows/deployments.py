@@ -12,7 +12,7 @@ from service.estimation.requests import (
     PrecisionRequest,
     ServingRequest,
 )
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, format_of, version_of
 
 #: SGLang's name for the share of memory that weights and cache may take.
@@ -28,7 +28,7 @@ def parallelism_of(row: Row) -> ParallelismRequest:
 
     Raises
     ------
-    Refused
+    RowRefused
         If the degrees given do not make up the number of accelerators.
     """
     count = row.count("hardware_count") or 1
@@ -40,7 +40,7 @@ def parallelism_of(row: Row) -> ParallelismRequest:
         # Experts lie where the attention's tensor-parallel ranks are.
         tensor = expert
     if count % (tensor * pipeline):
-        raise Refused("tp and pp do not divide hardware_count")
+        raise RowRefused("tp and pp do not divide hardware_count")
     return ParallelismRequest(
         tensor=tensor, pipeline=pipeline, expert=expert, data=count // (tensor * pipeline)
     )
@@ -51,7 +51,7 @@ def precision_of(row: Row, vocabulary: Vocabulary) -> PrecisionRequest:
 
     Raises
     ------
-    Refused
+    RowRefused
         If one of them is not known.
     """
     weights = format_of(row.text("weight_dtype"), vocabulary)
@@ -65,7 +65,7 @@ def serving_of(row: Row, engine: str, **settings: Any) -> ServingRequest:
 
     Raises
     ------
-    Refused
+    RowRefused
         If one of them is no number.
     """
     flags = dict(re.findall(r"(\w+)=(\d+(?:\.\d+)?)", row.text("flags")))

@@ -11,7 +11,7 @@ from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
 from service.validation.report.statistics import Compared
 from service.validation.rows.deployments import warned
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size
 
 #: Where in the answer's period a metric's figure stands, with its size in SI units.
@@ -38,17 +38,17 @@ def emissions_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
 
     Raises
     ------
-    Refused
+    RowRefused
         If neither time nor place of the run is known, or its metric is not estimated.
     Rejected
         If the request is refused.
     """
     metric = row.text("metric")
     if metric not in _METRICS:
-        raise Refused(f"{metric[:40]}: {_REFUSED.get(metric, 'the metric is not known')}")
+        raise RowRefused(f"{metric[:40]}: {_REFUSED.get(metric, 'the metric is not known')}")
     hours = row.number("gpu_hours")
     if not hours:
-        raise Refused("accelerator time is not given")
+        raise RowRefused("accelerator time is not given")
     accelerator = accelerator_of(row, vocabulary, snapshot)
     region, assumptions = _region(row, vocabulary, snapshot)
     basis: dict[str, Any] = {"accelerator_hours": hours, "accelerator": accelerator}
@@ -64,13 +64,13 @@ def emissions_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
     request = ImpactsRequest.model_validate(basis | {"region": region, "period": {"year": year}})
     answer = impacts_answer(request, snapshot)
     if answer["impacts"] is None:
-        raise Refused("the accelerator's thermal design power is not known")
+        raise RowRefused("the accelerator's thermal design power is not known")
     path, size = _METRICS[metric]
     found: Any = answer["impacts"]["period"]
     for name in path:
         found = found[name]
     if found is None:
-        raise Refused(f"{path[-1]} is not known for the place or the hardware")
+        raise RowRefused(f"{path[-1]} is not known for the place or the hardware")
     return Compared(
         row=row,
         metric=metric,
@@ -95,7 +95,7 @@ def _region(
         try:
             parent = snapshot.find("regions", vocabulary.regions.get(name, name)).id
         except UnknownReference:
-            raise Refused(f"region {name[:60]!r} is not in the catalog") from None
+            raise RowRefused(f"region {name[:60]!r} is not in the catalog") from None
     elif row.source in vocabulary.assumed_regions:
         parent = vocabulary.assumed_regions[row.source]
         assumptions = (f"place not published; {parent} assumed",)
@@ -108,7 +108,7 @@ def _region(
     stated = {"grid_gco2e_per_kwh": row.number("grid_gco2_per_kwh"), "pue_ratio": pue}
     figures = {figure: value for figure, value in stated.items() if value}
     if parent is None and "grid_gco2e_per_kwh" not in figures:
-        raise Refused("neither place nor grid intensity is given")
+        raise RowRefused("neither place nor grid intensity is given")
     if parent is not None and not figures:
         return parent, assumptions
     inline = {"parent": parent, "figures": figures}

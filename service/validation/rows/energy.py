@@ -10,7 +10,7 @@ from service.estimation.inference.requests import InferenceRequest
 from service.validation.report.statistics import Compared
 from service.validation.rows.deployments import warned
 from service.validation.rows.latency import speed_request
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, unit_size
 
 _JOULES_PER_WH = 3600.0
@@ -28,19 +28,19 @@ def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row cannot be expressed as a request, or its metric is not estimated.
     Rejected
         If the request is refused.
     """
     metric = row.text("metric")
     if metric not in _UNITS:
-        raise Refused(f"{metric[:40]}: a statement about an undisclosed model and prompt")
+        raise RowRefused(f"{metric[:40]}: a statement about an undisclosed model and prompt")
     size = unit_size(row, vocabulary)
     fields, assumptions = speed_request(row, vocabulary, snapshot)
     answer = inference_estimate(InferenceRequest(**fields, region=_ANY_REGION), snapshot)
     if answer["energy"] is None:
-        raise Refused("the accelerator's thermal design power is not known")
+        raise RowRefused("the accelerator's thermal design power is not known")
     name, factor = _figure(metric, answer)
     estimate = {end: value * factor for end, value in answer["energy"][name].items()}
     return Compared(

@@ -22,7 +22,7 @@ from service.validation.rows.deployments import (
     serving_of,
     warned,
 )
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import (
     Vocabulary,
     accelerator_of,
@@ -50,14 +50,14 @@ def latency_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> 
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row cannot be expressed as a request, or its metric is not estimated.
     Rejected
         If the request is refused.
     """
     metric = row.text("metric")
     if metric not in _METRICS:
-        raise Refused(f"metric {metric[:40]!r} is not known")
+        raise RowRefused(f"metric {metric[:40]!r} is not known")
     size = unit_size(row, vocabulary)
     fields, assumptions = speed_request(row, vocabulary, snapshot)
     answer = inference_latency_answer(LatencyInferenceRequest(**fields), snapshot)
@@ -91,12 +91,12 @@ def measured_figure(
 
     Raises
     ------
-    Refused
+    RowRefused
         If the metric is not estimated.
     """
     metric = row.text("metric")
     if metric not in _METRICS:
-        raise Refused(f"metric {metric[:40]!r} is not known")
+        raise RowRefused(f"metric {metric[:40]!r} is not known")
     return _METRICS[metric](answer, workload, row, vocabulary)
 
 
@@ -107,7 +107,7 @@ def speed_request(
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that speed depends on.
     """
     accelerator = accelerator_of(row, vocabulary, snapshot)
@@ -115,10 +115,10 @@ def speed_request(
     model = model_of(row, vocabulary, snapshot)
     input_tokens, assumptions = input_tokens_of(row, vocabulary)
     if input_tokens is None:
-        raise Refused("prompt length is not given")
+        raise RowRefused("prompt length is not given")
     output_tokens = row.number("output_len")
     if output_tokens is None:
-        raise Refused("output length is not given")
+        raise RowRefused("output length is not given")
     chunk: dict[str, Any] = {}
     if engine == "llama.cpp":
         chunk["chunked_prefill_tokens"] = _LLAMA_CPP_UBATCH_TOKENS

@@ -14,7 +14,7 @@ from service.estimation.requests import (
 )
 from service.validation.report.statistics import Compared
 from service.validation.rows.deployments import deployment, parallelism_of, serving_of, warned
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import (
     Vocabulary,
     accelerator_of,
@@ -43,14 +43,14 @@ def memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row cannot be expressed as a request, or its metric is not estimated.
     Rejected
         If the request is refused.
     """
     metric = row.text("metric")
     if metric in _REFUSED:
-        raise Refused(f"{metric}: {_REFUSED[metric]}")
+        raise RowRefused(f"{metric}: {_REFUSED[metric]}")
     size = unit_size(row, vocabulary)
     on_disk = metric == _ON_DISK
     accelerator = _ANY_ACCELERATOR if on_disk else accelerator_of(row, vocabulary, snapshot)
@@ -79,7 +79,7 @@ def fits(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> bool:
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row cannot be expressed as a request.
     Rejected
         If the request is refused.
@@ -137,7 +137,7 @@ def _component(metric: str, answer: dict[str, Any]) -> Figure:
         "kv_blocks": answer["kv_cache_capacity_tokens"],
     }
     if metric not in figures:
-        raise Refused(f"metric {metric[:40]!r} is not known")
+        raise RowRefused(f"metric {metric[:40]!r} is not known")
     return figures[metric]
 
 

@@ -10,6 +10,8 @@ from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 
+from service.core.errors import InvalidInput
+
 #: Files that are understood, by name without ending.
 TABLES = (
     "memory_inference",
@@ -58,7 +60,7 @@ LARGEST_NUMBER = 1e15
 NO_SOURCE = "no source given"
 
 
-class TableInvalid(ValueError):  # noqa: N818 - the name says what is wrong
+class TableInvalid(InvalidInput):
     """A directory or a file that cannot be read as measurements."""
 
     def __init__(self, file: str, line: int | None, detail: str) -> None:
@@ -66,7 +68,7 @@ class TableInvalid(ValueError):  # noqa: N818 - the name says what is wrong
         super().__init__(f"{place}: {detail}")
 
 
-class Refused(Exception):  # noqa: N818 - an outcome, not a failure
+class RowRefused(InvalidInput):
     """A row that no estimate can be compared with, and why."""
 
     def __init__(self, reason: str) -> None:
@@ -106,7 +108,7 @@ class Row:
 
         Raises
         ------
-        Refused
+        RowRefused
             If it is something else, not finite or negative.
         """
         text = self.text(column)
@@ -115,11 +117,11 @@ class Row:
         try:
             value = float(text)
         except ValueError:
-            raise Refused(f"{column} is not a number") from None
+            raise RowRefused(f"{column} is not a number") from None
         if not isfinite(value) or value < 0.0:
-            raise Refused(f"{column} is not a finite positive number")
+            raise RowRefused(f"{column} is not a finite positive number")
         if value > LARGEST_NUMBER or 0.0 < value < 1.0 / LARGEST_NUMBER:
-            raise Refused(f"{column} is beyond reason")
+            raise RowRefused(f"{column} is beyond reason")
         return value
 
     def count(self, column: str) -> int | None:
@@ -127,14 +129,14 @@ class Row:
 
         Raises
         ------
-        Refused
+        RowRefused
             If it is no number or beyond reason.
         """
         value = self.number(column)
         if value is None or value == 0.0:
             return None
         if value > 1e9:
-            raise Refused(f"{column} is beyond reason")
+            raise RowRefused(f"{column} is beyond reason")
         return max(round(value), 1)
 
     def needed(self, column: str) -> float:
@@ -142,12 +144,12 @@ class Row:
 
         Raises
         ------
-        Refused
+        RowRefused
             If it is empty, zero or no number.
         """
         value = self.number(column)
         if not value:
-            raise Refused(f"{column} is missing")
+            raise RowRefused(f"{column} is missing")
         return value
 
 

@@ -9,7 +9,7 @@ from service.core.interval import Interval, without
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads, training_overheads
 from service.validation.report.statistics import Compared
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import convention_of, run_of
 from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size
 
@@ -23,19 +23,19 @@ def training_memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnaps
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that memory depends on, or its metric is not estimated.
     """
     metric = row.text("metric")
     if metric not in _METRICS:
-        raise Refused(f"metric {metric[:40]!r} is not known")
+        raise RowRefused(f"metric {metric[:40]!r} is not known")
     size = unit_size(row, vocabulary)
     accelerator = accelerator_of(row, vocabulary, snapshot)
     found = run_memory(row, vocabulary, snapshot)
     times = found.deployment.parallelism.accelerator_count if metric in _TOTALS else 1
     convention = convention_of(row)
     if convention.counted is None:
-        raise Refused(f"what {row.text('framework')[:40]!r} counts is not known")
+        raise RowRefused(f"what {row.text('framework')[:40]!r} counts is not known")
     counted = _counted(found, convention.counted)
     return Compared(
         row=row,
@@ -55,7 +55,7 @@ def training_fits(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that memory depends on.
     """
     return bool(run_memory(row, vocabulary, snapshot).fits)
@@ -66,7 +66,7 @@ def run_memory(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> T
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that memory depends on.
     Rejected
         If the model cannot be divided so.

@@ -15,7 +15,7 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems, resolve_model, resolve_parallelism
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, accelerator_of, format_of, model_of
 
 #: DeepSpeed's fp16 runs cast everything, so that the loss is not computed in 32 bit.
@@ -111,7 +111,7 @@ def run_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Train
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that memory or speed depends on.
     Rejected
         If the model cannot be divided so.
@@ -131,8 +131,7 @@ def run_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Train
     problems = Problems()
     parallelism = resolve_parallelism(asked, None, model, problems)
     problems.stop_if_any()
-    if parallelism is None:
-        raise AssertionError("unreachable: impossible degrees are a noted problem")
+    parallelism = problems.resolved(parallelism)
     virtual = _virtual_stages(row)
     micro_batches = row.count("grad_accum")
     sequences = row.needed("micro_batch")
@@ -181,19 +180,19 @@ def convention_of(row: Row) -> Convention:
 
     Raises
     ------
-    Refused
+    RowRefused
         If the framework is not known.
     """
     framework = row.text("framework")
     if framework not in CONVENTIONS:
-        raise Refused(f"what {framework[:40]!r} keeps and counts is not known")
+        raise RowRefused(f"what {framework[:40]!r} keeps and counts is not known")
     return CONVENTIONS[framework]
 
 
 def _one_of(known: Mapping[str, Any], row: Row, column: str) -> Any:
     name = row.text(column)
     if name not in known:
-        raise Refused(f"{column} {name[:40]!r} is not known")
+        raise RowRefused(f"{column} {name[:40]!r} is not known")
     return known[name]
 
 
@@ -203,11 +202,11 @@ def _adapters(row: Row, method: str) -> dict[str, Any]:
     flags = row.text("flags")
     rank = re.search(r"lora_r=(\d{1,4})", flags)
     if rank is None:
-        raise Refused("the rank of adapters is not given")
+        raise RowRefused("the rank of adapters is not given")
     targets = re.search(r"lora_targets=([\w/]*)", flags)
     named = targets[1] if targets is not None else ""
     if named not in _LORA_TARGETS:
-        raise Refused(f"targets of adapters {named[:40]!r} are not known")
+        raise RowRefused(f"targets of adapters {named[:40]!r} are not known")
     return {"lora_rank": int(rank[1]), "lora_targets": _LORA_TARGETS[named]}
 
 
@@ -220,7 +219,7 @@ def _checkpointing(row: Row) -> Any:
         return "selective-operators"
     if text in ("no", "none"):
         return "none"
-    raise Refused("activation checkpointing is not given")
+    raise RowRefused("activation checkpointing is not given")
 
 
 def _virtual_stages(row: Row) -> int:
@@ -235,7 +234,7 @@ def _layout(row: Row) -> tuple[ParallelismRequest, int]:
 
     Raises
     ------
-    Refused
+    RowRefused
         If they cannot be read or do not make up the number of accelerators.
     """
     text = row.text("parallelism")
@@ -244,15 +243,15 @@ def _layout(row: Row) -> tuple[ParallelismRequest, int]:
         name: int(size) for name, size in re.findall(r"(FSDP|DP|TP|PP|CP|EP)=(\d{1,6})", text)
     }
     if "as listed" in text:
-        raise Refused("listed for several accelerators, but copied from the run on one")
+        raise RowRefused("listed for several accelerators, but copied from the run on one")
     zero = re.search(r"ZeRO-(\d)", text)
     sharding = next((stage for name, stage in _SHARDING.items() if name in text), None)
     if text and text != "single" and not degrees and zero is None and sharding is None:
-        raise Refused(f"parallelism {text[:40]!r} is not understood")
+        raise RowRefused(f"parallelism {text[:40]!r} is not understood")
     tensor, pipeline, context = (max(degrees.get(name, 1), 1) for name in ("TP", "PP", "CP"))
     data = degrees.get("FSDP", count // (tensor * pipeline * context))
     if data * tensor * pipeline * context != count:
-        raise Refused("parallelism does not make up hardware_count")
+        raise RowRefused("parallelism does not make up hardware_count")
     stage = 3 if "FSDP" in degrees else int(zero[1]) if zero is not None else sharding or 0
     degrees_asked = ParallelismRequest(
         tensor=tensor,

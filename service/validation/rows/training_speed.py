@@ -12,7 +12,7 @@ from service.core.performance.training.step import TrainingStep
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.speed import TrainingSpeed, training_speed
 from service.validation.report.statistics import Compared
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import in_narrow_products, run_of
 from service.validation.rows.vocabulary import Vocabulary, unit_size
 
@@ -54,7 +54,7 @@ def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapsh
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that speed depends on, or its metric is not estimated.
     """
     quantity = _quantity(row)
@@ -82,7 +82,7 @@ def measured_setup(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) 
 
     Raises
     ------
-    Refused
+    RowRefused
         If the row leaves something open that speed depends on, or its metric is not estimated.
     """
     _quantity(row)
@@ -97,7 +97,7 @@ def measured_quantity(step: TrainingStep, row: Row, setup: TrainingSetup) -> Num
 def _quantity(row: Row) -> _Quantity:
     metric = row.text("metric")
     if metric == "total_runtime":
-        raise Refused("how many tokens a run of the whole data set had is not given")
+        raise RowRefused("how many tokens a run of the whole data set had is not given")
     if metric not in _QUANTITIES:
-        raise Refused(f"metric {metric[:40]!r} is not known")
+        raise RowRefused(f"metric {metric[:40]!r} is not known")
     return _QUANTITIES[metric]

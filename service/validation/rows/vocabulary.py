@@ -15,7 +15,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.requests import ModelConfig
-from service.validation.rows.tables import Refused, Row
+from service.validation.rows.tables import Row, RowRefused
 
 _GIB = 2.0**30
 #: Size in SI units of what a unit column may name: bytes, tokens, seconds, watts, joules, grams,
@@ -101,7 +101,7 @@ def unit_size(row: Row, vocabulary: Vocabulary) -> float:
 
     Raises
     ------
-    Refused
+    RowRefused
         If the unit is not known.
     """
     text = row.text("unit")
@@ -118,11 +118,11 @@ def size_of(row: Row, unit: str, vocabulary: Vocabulary) -> float:
 
     Raises
     ------
-    Refused
+    RowRefused
         If the unit is not known.
     """
     if unit not in UNITS:
-        raise Refused(f"unknown unit {unit[:40]!r}")
+        raise RowRefused(f"unknown unit {unit[:40]!r}")
     writers = {row.text("framework"), f"{row.source}/{row.table}"}
     if unit == "GB" and writers & vocabulary.gb_means_gib:
         return _GIB
@@ -134,17 +134,17 @@ def accelerator_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) 
 
     Raises
     ------
-    Refused
+    RowRefused
         If the catalog does not have it.
     """
     # Some sources write U+2011, a hyphen that does not break.
     name = row.text("hardware").replace("\u2011", "-")
     if not name:
-        raise Refused("no hardware is named")
+        raise RowRefused("no hardware is named")
     try:
         return snapshot.find("accelerators", vocabulary.hardware.get(name, name)).id
     except UnknownReference:
-        raise Refused(f"hardware {name[:60]!r} is not in the catalog") from None
+        raise RowRefused(f"hardware {name[:60]!r} is not in the catalog") from None
 
 
 def format_of(name: str, vocabulary: Vocabulary) -> str | None:
@@ -152,14 +152,14 @@ def format_of(name: str, vocabulary: Vocabulary) -> str | None:
 
     Raises
     ------
-    Refused
+    RowRefused
         If it is not known.
     """
     if not name:
         return None
     known = vocabulary.formats.get(name, name.lower())
     if known not in NUMBER_FORMATS:
-        raise Refused(f"number format {name[:40]!r} is not known")
+        raise RowRefused(f"number format {name[:40]!r} is not known")
     return known
 
 
@@ -168,12 +168,12 @@ def engine_of(row: Row, vocabulary: Vocabulary, *, for_speed: bool) -> str:
 
     Raises
     ------
-    Refused
+    RowRefused
         If it is not one that estimates know.
     """
     name = row.text("framework")
     if name not in vocabulary.engines:
-        raise Refused(f"engine {name[:40]!r} is not known" if name else "no engine is named")
+        raise RowRefused(f"engine {name[:40]!r} is not known" if name else "no engine is named")
     engine = vocabulary.engines[name]
     dated = f"{row.source}/{engine}"
     if dated in vocabulary.engine_of_source:
@@ -194,7 +194,7 @@ def model_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> str
 
     Raises
     ------
-    Refused
+    RowRefused
         If the name is unknown and the columns do not describe a model that can be built.
     """
     name = row.text("model")
@@ -209,10 +209,10 @@ def _from_columns(row: Row, vocabulary: Vocabulary) -> ModelConfig:
     columns = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "ffn")
     given = {column: row.count(column) for column in columns}
     if None in given.values():
-        raise Refused(f"model {model!r} is not in the catalog, nor do columns describe it")
+        raise RowRefused(f"model {model!r} is not in the catalog, nor do columns describe it")
     notes = [note for part in row.text("arch_note").split(";") if (note := part.strip())]
     if not set(notes) <= _NOTES:
-        raise Refused(f"model {model!r} is not in the catalog, and its note is not understood")
+        raise RowRefused(f"model {model!r} is not in the catalog, and its note is not understood")
     config: dict[str, Any] = {
         "model_type": vocabulary.model_types.get(row.text("model"), "llama"),
         "num_hidden_layers": given["layers"],
@@ -237,8 +237,8 @@ def _from_columns(row: Row, vocabulary: Vocabulary) -> ModelConfig:
     try:
         built = parse_config(config)
     except ConfigNotUnderstood as error:
-        raise Refused(f"columns of model {model!r} make no model: {error}") from None
+        raise RowRefused(f"columns of model {model!r} make no model: {error}") from None
     stated = row.number("params_b")
     if stated and abs(built.total_parameters / (stated * 1e9) - 1.0) > _LARGEST_COUNT_ERROR_RATIO:
-        raise Refused(f"columns of model {model!r} do not give its number of parameters")
+        raise RowRefused(f"columns of model {model!r} do not give its number of parameters")
     return ModelConfig(config=config)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from service.core.errors import InvalidInput
+
 #: A trait that is fixed for a family, or the name of the boolean key that decides it.
 Flag: TypeAlias = bool | str
 
@@ -80,7 +82,7 @@ _NESTED_ALIASES: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-class ConfigNotUnderstood(ValueError):  # noqa: N818 - the name says what happened to the caller
+class ConfigNotUnderstood(InvalidInput):
     """A model configuration that no architecture can be made of.
 
     Parameters
