@@ -145,4 +145,4 @@ def bounded(figure: Interval, least: Number, most: Number) -> Interval:
 
 
 def _has_zero(figure: Number) -> bool:
-    return bool(figure.min() <= 0.0) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)
+    return bool(np.any(figure <= 0.0)) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)

@@ -51,6 +51,7 @@ class Candidates:
     it_wh: FloatArray
     it_wh_spread: FloatArray
     accelerator_hours: FloatArray
+    accelerator_hours_spread: FloatArray
     power_w: FloatArray
 
     def __len__(self) -> int:
@@ -123,5 +124,6 @@ def _rows(found: Pass) -> Candidates:
         it_wh=energy.it_wh.value,
         it_wh_spread=energy.it_wh.high / energy.it_wh.value,
         accelerator_hours=found.ranks / found.carried_per_s.value / 3600.0,
+        accelerator_hours_spread=found.carried_per_s.value / found.carried_per_s.low,
         power_w=found.power.it_w.value * found.replicas,
     )

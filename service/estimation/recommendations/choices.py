@@ -26,7 +26,7 @@ from service.core.search.ranking import (
 from service.core.search.workloads import METRICS, Metric, WorkloadKind
 from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.recommendations.placement import PlacedCandidates, SearchResult
-from service.estimation.recommendations.search_context import SearchContext
+from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import Request
 
@@ -339,6 +339,7 @@ def recommendation(
                 "nothing_meets_the_limits", "nothing meets all limits; see what is closest"
             )
         )
+    _note_usual_wue(search.context, warnings)
     return frame(snapshot.revision) | {
         "workload_kind": search.kind.id,
         "weights": {name: float(weight) for name, weight in search.weights.items()},
@@ -357,8 +358,28 @@ def recommendation(
         "front": front,
         "least_violating": near,
         "warnings": warning_entries(warnings),
-        "provenance": provenance(snapshot, _chosen_entries(search.models, search.context, choices)),
+        "provenance": provenance(
+            snapshot,
+            [
+                *_chosen_entries(search.models, search.context, choices),
+                ("calibrations", snapshot.calibrations[REFERENCE_REGION]),
+            ],
+        ),
     }
+
+
+def _note_usual_wue(context: SearchContext, warnings: list[EstimateWarning]) -> None:
+    """Say where the usual WUE stands in, as estimates of such a region state no total water."""
+    without, usual = context.regions_without_wue(), context.reference_region.wue_l_per_kwh
+    if without and usual is not None:
+        warnings.append(
+            EstimateWarning(
+                "usual_wue",
+                f"{len(without)} of {len(context.regions)} regions publish no water use on site: "
+                f"{usual.value:g} L/kWh ({usual.low:g} to {usual.high:g}) are taken for comparing "
+                "them; their estimates state water off site only",
+            )
+        )
 
 
 def _weighted(

@@ -14,10 +14,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.deployment import Region
 from service.core.elementwise import FloatArray
-from service.core.interval import Interval
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval, exact
 from service.core.search.dominance import front
-from service.core.search.places import Places, places
+from service.core.search.regions import in_regions, making_of_rows
 from service.core.search.rows import LeftOut, taken
 from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
@@ -29,11 +32,6 @@ from service.estimation.recommendations.search_context import (
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
 TOLERANCE_RATIO = 0.1
-
-#: Water on site of a data centre whose own is unknown [L/kWh of IT energy]. Value: Shehabi et al.,
-#: 2024 United States Data Center Energy Usage Report, LBNL-2001637, 2024 (66 billion litres for
-#: 176 TWh in 2023); ends: closed loops, and The Green Grid's average of evaporative sites.
-USUAL_WUE = Interval(0.36, 0.0, 1.8)
 
 #: Name of the exclusion of accelerators that no cloud searched is known to rent out.
 _NOT_OFFERED = "offered"
@@ -68,6 +66,7 @@ class CandidateMetrics:
     it_wh: FloatArray
     it_wh_spread: FloatArray
     accelerator_hours: FloatArray
+    accelerator_hours_spread: FloatArray
 
     def taken(self, rows: NDArray[Any]) -> CandidateMetrics:
         """The given rows only."""
@@ -158,8 +157,8 @@ def place_candidates(
     PlacedCandidates
         Empty if nothing meets the limits.
     """
-    where = places([region.value for region in context.regions], USUAL_WUE)
-    factors = np.column_stack([where.carbon_g_per_kwh, where.water_l_per_kwh])
+    values = context.region_values()
+    factors = np.array([_per_kwh(region, context.infrastructure) for region in values])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     parts: list[_Part] = []
     combined = 0
@@ -181,7 +180,7 @@ def place_candidates(
                     row_indices,
                     region_indices,
                     group,
-                    where,
+                    [values[at] for at in region_indices],
                     context,
                     unit,
                     excluded,
@@ -224,7 +223,7 @@ def _place_in_group(
     row_indices: NDArray[np.intp],
     region_indices: NDArray[np.intp],
     group: RegionGroup,
-    where: Places,
+    regions: Sequence[Region],
     context: SearchContext,
     unit: tuple[float, float, float],
     excluded: Exclusions,
@@ -237,23 +236,21 @@ def _place_in_group(
         before.accelerators[row_indices],
         before.tensor[row_indices],
     )
-    embodied = context.embodied_g_per_hour
     affordable = _mask_within(
         candidates.hourly_limits(row_indices, hourly), len(row_indices), excluded
     )
     row_indices, hourly = row_indices[affordable], hourly[affordable]
-    best = _unbeaten(before.taken(row_indices), hourly, embodied)
+    best = _unbeaten(before.taken(row_indices), hourly, context.embodied_kgco2e)
     rows, hourly = row_indices[best], hourly[best]
+    impacts = _impacts(before.taken(rows), regions, context)
 
     row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
     usd_hour = np.repeat(hourly, len(region_indices))
     chosen = before.taken(row)
-    kwh = chosen.it_wh / _WH_PER_KWH
     totals = ImpactTotals(
         rows=row,
-        carbon_g=kwh * where.carbon_g_per_kwh[region]
-        + chosen.accelerator_hours * embodied[chosen.offer],
-        water_l=kwh * where.water_l_per_kwh[region],
+        carbon_g=impacts["carbon_g"].value,
+        water_l=impacts["water_l"].value,
         usd=chosen.accelerator_hours / chosen.accelerators * usd_hour,
     )
     carbon, water, cost = unit
@@ -266,13 +263,12 @@ def _place_in_group(
             totals.usd * cost,
         ]
     )
-    energy = np.log(chosen.it_wh_spread)
     spreads = np.column_stack(
         [
             chosen.memory_spread,
             chosen.seconds_spread,
-            np.exp(np.hypot(energy, np.log(where.carbon_spread[region]))),
-            np.exp(np.hypot(energy, np.log(where.water_spread[region]))),
+            _spread(impacts["carbon_g"]),
+            _spread(impacts["water_l"]),
             np.ones(len(row)),
         ]
     )
@@ -302,10 +298,47 @@ def rows_within(checks: Iterable[LimitCheck], count: int, excluded: Exclusions) 
     return np.flatnonzero(_mask_within(checks, count, excluded))
 
 
+def _per_kwh(region: Region, infrastructure: Infrastructure) -> tuple[float, float]:
+    """Operational carbon and water of a kWh of IT energy [g, L]; NaN where unknown."""
+    one = footprint(exact(1.0), None, None, region, infrastructure)
+    carbon, water = one.operational_location_gco2e, one.water_total_l
+    return (
+        np.nan if carbon is None else float(carbon.value),
+        np.nan if water is None else float(water.value),
+    )
+
+
+def _impacts(
+    rows: CandidateMetrics, regions: Sequence[Region], context: SearchContext
+) -> dict[str, Interval]:
+    """Carbon and water of a unit of work [g, L], by row, then region."""
+
+    def read(one: Footprint) -> dict[str, Interval | None]:
+        return {"carbon_g": one.total_location_gco2e, "water_l": one.water_total_l}
+
+    around = context.infrastructure
+    kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
+    hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
+    made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
+    return in_regions(kwh, hours, made, regions, around, read)
+
+
+def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:
+    return Interval(value, value / spread, value * spread)
+
+
+def _spread(figure: Interval) -> FloatArray:
+    """Ratio of the upper end to the value [-]; 1 where that is zero."""
+    value, high = np.asarray(figure.value), np.asarray(figure.high)
+    ratio: FloatArray = np.divide(high, value, out=np.ones(len(value)), where=value > 0.0)
+    return ratio
+
+
 def _unbeaten(
-    metrics: CandidateMetrics, hourly: FloatArray, embodied: FloatArray
+    metrics: CandidateMetrics, hourly: FloatArray, embodied_kgco2e: Sequence[Interval]
 ) -> NDArray[np.intp]:
     """Rows that no other beats in any place: not in memory, time, energy, wear or money."""
+    embodied = np.array([one.value for one in embodied_kgco2e])
     usd = metrics.accelerator_hours / metrics.accelerators * hourly
     columns = (
         metrics.filled,

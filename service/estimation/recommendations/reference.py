@@ -5,29 +5,21 @@ It depends on the catalog and on the caller's price of that accelerator, never o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Accelerator
-from service.core.impacts.infrastructure import Infrastructure
+from service.core.deployment import Accelerator, Region
+from service.core.impacts.footprint import footprint
+from service.core.impacts.infrastructure import Infrastructure, Making
+from service.core.interval import exact
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
 from service.estimation.costs.estimate import list_price_ranges
-from service.estimation.recommendations.placement import USUAL_WUE
-from service.estimation.recommendations.search_context import embodied_g_per_hour
+from service.estimation.recommendations.search_context import SearchContext, embodied_kgco2e
 
 #: The accelerator that most published deployments run on.
 REFERENCE_ACCELERATOR = "nvidia-h100-sxm-80gb"
-
-#: World average of 2024. Source: Ember, Global Electricity Review 2025 (473 gCO2/kWh).
-_WORLD_G_PER_KWH = 473.0
-#: Average building. Source: Uptime Institute, Global Data Center Survey 2024 (PUE 1.56).
-_USUAL_PUE = 1.56
-#: Water evaporated in making electricity. Source: Shehabi et al., 2024 United States Data Center
-#: Energy Usage Report, LBNL-2001637, 2024 (4.52 L/kWh in 2023).
-_USUAL_EWIF = 4.52
 
 #: Utility is 1 at this share of the reference, and 0 at the reference itself.
 _BEST_RATIO = 0.1
@@ -35,14 +27,16 @@ _BEST_RATIO = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The reference accelerator, and what an hour of it makes and costs.
+    """The reference accelerator in the usual building and grid, and what an hour of it costs.
 
     ``usd_per_hour`` is the caller's price of it, else the dearest list price of any provider; None
     where neither is known.
     """
 
     accelerator: Entry[Accelerator]
-    embodied_g_per_hour: float
+    region: Region
+    infrastructure: Infrastructure
+    making: Making
     usd_per_hour: float | None
 
     def anchors(
@@ -59,29 +53,29 @@ class Reference:
         priced
             Whether any candidate can have a price.
         """
-        operation_g = kwh * _USUAL_PUE * _WORLD_G_PER_KWH
-        carbon = (operation_g + hours * self.embodied_g_per_hour) * carbon_unit
-        water = kwh * (_USUAL_PUE * _USUAL_EWIF + USUAL_WUE.value)
-        found: dict[Metric, Anchor] = {"carbon": up_to(carbon), "water": up_to(water)}
+        work = footprint(
+            exact(kwh), exact(hours), None, self.region, self.infrastructure, self.making
+        )
+        found: dict[Metric, Anchor] = {}
+        if work.total_location_gco2e is not None:
+            found["carbon"] = up_to(work.total_location_gco2e.value * carbon_unit)
+        if work.water_total_l is not None:
+            found["water"] = up_to(work.water_total_l.value)
         if priced and self.usd_per_hour is not None:
             found["cost"] = up_to(hours * self.usd_per_hour)
         return found
 
 
-def reference(
-    snapshot: CatalogSnapshot, own_usd_per_hour: Mapping[str, float], around: Infrastructure
-) -> Reference:
+def reference(snapshot: CatalogSnapshot, context: SearchContext) -> Reference:
     """The reference of a catalog.
 
     Parameters
     ----------
     snapshot
         The catalog; one without the usual reference has its first accelerator of known power.
-    own_usd_per_hour
-        The caller's prices, by accelerator. Where neither they nor the catalog price the
-        reference, the dearest of them stands for it.
-    around
-        The share of a server, and the life of hardware.
+    context
+        What stands around accelerators, and the caller's prices. Where neither they nor the
+        catalog price the reference, the dearest of them stands for it.
     """
     entry = snapshot.accelerators.get(REFERENCE_ACCELERATOR) or next(
         one
@@ -89,11 +83,15 @@ def reference(
         if one.value.thermal_design_power_w is not None
     )
     listed = list_price_ranges(snapshot).get(entry.id)
-    price = own_usd_per_hour.get(entry.id, None if listed is None else listed[1])
+    own = context.prices.own_usd_per_hour
+    price = own.get(entry.id, None if listed is None else listed[1])
+    (embodied,) = embodied_kgco2e((entry,), snapshot, context.infrastructure)
     return Reference(
         entry,
-        float(embodied_g_per_hour((entry,), snapshot, around)[0]),
-        max(own_usd_per_hour.values(), default=None) if price is None else price,
+        context.reference_region,
+        context.infrastructure,
+        Making(embodied, None, None, None, context.infrastructure.service_hours()),
+        max(own.values(), default=None) if price is None else price,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,16 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
-from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
+from service.core.impacts.infrastructure import Infrastructure, making
+from service.core.interval import Interval, exact
 from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
 from service.estimation.recommendations.requests import Placement, PlacesRequest
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import Reference
 from service.estimation.resolution import Problems
 
-_GRAMS_PER_KG = 1000.0
+#: The calibration that describes the usual building and grid.
+REFERENCE_REGION = "recommendations/reference-region"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,9 @@ class PriceList:
 class SearchContext:
     """Accelerators, regions, which can stand where, and prices.
 
-    ``placeable`` has accelerators as rows, regions as columns; ``embodied_g_per_hour`` is the
-    making of each accelerator over its life [g/h].
+    ``placeable`` has accelerators as rows, regions as columns; ``embodied_kgco2e`` is the making
+    of each accelerator with its share of the server. ``reference_region`` is the usual building
+    and grid, whose WUE stands in for one that nobody published.
     """
 
     accelerators: tuple[Entry[Accelerator], ...]
@@ -97,11 +101,25 @@ class SearchContext:
     infrastructure: Infrastructure
     placeable: NDArray[np.bool_]
     prices: PriceList
-    embodied_g_per_hour: FloatArray
+    embodied_kgco2e: tuple[Interval, ...]
+    reference_region: Region
 
     def memory_bytes(self) -> FloatArray:
         """Memory of each accelerator [B]."""
         return np.array([float(entry.value.memory_bytes) for entry in self.accelerators])
+
+    def regions_without_wue(self) -> tuple[Entry[Region], ...]:
+        """Regions whose water on site nobody published."""
+        return tuple(entry for entry in self.regions if entry.value.wue_l_per_kwh is None)
+
+    def region_values(self) -> tuple[Region, ...]:
+        """Regions as candidates are placed in them: with the usual WUE where none is known."""
+        return tuple(
+            replace(entry.value, wue_l_per_kwh=self.reference_region.wue_l_per_kwh)
+            if entry.value.wue_l_per_kwh is None
+            else entry.value
+            for entry in self.regions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,19 +290,46 @@ def _instances(
     return tuple((size, size * each) for size, _ in able)
 
 
-def embodied_g_per_hour(
+def embodied_kgco2e(
     accelerators: Sequence[Entry[Accelerator]], snapshot: CatalogSnapshot, around: Infrastructure
-) -> FloatArray:
-    """Making of each accelerator with its share of the server, over its life [g/h].
+) -> tuple[Interval, ...]:
+    """Making of each accelerator with its share of the server [kgCO2e].
 
     Where nobody has published a figure, the largest in the catalog is taken: never the best guess.
     """
-    life_h = around.hardware_life_years.value * HOURS_PER_YEAR
-    known = [around.embodied_kgco2e(entry.value) for entry in accelerators]
-    if any(one is None for one in known):
-        every = (around.embodied_kgco2e(entry.value) for entry in snapshot.accelerators.values())
-        most = max((float(one.value) for one in every if one is not None), default=0.0)
-    else:
-        most = 0.0
-    each = [most if one is None else float(one.value) for one in known]
-    return np.array([one * _GRAMS_PER_KG / life_h for one in each])
+    known = [making(entry.value, around).embodied_kgco2e for entry in accelerators]
+    if None not in known:
+        return tuple(one for one in known if one is not None)
+    every = (
+        making(entry.value, around).embodied_kgco2e for entry in snapshot.accelerators.values()
+    )
+    largest = max(
+        (one for one in every if one is not None), key=lambda one: one.value, default=exact(0.0)
+    )
+    return tuple(one or largest for one in known)
+
+
+def reference_region(snapshot: CatalogSnapshot) -> Region:
+    """The usual building and grid, against which places are judged.
+
+    Raises
+    ------
+    Rejected
+        If the catalog's revision is older than these figures.
+    """
+    entry = snapshot.calibrations.get(REFERENCE_REGION)
+    if entry is None:
+        older = f"this revision of the catalog has no {REFERENCE_REGION}; ask a newer one"
+        raise Rejected([FieldError("/catalog_revision", older)])
+    figures = entry.value
+    return Region(
+        id=entry.id,
+        name="usual building and grid",
+        country="",
+        grid_gco2e_per_kwh=figures["grid_gco2e_per_kwh"],
+        market_gco2e_per_kwh=None,
+        pue_ratio=figures["pue_ratio"],
+        wue_l_per_kwh=figures["wue_l_per_kwh"],
+        ewif_l_per_kwh=figures["ewif_l_per_kwh"],
+        stress_weight_ratio=None,
+    )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.elementwise import FloatArray
-from service.core.impacts.footprint import Footprint, footprint
-from service.core.impacts.infrastructure import HOURS_PER_YEAR, Making, making
+from service.core.impacts.footprint import Footprint
+from service.core.impacts.infrastructure import HOURS_PER_YEAR, making
 from service.core.interval import Interval, exact, quotient, scale
 from service.core.search.batch_evaluation import Pass, evaluate
+from service.core.search.regions import in_regions, making_of_rows
 from service.estimation.recommendations.search_context import usd_per_hour_in_regions
 from service.estimation.sweeps.plan import Block, Chunk, Study
 
@@ -53,7 +53,6 @@ ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
 
 _TOKENS_PER_BASIS = 1000.0
 _SECONDS_PER_HOUR = 3600.0
-_UNKNOWN = exact(np.array(np.nan))
 
 _Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -232,25 +231,16 @@ def _place_figures(
     study: Study, found: Pass, offer: NDArray[np.intp], kept: NDArray[np.intp], tensor: int
 ) -> dict[str, Interval]:
     """Figures that depend on the place; rows by configuration, then region."""
-    made = _making(study, offer[kept])
+    around = study.around.infrastructure
+    embodied = [making(value, around).embodied_kgco2e for _, value in study.accelerators]
+    made = making_of_rows(embodied, offer[kept], around)
+    regions = [region for _, region in study.regions]
     carried = _at(found.carried_per_s, kept)
     request_kwh = scale(_at(found.energy.it_wh, kept), 1e-3)
     request_hours = scale(quotient(exact(1.0), carried), found.ranks / _SECONDS_PER_HOUR)
     hour_kwh = scale(_at(found.power.it_w, kept), found.replicas[kept] * 1e-3)
     hour_hours = exact(found.accelerators[kept])
     per_1k = _TOKENS_PER_BASIS / study.demand.output_tokens
-
-    def in_places(
-        kwh: Interval, hours: Interval, read: Callable[[Footprint], dict[str, Interval | None]]
-    ) -> dict[str, Interval]:
-        around = study.around.infrastructure
-        of_region = [
-            read(footprint(kwh, hours, None, region, around, made)) for _, region in study.regions
-        ]
-        return {
-            name: _placed([one[name] or _UNKNOWN for one in of_region], len(kept))
-            for name in of_region[0]
-        }
 
     def of_request(one: Footprint) -> dict[str, Interval | None]:
         return {
@@ -273,8 +263,8 @@ def _place_figures(
     carried_per_hour = scale(carried, found.replicas[kept] * _SECONDS_PER_HOUR)
     tokens_per_hour = scale(carried_per_hour, study.demand.output_tokens / 1e6)
     return (
-        in_places(request_kwh, request_hours, of_request)
-        | in_places(hour_kwh, hour_hours, of_hour)
+        in_regions(request_kwh, request_hours, made, regions, around, of_request)
+        | in_regions(hour_kwh, hour_hours, made, regions, around, of_hour)
         | {
             "rented_usd_per_hour": exact(rent),
             "rented_usd_per_million_output_tokens": quotient(
@@ -329,19 +319,6 @@ def _exclude(
     alive &= within
 
 
-def _making(study: Study, offer: NDArray[np.intp]) -> Making:
-    """Making of the accelerator of each row; NaN where nobody states it."""
-    around = study.around.infrastructure
-    each = [making(value, around).embodied_kgco2e or _UNKNOWN for _, value in study.accelerators]
-    embodied = Interval(
-        *(
-            np.array([float(getattr(one, end)) for one in each])[offer]
-            for end in ("value", "low", "high")
-        )
-    )
-    return Making(embodied, None, None, None, around.service_hours())
-
-
 def _times(figure: Interval | None, factor: float) -> Interval | None:
     return None if figure is None else scale(figure, factor)
 
@@ -354,16 +331,6 @@ def _at(figure: Interval, rows: NDArray[np.intp]) -> Interval:
     return Interval(
         np.asarray(figure.value)[rows], np.asarray(figure.low)[rows], np.asarray(figure.high)[rows]
     )
-
-
-def _placed(of_region: list[Interval], configurations: int) -> Interval:
-    """Figures of regions, each an array of configurations, as one array by configuration."""
-
-    def joined(end: str) -> FloatArray:
-        columns = [np.broadcast_to(getattr(one, end), configurations) for one in of_region]
-        return np.stack(columns, axis=1).ravel()
-
-    return Interval(joined("value"), joined("low"), joined("high"))
 
 
 def _ends(figures: Mapping[str, Interval], rows: int) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,6 @@ from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.inference.latency import inference_latency
 from service.core.search.batch_evaluation import CONCURRENCY_GRID, Around, Demand, Offer, Space
 from service.core.search.inference_candidates import candidates
-from service.core.search.places import places, unbeaten_places
 from service.core.search.ranking import scores, utilities, weight_row
 from service.core.search.workloads import METRICS
 from service.estimation.calibrations import calibration
@@ -33,10 +32,10 @@ from service.estimation.recommendations.inference.search import (
     search_candidates,
 )
 from service.estimation.recommendations.inference.space import resolve_search
-from service.estimation.recommendations.placement import USUAL_WUE
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
 from tests.estimation.recommendations.pasted import CONFIG
+from tests.estimation.recommendations.row_footprints import row_footprint
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -123,7 +122,6 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
     best = scores(utilities(found.placed.metrics, anchored), weights).max()
 
     rows, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
-    where = places([region.value for region in search.context.regions], USUAL_WUE)
     prices = np.array([3.0, 1.2, np.nan])
     brute = 0.0
     for row in range(len(rows)):
@@ -131,14 +129,12 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
             continue
         hours, offer = rows.accelerator_hours[row], rows.offer[row]
         for place in np.flatnonzero(search.context.placeable[offer]):
-            kwh = rows.it_wh[row] / 1000.0
-            carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * search.context.embodied_g_per_hour[offer]
+            one = row_footprint(rows, row, search.context, place)
             line = [
                 filled(rows, search)[row],
                 latency_metric(rows, search)[row],
-                carbon * 1000.0 / 128,
-                kwh * where.water_l_per_kwh[place] * 1000.0 / 128,
+                one.total_location_gco2e.value * 1000.0 / 128,
+                one.water_total_l.value * 1000.0 / 128,
                 hours * prices[offer] * 1000.0 / 128,
             ]
             brute = max(brute, scores(utilities(np.array([line]), anchored), weights)[0])
@@ -226,19 +222,63 @@ def test_unknown_budgets_are_not_met(packaged_snapshot):
     assert "amd-mi300x-192gb" not in chosen
 
 
-def test_places_that_others_beat_are_left_out(packaged_snapshot):
-    regions = [region.value for region in packaged_snapshot.regions.values()]
-    found = places(regions, USUAL_WUE)
-    kept = unbeaten_places(found)
-    assert 1 <= len(kept) < 40
-    for place in range(len(regions)):
-        if not np.isfinite([found.carbon_g_per_kwh[place], found.water_l_per_kwh[place]]).all():
-            continue
-        assert any(
-            found.carbon_g_per_kwh[k] <= found.carbon_g_per_kwh[place]
-            and found.water_l_per_kwh[k] <= found.water_l_per_kwh[place]
-            for k in kept
+def test_what_a_candidate_emits_and_costs_in_a_place_is_what_its_estimate_says(packaged_snapshot):
+    request = asked(
+        workload={"input_tokens": 512, "output_tokens": 128},
+        workload_kind="sustainable",
+        limits={},
+        search=SMALL["search"]
+        | {"regions": ["aws/eu-north-1", "aws/us-east-1", "oci/uk-london-1"]},
+        list_prices=True,
+    )
+    answer = recommendation_answer(request, packaged_snapshot)
+    compared = set()
+    for one in answer["front"]:
+        estimate = inference_estimate(
+            InferenceRequest(
+                model=one["model"],
+                accelerator=one["accelerator"],
+                accelerator_count=one["accelerator_count"],
+                precision=one["precision"],
+                parallelism=one["parallelism"],
+                region=one["region"],
+                workload={
+                    "input_tokens": 512,
+                    "output_tokens": 128,
+                    "concurrency": one["concurrency_per_replica"],
+                },
+                cost={
+                    "usd_per_accelerator_hour": request.usd_per_accelerator_hour.get(
+                        one["accelerator"]
+                    )
+                },
+            ),
+            packaged_snapshot,
         )
+        said, metrics = estimate["impacts"]["per_1k_tokens"], one["metrics"]
+        carbon, water = said["carbon"]["total_gco2e"], said["water"]["total_l"]
+        assert metrics["carbon"] == pytest.approx(carbon["value"], rel=1e-12)
+        if water is not None:
+            assert metrics["water"] == pytest.approx(water["value"], rel=1e-12)
+        rented = estimate["cost"]["rented"]
+        if rented is not None:
+            million = rented["usd_per_million_output_tokens"]["value"]
+            assert metrics["cost"] == pytest.approx(million / 1000.0, rel=1e-12)
+        compared.add((one["region"], water is not None, rented is not None))
+    assert {known for _, known, _ in compared} == {True, False}
+    assert any(priced for _, _, priced in compared)
+
+
+def test_where_the_usual_wue_stands_in_the_answer_says_so(packaged_snapshot):
+    def warnings(*regions):
+        search = SMALL["search"] | {"regions": list(regions)}
+        answer = recommendation_answer(asked(search=search), packaged_snapshot)
+        return {one["code"]: one["message"] for one in answer["warnings"]}
+
+    assert "usual_wue" not in warnings("aws/eu-north-1")
+    assert warnings("aws/eu-north-1", "oci/uk-london-1")["usual_wue"].startswith(
+        "1 of 2 regions publish no water use on site: 0.36 L/kWh (0 to 1.8)"
+    )
 
 
 def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snapshot):

@@ -4,11 +4,9 @@ import numpy as np
 import orjson
 import pytest
 
-from service.core.search.places import places
 from service.core.search.ranking import scores, utilities, weight_row
 from service.core.search.training_candidates import training_candidates
 from service.core.search.workloads import METRICS
-from service.estimation.recommendations.placement import USUAL_WUE
 from service.estimation.recommendations.training.anchors import training_anchors
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
@@ -17,6 +15,7 @@ from service.estimation.recommendations.training.space import resolve_training_s
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 from tests.estimation.recommendations.pasted import CONFIG
+from tests.estimation.recommendations.row_footprints import row_footprint
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -118,7 +117,6 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     rows, _ = training_candidates(
         search.models[0].value, search.spaces[0], search.demand, search.around
     )
-    where = places([region.value for region in context.regions], USUAL_WUE)
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
     tensor = np.array([layout.tensor for layout in search.spaces[0].layouts])
     brute = 0.0
@@ -127,14 +125,12 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
             rents, rows.offer[alive], rows.accelerators[alive], tensor[rows.layout[alive]]
         )
         for row, usd in zip(alive, hourly, strict=True):
-            kwh, hours = rows.it_wh[row] / 1000.0, rows.accelerator_hours[row]
-            carbon = kwh * where.carbon_g_per_kwh[place]
-            carbon += hours * context.embodied_g_per_hour[rows.offer[row]]
+            one, hours = row_footprint(rows, row, context, place), rows.accelerator_hours[row]
             line = [
                 1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
                 rows.wall_s[row],
-                carbon / 1000.0,
-                kwh * where.water_l_per_kwh[place],
+                one.total_location_gco2e.value / 1000.0,
+                one.water_total_l.value,
                 usd * hours / rows.accelerators[row],
             ]
             brute = max(brute, scores(utilities(np.array([line]), anchored), weights)[0])

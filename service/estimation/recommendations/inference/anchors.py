@@ -50,7 +50,7 @@ def anchors(
     target = search.kind.headroom_target_ratio
     found: dict[Metric, Anchor] = {"headroom": Anchor(1.0 - target, 1.0)}
     context = search.context
-    standard = reference(snapshot, context.prices.own_usd_per_hour, context.infrastructure)
+    standard = reference(snapshot, context)
     reference_rows, row = _rows(standard.accelerator, search, snapshot, result)
     worst = _worst_latency_s(search, float(latency_metric(reference_rows, search)[row]))
     found["latency"] = Anchor(worst * _BEST_LATENCY_RATIO, worst)

@@ -27,10 +27,11 @@ from service.estimation.recommendations.requests import (
 )
 from service.estimation.recommendations.search_context import (
     SearchContext,
-    embodied_g_per_hour,
+    embodied_kgco2e,
     own_prices,
     placeable,
     price_list,
+    reference_region,
     searched_accelerators,
     searched_regions,
 )
@@ -132,7 +133,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
                 snapshot,
             ),
             prices=price_list(names, own, regions, snapshot, request.list_prices),
-            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, first.infrastructure),
+            embodied_kgco2e=embodied_kgco2e(accelerators, snapshot, first.infrastructure),
+            reference_region=reference_region(snapshot),
         ),
         calibrations=calibrations,
         demand=_demand(request),

@@ -20,9 +20,8 @@ from service.estimation.recommendations.reference import reference, up_to
 from service.estimation.recommendations.training.search import KG_PER_GRAM
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
-#: Source: Grattafiori et al., The Llama 3 Herd of Models, 2024, table 4,
-#: https://arxiv.org/abs/2407.21783 (38 to 43 % of dense bf16 peak on H100).
-_REFERENCE_MFU_RATIO = 0.4
+#: The calibration that says how well a usual run uses the reference accelerator.
+_REFERENCE_TRAINING = "recommendations/reference-training"
 
 #: The plan where there is no deadline: a node of eight, but no longer than a month.
 _PLAN_ACCELERATORS = 8.0
@@ -44,9 +43,10 @@ def training_anchors(
         known of any accelerator in the search.
     """
     context, limits = search.context, search.limits
-    standard = reference(snapshot, context.prices.own_usd_per_hour, context.infrastructure)
+    standard = reference(snapshot, context)
     accelerator = standard.accelerator.value
-    hours = reference_hours(search, accelerator)
+    mfu_ratio = snapshot.calibrations[_REFERENCE_TRAINING].value["mfu_ratio"].value
+    hours = reference_hours(search, accelerator, mfu_ratio)
     # At work, with its share of the server.
     power_w = float(accelerator.thermal_design_power_w + context.infrastructure.host_power_w.value)
     plan_s = min(hours / _PLAN_ACCELERATORS * SECONDS_PER_HOUR, _PLAN_DAYS * SECONDS_PER_DAY)
@@ -65,8 +65,10 @@ def training_anchors(
     return found
 
 
-def reference_hours(search: ResolvedTrainingSearch, accelerator: Accelerator) -> float:
+def reference_hours(
+    search: ResolvedTrainingSearch, accelerator: Accelerator, mfu_ratio: float
+) -> float:
     """Hours of the reference that the first model's run takes at a usual MFU [h]."""
     flops = SIX * search.models[0].value.active_parameters * search.demand.tokens
     peak, _ = peak_flops_per_s(accelerator, "bf16")
-    return float(flops / (peak * _REFERENCE_MFU_RATIO) / SECONDS_PER_HOUR)
+    return float(flops / (peak * mfu_ratio) / SECONDS_PER_HOUR)

@@ -112,6 +112,7 @@ def _candidate_set(
             it_wh=found.it_wh,
             it_wh_spread=found.it_wh_spread,
             accelerator_hours=found.accelerator_hours,
+            accelerator_hours_spread=found.wall_spread,
         ),
         row_indices,
         hourly_limits,

@@ -27,10 +27,11 @@ from service.estimation.mitigations import USUAL_HOST_BYTES
 from service.estimation.recommendations.inference.space import matrix_weights, searched_models
 from service.estimation.recommendations.search_context import (
     SearchContext,
-    embodied_g_per_hour,
+    embodied_kgco2e,
     own_prices,
     placeable,
     price_list,
+    reference_region,
     searched_accelerators,
     searched_regions,
 )
@@ -130,7 +131,8 @@ def resolve_training_search(
                 snapshot,
             ),
             prices=price_list(names, own, regions, snapshot, request.list_prices),
-            embodied_g_per_hour=embodied_g_per_hour(accelerators, snapshot, infrastructure),
+            embodied_kgco2e=embodied_kgco2e(accelerators, snapshot, infrastructure),
+            reference_region=reference_region(snapshot),
         ),
         demand=TrainingDemand(
             tokens=run.tokens,
