@@ -37,7 +37,7 @@ def evaluate(expression: str, figures: Mapping[str, float | str]) -> float | str
 
 def _value(node: ast.expr, figures: Mapping[str, float | str]) -> float | str:
     match node:
-        case ast.Constant(value=int() | float() as number):
+        case ast.Constant(value=int() | float() | str() as number):
             return number
         case ast.Name(id=name):
             return figures[name]
@@ -47,6 +47,9 @@ def _value(node: ast.expr, figures: Mapping[str, float | str]) -> float | str:
             return _OPERATORS[type(sign)](_value(left, figures), _value(right, figures))
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
             return _OPERATORS[type(sign)](_value(left, figures), _value(right, figures))
+        case ast.BoolOp(op=op, values=parts):
+            holding = (bool(_value(part, figures)) for part in parts)
+            return all(holding) if isinstance(op, ast.And) else any(holding)
         case ast.IfExp(test=test, body=body, orelse=other):
             return _value(body if _value(test, figures) else other, figures)
         case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):

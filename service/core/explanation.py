@@ -18,6 +18,8 @@ from service.core.interval import Interval
 #: What an expression may call, beside ``+ - * / **``, comparisons and ``a if b else c``.
 FUNCTIONS = frozenset({"min", "max", "sum", "ceil", "floor", "sqrt", "exp", "log", "log10"})
 
+_WORDS = frozenset({"if", "else", "and", "or"})
+_TEXT = re.compile(r'"[^"]*"')
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
@@ -96,8 +98,8 @@ def explain(result: object, formulas: Iterable[Formula]) -> tuple[Step, ...]:
 @lru_cache(maxsize=1024)
 def names(expression: str) -> tuple[str, ...]:
     """Names of the figures in an expression, in order."""
-    words = dict.fromkeys(_NAME.findall(expression))
-    return tuple(name for name in words if name not in FUNCTIONS | {"if", "else"})
+    words = dict.fromkeys(_NAME.findall(_TEXT.sub("", expression)))
+    return tuple(name for name in words if name not in FUNCTIONS | _WORDS)
 
 
 def _figure(result: object, path: str) -> Any:

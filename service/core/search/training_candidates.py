@@ -230,7 +230,7 @@ def _state_bytes(
     """What the first stage's ranks keep of the model through a step [B]."""
     settings = variant.settings.structural
     state = stage_state(architecture, variant.precision, layout, settings, 0)
-    if settings.offload.optimizer != "none" or settings.optimizer.startswith("paged-"):
+    if settings.offload.optimizer != "none" or settings.paged:
         return state.weights_bytes
     return state.weights_bytes + state.gradients_bytes + state.optimizer_bytes
 

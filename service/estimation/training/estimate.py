@@ -7,7 +7,9 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.explanation import explain
 from service.core.interval import exact, scale
+from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import explanation, frame, provenance, warning_entries
 from service.estimation.compliance.check import check_rules
@@ -57,7 +59,7 @@ def training_memory_answer(
     answer["warnings"] = warning_entries((*warnings, *fit_warnings(resolved, memory)))
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
-        answer["explanation"] = explanation(memory.steps())
+        answer["explanation"] = explanation(explain(memory, MEMORY))
     return answer
 
 
@@ -163,7 +165,7 @@ def training_estimate(
     )
     if request.explain:
         answer["explanation"] = explanation(
-            (*memory.steps(), *speed.steps(), *impacts.steps, *costed.steps)
+            (*explain(memory, MEMORY), *speed.steps(), *impacts.steps, *costed.steps)
             + (rules.steps if rules is not None else ())
         )
     return answer

@@ -99,7 +99,7 @@ def _token_s(setup: TrainingSetup, memory: TrainingMemory, speeds: TrainingFigur
         setup.deployment, setup.settings, setup.micro_batch, host, speeds.efficiency
     )
     paged_s = 0.0
-    if setup.settings.optimizer.startswith("paged-"):
+    if setup.settings.paged:
         spilled = memory.state.optimizer_bytes - memory.optimizer.value
         paged_s = 2.0 * spilled / host.link_bytes_per_s
     return float((step.step_s + paged_s) / step.tokens_per_step)

@@ -58,6 +58,10 @@ class LayerSavings:
     working_bytes_per_token: float
     working_bytes_per_pair: float
 
+    def working_bytes(self, tokens: Number) -> Number:
+        """What the backward pass of one layer holds of a sequence beside what is stored [B]."""
+        return (self.working_bytes_per_token + self.working_bytes_per_pair * tokens) * tokens
+
 
 @lru_cache(maxsize=1024)
 def layer_savings(
@@ -309,12 +313,17 @@ def stored_bytes(
     Number
         Bytes on the rank [B].
     """
+    per_token, per_pair = kept_by_layers(savings)
     here = tokens / context
-    per_sequence: Number = 0.0
-    for group in savings:
-        size = group.stored_bytes_per_token * here + group.stored_bytes_per_pair * here * tokens
-        per_sequence = per_sequence + group.count * layer_share * size
-    return sequences * per_sequence
+    return sequences * layer_share * (per_token + per_pair * tokens) * here
+
+
+def kept_by_layers(savings: Sequence[LayerSavings]) -> tuple[float, float]:
+    """Bytes that all layers keep for each token, and for each pair of a sequence's tokens [B]."""
+    return (
+        sum(group.count * group.stored_bytes_per_token for group in savings),
+        sum(group.count * group.stored_bytes_per_pair for group in savings),
+    )
 
 
 def working_bytes(
@@ -324,12 +333,10 @@ def working_bytes(
 
     Parameters as for :func:`stored_bytes`.
     """
-    here = tokens / context
     widest: Number = 0.0
     for group in savings:
-        size = group.working_bytes_per_token * here + group.working_bytes_per_pair * here * tokens
-        widest = maximum(widest, size)
-    return sequences * widest
+        widest = maximum(widest, group.working_bytes(tokens))
+    return sequences * widest / context
 
 
 def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: int) -> Number:

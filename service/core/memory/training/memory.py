@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
-from service.core.elementwise import Number, floor, maximum, minimum, where
-from service.core.explanation import Step
+from service.core.elementwise import Number, maximum, minimum, where
 from service.core.interval import Interval, exact, independent_sum, product, scale, shift
 from service.core.memory.inference.runtime import communicates
-from service.core.memory.training import steps as training_steps
 from service.core.memory.training.activations import (
     HALF_BYTES,
+    LayerSavings,
     gathered_bytes_per_token,
+    kept_by_layers,
     layer_savings,
     micro_batches_in_flight,
     stored_bytes,
     working_bytes,
 )
+from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
@@ -44,7 +45,9 @@ class TrainingMemory:
     collectives, ``unallocated`` these and fragmentation: what no tensor takes. ``runtime`` is
     ``update``, ``communication`` and ``unallocated`` together. ``fits`` compares the whole memory
     with ``total.value``, ``fits_certainty`` with the interval: "yes", "likely", "unlikely" or
-    "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same.
+    "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same; they are the
+    least of ``sequences_by_stage``. ``savings`` is what layers keep, ``without_optimizer`` the
+    total less optimizer states, and ``parts`` are what a figure is the sum of.
     """
 
     deployment: Deployment
@@ -74,10 +77,31 @@ class TrainingMemory:
     stored_activations_bytes: Number
     working_bytes: Number
     max_micro_batch_sequences: Interval
+    savings: tuple[LayerSavings, ...]
+    logits_bytes_per_token: float
+    without_optimizer: Interval
+    communication_parts: Mapping[str, float]
+    host_parts: Mapping[str, Number]
+    nvme_parts: Mapping[str, float]
+    room: MicroBatchRoom
+    sequences_by_stage: Mapping[str, Number]
 
-    def steps(self) -> tuple[Step, ...]:
-        """How the figures came about, in order; for a single run, not for arrays."""
-        return training_steps.steps(self)
+    @property
+    def stored_bytes_per_token(self) -> float:
+        """What all layers of the model keep for each token [B/token]."""
+        return kept_by_layers(self.savings)[0]
+
+    @property
+    def stored_bytes_per_pair(self) -> float:
+        """What all layers of the model keep for each pair of a sequence's tokens [B]."""
+        return kept_by_layers(self.savings)[1]
+
+    @property
+    def widest_layer(self) -> LayerSavings:
+        """The layer whose backward pass holds most."""
+        return max(
+            self.savings, key=lambda each: float(each.working_bytes(self.micro_batch.tokens))
+        )
 
 
 def training_memory(
@@ -116,7 +140,10 @@ def training_memory(
     if len(estimates) == 1:
         return estimates[0]
     fullest = max(estimates, key=lambda memory: float(np.max(memory.total.value)))
-    return replace(fullest, max_micro_batch_sequences=_least(estimates))
+    by_stage = {name: each for one in estimates for name, each in one.sequences_by_stage.items()}
+    return replace(
+        fullest, max_micro_batch_sequences=_least(estimates), sequences_by_stage=by_stage
+    )
 
 
 def decisive_stages(
@@ -205,7 +232,8 @@ def _on_stage(
         resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
         stored, moved = resident, stored - resident
     working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
-    gathered, whole_gradients = _gathered_bytes(deployment, settings, state)
+    messages, whole_gradients = _gathered_bytes(deployment, settings, state)
+    gathered = sum(messages.values())
     logits_each, logits_part = _logits_bytes(deployment, settings, framework, stage)
     logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
     # The loss is over before the backward pass of the first layer begins: the larger one counts.
@@ -229,12 +257,23 @@ def _on_stage(
     capacity = deployment.accelerator.memory_bytes
     fixed = places.weights + places.gradients + gathered
     rest = shift(independent_sum((activations, losses, unallocated)), fixed + update)
-    optimizer, host = places.optimizer, places.host + moved
-    paged = settings.optimizer.startswith("paged-")
-    if paged:
+    optimizer, host = places.optimizer, places.host | {"activations": moved}
+    if settings.paged:
         # Unified memory pages optimizer states out where the accelerator has no room for them.
         kept = minimum(optimizer, maximum(capacity - rest.value, 0.0))
-        optimizer, host = kept, host + (places.optimizer - kept)
+        optimizer, host["paged_optimizer"] = kept, places.optimizer - kept
+    room = MicroBatchRoom(
+        capacity_bytes=capacity - fixed - (0.0 if settings.paged else optimizer),
+        libraries=held,
+        communication_bytes=gathered,
+        framework=framework,
+        backward_bytes=(stored + working) / micro_batch.sequences,
+        loss_bytes=stored / micro_batch.sequences + logits_each * micro_batch.tokens / context,
+        whole_gradients_bytes=whole_gradients,
+        loss_chunk_bytes=logits_part,
+        update_bytes=step,
+    )
+    most = room.sequences
     total = shift(rest, optimizer)
     headroom = Interval(capacity - total.value, capacity - total.high, capacity - total.low)
     return TrainingMemory(
@@ -264,18 +303,19 @@ def _on_stage(
             maximum(-headroom.high, 0.0),
             maximum(-headroom.low, 0.0),
         ),
-        host_bytes=host,
-        nvme_bytes=places.nvme,
+        host_bytes=sum(host.values()),
+        nvme_bytes=sum(places.nvme.values()),
         stored_activations_bytes=stored,
         working_bytes=working,
-        max_micro_batch_sequences=_max_sequences(
-            capacity - fixed - (0.0 if paged else optimizer),
-            held,
-            framework,
-            gathered,
-            _per_sequence(stored, working, logits_each, micro_batch, context),
-            (whole_gradients, logits_part, step),
-        ),
+        max_micro_batch_sequences=most,
+        savings=savings,
+        logits_bytes_per_token=logits_each,
+        without_optimizer=rest,
+        communication_parts=messages,
+        host_parts=host,
+        nvme_parts=places.nvme,
+        room=room,
+        sequences_by_stage={f"stage_{stage}": most.value},
     )
 
 
@@ -286,8 +326,8 @@ class _Places:
     weights: float
     gradients: float
     optimizer: Number
-    host: Number
-    nvme: float
+    host: dict[str, Number]
+    nvme: dict[str, float]
 
 
 def _places(state: StageState, settings: TrainingSettings) -> _Places:
@@ -301,18 +341,19 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
         state.gradients_bytes,
         state.optimizer_bytes,
     )
-    away = {"cpu": 0.0, "nvme": 0.0}
+    host: dict[str, Number] = {}
+    nvme: dict[str, float] = {}
+    away = {"cpu": host, "nvme": nvme}
     if settings.offload.optimizer != "none":
-        away[settings.offload.optimizer] += optimizer
+        away[settings.offload.optimizer]["optimizer"] = optimizer
         optimizer = 0.0
         if settings.zero_stage >= 2:
-            bucket = min(gradients, settings.bucket_elements * settings.gradient_bytes)
-            away["cpu"] += gradients
-            gradients = bucket
+            host["gradients"] = gradients
+            gradients = min(gradients, settings.bucket_elements * settings.gradient_bytes)
     if settings.offload.parameters != "none":
-        away[settings.offload.parameters] += weights
+        away[settings.offload.parameters]["parameters"] = weights
         weights = 0.0
-    return _Places(weights, gradients, optimizer, away["cpu"], away["nvme"])
+    return _Places(weights, gradients, optimizer, host, nvme)
 
 
 def _element_bytes(deployment: Deployment) -> float:
@@ -322,7 +363,7 @@ def _element_bytes(deployment: Deployment) -> float:
 
 def _gathered_bytes(
     deployment: Deployment, settings: TrainingSettings, state: StageState
-) -> tuple[float, float]:
+) -> tuple[dict[str, float], float]:
     """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
 
     Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
@@ -338,23 +379,27 @@ def _gathered_bytes(
     parallelism = deployment.parallelism
     computed = deployment.precision.activations
     width = min(deployment.precision.weights.bits_per_element, computed.bits_per_element) / 8.0
-    dequantised = 0.0
+    messages = {}
     if settings.method == "qlora":
-        dequantised = state.largest_matrix_elements * computed.bytes_per_element
+        messages["dequantised_matrix"] = state.largest_matrix_elements * computed.bytes_per_element
     replicas = parallelism.data * parallelism.context
     offloaded = settings.offload.parameters != "none"
+    whole_gradients = 0.0
     if offloaded or (settings.zero_stage == 3 and replicas > 1):
         trained = settings.gradient_bytes * state.trainable_elements / state.elements
         if parallelism.pipeline > 1:
-            return dequantised + state.elements * (width + trained), 0.0
-        layers = (1.0 + settings.prefetch_layers) * state.layer_elements
-        largest = max(state.layer_elements, state.end_elements)
-        return dequantised + (layers + state.end_elements) * width, largest * trained
-    if replicas > 1 and settings.zero_stage >= 1:
+            messages["gathered_weights"] = state.elements * width
+            messages["gathered_gradients"] = state.elements * trained
+        else:
+            layers = (1.0 + settings.prefetch_layers) * state.layer_elements
+            messages["gathered_layers"] = layers * width
+            messages["gathered_ends"] = state.end_elements * width
+            whole_gradients = max(state.layer_elements, state.end_elements) * trained
+    elif replicas > 1 and settings.zero_stage >= 1:
         bucket = min(settings.bucket_elements, state.trainable_elements)
         each = 2.0 + (settings.gradient_bytes if settings.zero_stage == 2 else 0.0)
-        return dequantised + bucket * each, 0.0
-    return dequantised, 0.0
+        messages["buckets"] = bucket * each
+    return messages, whole_gradients
 
 
 def _logits_bytes(
@@ -390,46 +435,6 @@ def _logits_bytes(
             return vocabulary * 4.0 + gathered, part
         case "fused":
             return gathered, part
-
-
-def _per_sequence(
-    stored: Number, working: Number, logits_each: float, micro_batch: MicroBatch, context: int
-) -> tuple[Number, Number]:
-    """Bytes per sequence of the micro-batch at the two worst moments: backward pass and loss."""
-    sequences = micro_batch.sequences
-    logits = logits_each * micro_batch.tokens / context
-    return (stored + working) / sequences, stored / sequences + logits
-
-
-def _max_sequences(
-    capacity: Number,
-    libraries: Interval,
-    framework: FrameworkRuntime,
-    gathered: float,
-    per_sequence: tuple[Number, Number],
-    once: tuple[float, float, float],
-) -> Interval:
-    """Sequences of a micro-batch that fit; the ends take all that is uncertain at its ends.
-
-    ``per_sequence`` and ``once`` are what the backward pass and the loss take for each sequence
-    and in any case, and last what the optimizer's step takes.
-    """
-    backward, loss = per_sequence
-    whole_gradients, logits_part, step = once
-
-    def most(held: Number, fragmentation: Number, ratio: Number) -> Number:
-        room = (capacity - held - gathered * fragmentation) / (1.0 + fragmentation)
-        fitting = minimum(
-            (room / ratio - whole_gradients) / backward, (room / ratio - logits_part) / loss
-        )
-        return where(room >= step, maximum(floor(fitting), 0.0), 0.0)
-
-    slack, ratio = framework.fragmentation_ratio, framework.activation_ratio
-    return Interval(
-        most(libraries.value, slack.value, ratio.value),
-        most(libraries.high, slack.high, ratio.high),
-        most(libraries.low, slack.low, ratio.low),
-    )
 
 
 def _certainty(headroom: Interval) -> Number:

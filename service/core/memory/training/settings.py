@@ -94,6 +94,11 @@ class TrainingSettings:
     framework: str = "default"
 
     @property
+    def paged(self) -> bool:
+        """Whether optimizer states that find no room are paged out to host memory."""
+        return self.optimizer.startswith("paged-")
+
+    @property
     def structural(self) -> TrainingSettings:
         """What decides which tensors there are: all but how many micro-batches make a step."""
         return replace(self, gradient_accumulation_steps=1)

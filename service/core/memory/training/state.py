@@ -13,9 +13,11 @@ Jordan et al., Muon, 2024, https://kellerjordan.github.io/posts/muon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import kv_heads, rank_shape, stage_layer_counts
@@ -49,20 +51,32 @@ class StageState:
     ``layer_elements`` and ``end_elements`` are parameters of the largest layer and of everything
     outside the layers on the rank, before data-parallel division; ``largest_matrix_elements``
     those of its largest single matrix. ``elements`` and ``trainable_elements`` are counted on the
-    rank, undivided; ``updated_elements`` are those whose states the rank holds.
+    rank, undivided; ``updated_elements`` are those whose states the rank holds, and
+    ``gradient_elements`` those whose gradients it keeps, in ``gradients_bytes``.
     """
 
     stage: int
     layers: int
-    weights_bytes: float
+    weights_by_class: Mapping[TensorClass, float]
     gradients_bytes: float
-    optimizer_bytes: float
+    optimizer_by_class: Mapping[TensorClass, float]
     elements: float
+    gradient_elements: float
     trainable_elements: float
     updated_elements: float
     layer_elements: float
     end_elements: float
     largest_matrix_elements: float
+
+    @property
+    def weights_bytes(self) -> float:
+        """Weights on the rank [B]."""
+        return sum(self.weights_by_class.values())
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """Optimizer states on the rank [B]."""
+        return sum(self.optimizer_by_class.values())
 
 
 @lru_cache(maxsize=2048)
@@ -90,13 +104,16 @@ def stage_state(
         Weights, gradients and optimizer states [B].
     """
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
-    weights = gradients = optimizer = held = trainable = updated = largest = ends = 0.0
+    weights: dict[TensorClass, float] = defaultdict(float)
+    optimizer: dict[TensorClass, float] = defaultdict(float)
+    reduced = held = trainable = updated = largest = ends = 0.0
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
         ranks = _replicas(tensor, parallelism)
         bits = stored_bits(architecture, precision.weights, tensor)
-        weights += elements * bits / 8.0 / (ranks if settings.zero_stage >= 3 else 1)
+        kind, sharing = tensor.tensor_class, ranks if settings.zero_stage >= 3 else 1
+        weights[kind] += elements * bits / 8.0 / sharing
         held += elements
         largest = max(largest, rows * columns)
         ends += 0.0 if in_layer else elements
@@ -104,35 +121,33 @@ def stage_state(
             parts = [(elements, rows, columns, bits)]
             if settings.method != "full":
                 # Adapters leave the frozen original beside the copy that is trained.
-                weights += elements * bits / 8.0 / (ranks if settings.zero_stage >= 3 else 1)
+                weights[kind] += elements * bits / 8.0 / sharing
         elif in_layer and is_adapted(tensor, settings):
             rank = settings.lora_rank
             # Adapters stay in 16 bit where products run in fewer.
             width = max(precision.activations.bits_per_element, 16.0)
             down, up = (times * copies * rank * side for side in (rows, columns))
             parts = [(down, rows, rank, width), (up, rank, columns, width)]
-            added = (down + up) * width / 8.0
-            weights += added / (ranks if settings.zero_stage >= 3 else 1)
+            weights[kind] += (down + up) * width / 8.0 / sharing
         else:
             continue
         for count, inputs, outputs, width in parts:
             trainable += count
-            gradients += (
-                count * settings.gradient_bytes / (ranks if settings.zero_stage >= 2 else 1)
-            )
+            reduced += count / (ranks if settings.zero_stage >= 2 else 1)
             states = optimizer_bytes_per_element(settings, tensor, inputs, outputs)
             if settings.master_weights and width < 32.0:
                 states += 4.0
             divided = count / (ranks if settings.zero_stage >= 1 else 1)
-            optimizer += divided * states
+            optimizer[kind] += divided * states
             updated += divided
     return StageState(
         stage=stage,
         layers=layers,
-        weights_bytes=weights,
-        gradients_bytes=gradients,
-        optimizer_bytes=optimizer,
+        weights_by_class=MappingProxyType(weights),
+        gradients_bytes=reduced * settings.gradient_bytes,
+        optimizer_by_class=MappingProxyType(optimizer),
         elements=held,
+        gradient_elements=reduced,
         trainable_elements=trainable,
         updated_elements=updated,
         layer_elements=_largest_layer(architecture, parallelism),

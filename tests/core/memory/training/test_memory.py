@@ -8,12 +8,14 @@ import pytest
 import yaml
 
 from service.core.deployment import Deployment, Parallelism, Precision
+from service.core.explanation import explain
 from service.core.interval import Interval
 from service.core.memory.training.activations import (
     layer_savings,
     micro_batches_in_flight,
     stored_bytes,
 )
+from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
@@ -382,7 +384,7 @@ def test_every_figure_of_the_answer_is_in_a_step():
         TrainingSettings(zero_stage=3, offload=Offload(optimizer="cpu")), Parallelism(data=8)
     )
     shown = set()
-    for step in memory.steps():
+    for step in explain(memory, MEMORY):
         shown.add(step.value)
         shown.update(step.inputs.values())
     for field in fields(TrainingMemory):

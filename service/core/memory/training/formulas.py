@@ -1,0 +1,273 @@
+"""Formulas of a training run's memory."""
+
+from __future__ import annotations
+
+from service.core.explanation import Formula
+
+_ZERO = "Rajbhandari et al., ZeRO, 2019, https://arxiv.org/abs/1910.02054"
+_RECOMPUTATION = "Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198"
+_FRAMEWORK = "Measured distributions by framework, see the calibration entry"
+_PARTS = "Sum of the parts"
+_DIFFERENCE = "Difference of the parts"
+
+_BATCH = {
+    "sequences": "micro_batch.sequences",
+    "tokens": "micro_batch.tokens",
+    "context_ranks": "deployment.parallelism.context",
+}
+_TEMPORARY = {"activations_bytes": "activations", "logits_bytes": "logits"}
+_RATIO = {"activation_ratio": "framework.activation_ratio", "calibration": "framework.calibration"}
+_FRAGMENTATION = {
+    "fragmentation_ratio": "framework.fragmentation_ratio",
+    "libraries_bytes": "libraries",
+    "communication_bytes": "communication",
+    "calibration": "framework.calibration",
+}
+_STATE = {
+    "weights_bytes": "weights",
+    "gradients_bytes": "gradients",
+    "optimizer_bytes": "optimizer",
+}
+
+#: Paths start at a ``TrainingMemory``.
+MEMORY = (
+    Formula(
+        "Weights on the fullest accelerator",
+        'sum(weights_bytes) if offload == "none" else 0',
+        "B",
+        _ZERO,
+        "weights",
+        {
+            "weights_bytes": "state.weights_by_class",
+            "offload": "settings.offload.parameters",
+            "format": "deployment.precision.weights.id",
+        },
+    ),
+    Formula(
+        "Gradients",
+        "min(gradient_bytes * gradient_elements, gradient_bytes * bucket_elements)"
+        ' if offload != "none" and zero_stage >= 2 else gradient_bytes * gradient_elements',
+        "B",
+        _ZERO,
+        "gradients",
+        {
+            "gradient_bytes": "settings.gradient_bytes",
+            "gradient_elements": "state.gradient_elements",
+            "bucket_elements": "settings.bucket_elements",
+            "offload": "settings.offload.optimizer",
+            "zero_stage": "settings.zero_stage",
+        },
+    ),
+    Formula(
+        "Optimizer states",
+        "(min(sum(optimizer_bytes), max(capacity_bytes - other_bytes, 0)) if paged"
+        ' else sum(optimizer_bytes)) if offload == "none" else 0',
+        "B",
+        _ZERO,
+        "optimizer",
+        {
+            "optimizer_bytes": "state.optimizer_by_class",
+            "other_bytes": "without_optimizer",
+            "paged": "settings.paged",
+            "offload": "settings.offload.optimizer",
+            "optimizer": "settings.optimizer",
+        },
+    ),
+    Formula(
+        "Activations kept for the backward pass",
+        "micro_batches_in_flight * sequences * layers / model_layers * (bytes_per_token"
+        " + bytes_per_pair_of_tokens * tokens) * tokens / context_ranks"
+        ' * (min(1, 2 / (layers * micro_batches_in_flight)) if offload == "cpu" else 1)',
+        "B",
+        _RECOMPUTATION,
+        "stored_activations_bytes",
+        {
+            **_BATCH,
+            "micro_batches_in_flight": "in_flight",
+            "layers": "state.layers",
+            "model_layers": "deployment.architecture.layer_count",
+            "bytes_per_token": "stored_bytes_per_token",
+            "bytes_per_pair_of_tokens": "stored_bytes_per_pair",
+            "offload": "settings.offload.activations",
+            "checkpointing": "settings.activation_checkpointing",
+            "attention": "settings.attention",
+        },
+    ),
+    Formula(
+        "Backward pass of the widest layer",
+        "sequences * (bytes_per_token + bytes_per_pair_of_tokens * tokens) * tokens"
+        " / context_ranks",
+        "B",
+        _RECOMPUTATION,
+        "working_bytes",
+        {
+            **_BATCH,
+            "bytes_per_token": "widest_layer.working_bytes_per_token",
+            "bytes_per_pair_of_tokens": "widest_layer.working_bytes_per_pair",
+        },
+    ),
+    Formula(
+        "Logits and loss",
+        "activation_ratio * (bytes_per_token * sequences * tokens / context_ranks + chunk_bytes)",
+        "B",
+        "Order of operations of the cross-entropy in PyTorch, 2024, https://pytorch.org/docs",
+        "logits",
+        {
+            **_RATIO,
+            **_BATCH,
+            "bytes_per_token": "logits_bytes_per_token",
+            "chunk_bytes": "room.loss_chunk_bytes",
+            "cross_entropy": "settings.cross_entropy",
+        },
+    ),
+    Formula(
+        "Activations",
+        "activation_ratio * (stored_activations_bytes"
+        " + max(working_bytes + whole_gradients_bytes - logits_bytes / activation_ratio, 0))",
+        "B",
+        _RECOMPUTATION,
+        "activations",
+        {
+            **_RATIO,
+            "whole_gradients_bytes": "room.whole_gradients_bytes",
+            "logits_bytes": "logits",
+        },
+    ),
+    Formula(
+        "Optimizer step",
+        "max(min(updated_elements, elements_at_once) * bytes_per_element * optimizer_state_bytes"
+        " / 4 - activations_bytes - logits_bytes, 0)",
+        "B",
+        "Measured by framework, see the calibration entry",
+        "update",
+        {
+            **_TEMPORARY,
+            "updated_elements": "state.updated_elements",
+            "elements_at_once": "framework.step_elements",
+            "bytes_per_element": "framework.step_bytes_per_element",
+            "optimizer_state_bytes": "settings.optimizer_state_bytes",
+        },
+    ),
+    Formula(
+        "Gathered parameters and message buffers",
+        "sum(bytes)",
+        "B",
+        _ZERO,
+        "communication",
+        {"bytes": "communication_parts"},
+    ),
+    Formula(
+        "Libraries",
+        "context_bytes"
+        " + (collectives_bytes if max(replica_accelerators, data_ranks, expert_ranks) > 1 else 0)",
+        "B",
+        _FRAMEWORK,
+        "libraries",
+        {
+            "context_bytes": "framework.context",
+            "collectives_bytes": "framework.collectives",
+            "replica_accelerators": "deployment.parallelism.replica_accelerators",
+            "data_ranks": "deployment.parallelism.data",
+            "expert_ranks": "deployment.parallelism.expert",
+            "calibration": "framework.calibration",
+        },
+    ),
+    Formula(
+        "Libraries and fragmentation",
+        "libraries_bytes + fragmentation_ratio"
+        " * (activations_bytes + logits_bytes + update_bytes + communication_bytes)",
+        "B",
+        _FRAMEWORK,
+        "unallocated",
+        {**_FRAGMENTATION, **_TEMPORARY, "update_bytes": "update"},
+    ),
+    Formula(
+        "Runtime",
+        "unallocated_bytes + update_bytes + communication_bytes",
+        "B",
+        _PARTS,
+        "runtime",
+        {
+            "unallocated_bytes": "unallocated",
+            "update_bytes": "update",
+            "communication_bytes": "communication",
+        },
+    ),
+    Formula(
+        "Total",
+        "weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + logits_bytes"
+        " + runtime_bytes",
+        "B",
+        _PARTS,
+        "total",
+        {**_STATE, **_TEMPORARY, "runtime_bytes": "runtime"},
+    ),
+    Formula(
+        "Headroom",
+        "capacity_bytes - total_bytes",
+        "B",
+        _DIFFERENCE,
+        "headroom",
+        {"total_bytes": "total", "fits_certainty": "fits_certainty"},
+    ),
+    Formula(
+        "Shortfall",
+        "max(-headroom_bytes, 0)",
+        "B",
+        _DIFFERENCE,
+        "shortfall",
+        {"headroom_bytes": "headroom"},
+    ),
+    Formula(
+        "Host memory for each accelerator",
+        "sum(bytes)",
+        "B",
+        "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840",
+        "host_bytes",
+        {"bytes": "host_parts"},
+    ),
+    Formula(
+        "NVMe for each accelerator",
+        "sum(bytes)",
+        "B",
+        "Rajbhandari et al., ZeRO-Infinity, 2021, https://arxiv.org/abs/2104.07857",
+        "nvme_bytes",
+        {"bytes": "nvme_parts"},
+    ),
+    Formula(
+        "Room for temporary tensors",
+        "(capacity_bytes - (weights_bytes + gradients_bytes + communication_bytes)"
+        " - (0 if paged else optimizer_bytes) - libraries_bytes"
+        " - communication_bytes * fragmentation_ratio) / (1 + fragmentation_ratio)",
+        "B",
+        _DIFFERENCE,
+        "room.room_bytes",
+        {**_STATE, **_FRAGMENTATION, "paged": "settings.paged"},
+    ),
+    Formula(
+        "Largest micro-batch on the fullest stage",
+        "max(floor(min((room_bytes / activation_ratio - whole_gradients_bytes) / backward_bytes,"
+        " (room_bytes / activation_ratio - loss_chunk_bytes) / loss_bytes)), 0)"
+        " if room_bytes >= update_bytes else 0",
+        "sequence",
+        "Solution of the total for the micro-batch",
+        "room.sequences",
+        {
+            **_RATIO,
+            "room_bytes": "room.room_bytes",
+            "whole_gradients_bytes": "room.whole_gradients_bytes",
+            "backward_bytes": "room.backward_bytes",
+            "loss_chunk_bytes": "room.loss_chunk_bytes",
+            "loss_bytes": "room.loss_bytes",
+            "update_bytes": "room.update_bytes",
+        },
+    ),
+    Formula(
+        "Largest micro-batch",
+        "min(sequences)",
+        "sequence",
+        "Solution of the total for the micro-batch",
+        "max_micro_batch_sequences",
+        {"sequences": "sequences_by_stage"},
+    ),
+)

@@ -1,0 +1,58 @@
+"""The largest micro-batch that a pipeline stage has room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.elementwise import Number, floor, maximum, minimum, where
+from service.core.interval import Interval
+from service.core.memory.training.runtime import FrameworkRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatchRoom:
+    """What a stage has left for temporary tensors, and what these take [B].
+
+    ``capacity_bytes`` is what weights, gradients, optimizer states and messages leave of the
+    accelerator. Each sequence takes ``backward_bytes`` in the backward pass and ``loss_bytes`` in
+    the loss, which take ``whole_gradients_bytes`` and ``loss_chunk_bytes`` in any case;
+    ``update_bytes`` is what the optimizer's step takes.
+    """
+
+    capacity_bytes: Number
+    libraries: Interval
+    communication_bytes: float
+    framework: FrameworkRuntime
+    backward_bytes: Number
+    loss_bytes: Number
+    whole_gradients_bytes: float
+    loss_chunk_bytes: float
+    update_bytes: float
+
+    @property
+    def room_bytes(self) -> Number:
+        """Room for temporary tensors beside libraries and fragmentation [B]."""
+        return self._room(self.libraries.value, self.framework.fragmentation_ratio.value)
+
+    @property
+    def sequences(self) -> Interval:
+        """Sequences that fit; the ends take all that is uncertain at its ends [-]."""
+        held = self.libraries
+        slack, ratio = self.framework.fragmentation_ratio, self.framework.activation_ratio
+        return Interval(
+            self._most(held.value, slack.value, ratio.value),
+            self._most(held.high, slack.high, ratio.high),
+            self._most(held.low, slack.low, ratio.low),
+        )
+
+    def _room(self, held: Number, fragmentation: Number) -> Number:
+        left = self.capacity_bytes - held - self.communication_bytes * fragmentation
+        return left / (1.0 + fragmentation)
+
+    def _most(self, held: Number, fragmentation: Number, ratio: Number) -> Number:
+        room = self._room(held, fragmentation)
+        fitting = minimum(
+            (room / ratio - self.whole_gradients_bytes) / self.backward_bytes,
+            (room / ratio - self.loss_chunk_bytes) / self.loss_bytes,
+        )
+        return where(room >= self.update_bytes, maximum(floor(fitting), 0.0), 0.0)
