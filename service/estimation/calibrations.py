@@ -67,8 +67,8 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         warnings.append(
             EstimateWarning(
                 "efficiency_not_measured",
-                f"no speed measurements of {engine} on {family}: usual efficiencies of other "
-                "hardware are used, with a wider interval",
+                f"there are no speed measurements of {engine} on {family}; typical efficiencies of "
+                "other hardware are used, with a wider interval",
             )
         )
     power_id, power, power_warnings = power_of(snapshot, family)
@@ -109,8 +109,8 @@ def power_of(
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"no power measurements of {family}: the share of thermal design power of other "
-                "hardware is used, with a wider interval",
+                f"there are no power measurements of {family}; the power draw of other hardware, "
+                "as a share of thermal design power, is used, with a wider interval",
             ),
         )
     return id_, power_model(snapshot.calibrations[id_].document["figures"]), warnings

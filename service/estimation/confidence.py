@@ -45,7 +45,10 @@ def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> dict[str, s
         ``{"level": "high" | "medium" | "low" | "unknown", "reason"}``.
     """
     if interval is None:
-        return {"level": "unknown", "reason": "a factor it needs is not known; null, not zero"}
+        return {
+            "level": "unknown",
+            "reason": "a factor that it needs is not known; it is null, not zero",
+        }
     named = "; ".join(doubts)
     width = interval.high / interval.low if interval.low > 0.0 else float("inf")
     span = (

@@ -88,7 +88,7 @@ class Problems:
             near = ", ".join(unknown.suggestions)
             hint = f"; did you mean {near}?" if near else ""
             if is_own(unknown.reference):
-                hint = "; own entries are there for requests with their organisation's API key"
+                hint = "; an organisation's own entries are visible only with its API key"
             self.add(pointer, f"unknown id {unknown.reference[:120]!r}{hint}")
         except ConfigNotUnderstood as error:
             self.add(f"{pointer}/config{error.pointer}", str(error))
@@ -97,7 +97,7 @@ class Problems:
         except DocumentInvalid as error:
             self.add(f"{pointer}{error.pointer}", error.detail)
         except NotFetched:
-            self.add(pointer, "models of the Hub are not fetched here; give {'config': …}")
+            self.add(pointer, "this service does not fetch models from the Hub; give {'config': …}")
         return None
 
     def refuse(self, pointer: str, detail: str) -> NoReturn:
@@ -192,7 +192,7 @@ def _warned_if_old(architecture: ModelArchitecture, model: FetchedModel) -> Mode
         return architecture
     warning = EstimateWarning(
         "hub_not_reached",
-        f"the Hub cannot be reached: {model.hub} is taken as it was when it last could, at commit "
+        f"the Hub cannot be reached; {model.hub} is used as last fetched, at commit "
         f"{model.revision}",
     )
     return replace(architecture, warnings=(*architecture.warnings, warning))
@@ -273,7 +273,7 @@ def resolve_parallelism(
             "/accelerator_count",
             f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
             f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
-            f"{accelerator_count}; data counts replicas, and accelerator_count all of them"
+            f"{accelerator_count}; data counts replicas, accelerator_count counts all accelerators"
             + _working_data(parallelism.replica_accelerators, accelerator_count),
         )
         return None
@@ -312,14 +312,14 @@ def _possible(
             working = ", ".join(str(n) for n in divisors(heads))
             problems.add(
                 "/parallelism/tensor",
-                f"{heads} attention heads cannot be divided by {parallelism.tensor}; "
-                f"these would work: {working}",
+                f"{heads} attention heads cannot be divided by {parallelism.tensor}; these degrees "
+                f"work: {working}",
             )
             fine = False
     if parallelism.pipeline > architecture.layer_count:
         problems.add(
             "/parallelism/pipeline",
-            f"{parallelism.pipeline} stages for {architecture.layer_count} layers; at most "
+            f"{architecture.layer_count} layers cannot fill {parallelism.pipeline} stages; at most "
             f"{architecture.layer_count} work",
         )
         fine = False
@@ -344,8 +344,8 @@ def _possible_experts(
         working = ", ".join(str(n) for n in divisors(ranks) if n <= min(experts))
         problems.add(
             "/parallelism/expert",
-            f"{parallelism.expert} expert ranks cannot be taken from tensor × data = {ranks} "
-            f"ranks with {min(experts)} experts; these would work: {working}",
+            f"{parallelism.expert} expert ranks do not divide tensor × data = {ranks} ranks with "
+            f"{min(experts)} experts; these degrees work: {working}",
         )
         return False
     return True
@@ -402,7 +402,7 @@ def resolve_disaggregation(
     elif asked.prefill_replicas is not None and asked.prefill_replicas >= parallelism.data:
         problems.add(
             f"{pointer}/prefill_replicas",
-            f"of {parallelism.data} replicas at most {parallelism.data - 1} can compute prompts",
+            f"at most {parallelism.data - 1} of {parallelism.data} replicas can compute prompts",
         )
     link = scale_out(accelerator)
     if asked.link_bytes_per_s is not None:

@@ -105,7 +105,7 @@ def test_the_best_under_the_limit_is_the_fastest_that_keeps_it(packaged_snapshot
     assert len(within) < len(curve["points"])
     none = shown("throughput-latency", packaged_snapshot, latency="tpot_s", limit_s=0.001)
     assert len(none["series"]) == 1
-    assert "None keeps the limit" in none["description"]
+    assert "None of them meets the limit" in none["description"]
 
 
 def test_training_is_a_level_with_the_use_of_the_peak(packaged_snapshot):
@@ -250,7 +250,7 @@ def test_sensitivity_ranks_what_moves_the_figure(packaged_snapshot):
     assert spans == sorted(spans, reverse=True)
     names = {point["label"] for point in low}
     assert "memory bandwidth" in names
-    assert not names & {"PUE", "grid intensity", "making of the accelerator"}
+    assert not names & {"PUE", "grid intensity", "manufacturing of the accelerator"}
     bandwidth = next(p for p in zip(low, high, strict=True) if "bandwidth" in p[0]["label"])
     assert bandwidth[0]["y"]["value"] > bandwidth[1]["y"]["value"]
 

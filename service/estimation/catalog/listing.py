@@ -165,9 +165,14 @@ def _start(ordered: list[Entry[Any]], snapshot: CatalogSnapshot, listing: Listin
         revision, sort, last = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         position = [entry.id for entry in ordered].index(last)
     except (ValueError, TypeError):
-        raise Rejected([FieldError("/cursor", "is not a cursor of this listing")]) from None
+        raise Rejected([FieldError("/cursor", "is not a cursor of this list")]) from None
     if sort != listing.sort or revision != snapshot.revision:
         raise Rejected(
-            [FieldError("/cursor", "belongs to another order or catalog revision; start again")]
+            [
+                FieldError(
+                    "/cursor",
+                    "belongs to another sort order or catalog revision; start from the first page",
+                )
+            ]
         )
     return position + 1

@@ -32,7 +32,7 @@ def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> dict
         If the request refers to unknown things, or asks for one metric twice.
     """
     if request.x == request.y:
-        raise Rejected([FieldError("/y", "is the same metric as x")])
+        raise Rejected([FieldError("/y", "must differ from x")])
     answer = recommendation_answer(request, snapshot)
     kind = WORKLOAD_KINDS[request.workload_kind]
     x, y = request.x, request.y
@@ -40,9 +40,9 @@ def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> dict
     chosen = [one for one in answer["choices"] if _known(one["candidate"], x, y)]
     unbeaten = set(_staircase(listed + [one["candidate"] for one in chosen], x, y))
     lines = [
-        series("front of all metrics", [_point(one, x, y) for one in listed]),
+        series("best on some trade-off of all metrics", [_point(one, x, y) for one in listed]),
         series(
-            f"unbeaten on {x} and {y}",
+            f"best trade-offs of {x} and {y}",
             [_point_at(at, label) for *at, label in sorted(unbeaten)],
         ),
         series("choices", [_point(one["candidate"], x, y, one["priority"]) for one in chosen]),
@@ -107,8 +107,8 @@ def _finding(chosen: list[dict[str, Any]], kind: str) -> str:
 def _told(answer: Mapping[str, Any], chosen: list[dict[str, Any]], x: Metric, y: Metric) -> str:
     searched = answer["searched"]
     told = (
-        f"{searched['unbeaten']:,} of {searched['candidates']:,} candidates meet the limits "
-        "unbeaten."
+        f"{searched['unbeaten']:,} of {searched['candidates']:,} candidates meet the limits and "
+        "are not beaten on every metric."
     )
     for one in chosen:
         metrics = one["candidate"]["metrics"]
@@ -116,4 +116,4 @@ def _told(answer: Mapping[str, Any], chosen: list[dict[str, Any]], x: Metric, y:
             f" {one['priority'].capitalize()}: {candidate_name(one['candidate'])} with "
             f"{number(metrics[x])} {UNITS[x]} and {number(metrics[y])} {UNITS[y]}."
         )
-    return told if chosen else f"{told} There is no choice that meets all limits."
+    return told if chosen else f"{told} No candidate meets all limits."

@@ -27,7 +27,7 @@ _IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, 
         ("carbon", "total_gco2e"),
         {
             "operation": ("carbon", "operational_location_gco2e"),
-            "making of hardware": ("carbon", "embodied_gco2e"),
+            "manufacturing of hardware": ("carbon", "embodied_gco2e"),
         },
     ),
     "water": (
@@ -77,14 +77,16 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
         else:
             unknown.append(place.id)
     if not placed:
-        raise Rejected([FieldError("/regions", f"{request.impact} is known in none of them")])
+        raise Rejected(
+            [FieldError("/regions", f"{request.impact} is not known for any of these regions")]
+        )
     placed.sort(key=lambda pair: (float(_found(pair[1], total)["value"]), pair[0]))
     shown = _shown(placed, home.id, request.shown)
     warnings = list(computed.warnings)
     if unknown:
         warnings.append(
             EstimateWarning(
-                "impact_unknown", f"{request.impact} is not known in {_listed(unknown)}"
+                "impact_unknown", f"{request.impact} is not known for {_listed(unknown)}"
             )
         )
     entries = [
@@ -142,10 +144,12 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, 
     total = shown["series"][-1]
     points = [point for point in total["points"] if point["location"] is not None]
     if not points:
-        raise Rejected([FieldError("/regions", "it is known of none of them where it is")])
+        raise Rejected(
+            [FieldError("/regions", "the impact is not known for any region that can be drawn")]
+        )
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
     unplaced = (
-        EstimateWarning("place_unknown", f"it is not known where to draw {_listed(adrift)}"),
+        EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known"),
     )
     missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
     return shown | {
@@ -215,13 +219,13 @@ def _told(placed: list[Placed], total: tuple[str, ...], home: str, unit: str, ba
     most_id, most = placed[-1]
     lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
     told = (
-        f"Of {len(placed)} regions, {least_id} has the least with {number(lowest)} {unit} per "
-        f"{basis} and {most_id} the most with {number(highest)}."
+        f"Of {len(placed)} regions, {least_id} is the lowest with {number(lowest)} {unit} per "
+        f"{basis} and {most_id} the highest with {number(highest)}."
     )
     if home in dict(placed):
         rank = [id_ for id_, _ in placed].index(home) + 1
         own = float(_found(dict(placed)[home], total)["value"])
-        told += f" {home} comes {rank} of {len(placed)} with {number(own)}."
+        told += f" {home} is number {rank} of {len(placed)} with {number(own)}."
     return told
 
 

@@ -30,8 +30,8 @@ _MARGIN = 4.0
 
 _PLAIN_STEPS = EstimateWarning(
     "plain_steps",
-    "operators are shown of plain steps of a whole replica, without drafting and without prompts "
-    "and decoding apart",
+    "the chart shows operators of plain steps of a whole replica; it leaves out speculative "
+    "decoding and disaggregated serving",
 )
 
 
@@ -74,9 +74,9 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     ridge = answer["decode"]["ridge_point_flop_per_byte"]
     return chart(
         f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
-        f"{accelerator.name} multiplies at most {_peak(computed) / 1e12:,.0f} TFLOP/s and reads "
-        f"{accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below {ridge:,.0f} FLOP per "
-        f"byte memory bounds. Prefill, at "
+        f"{accelerator.name} computes at most {_peak(computed) / 1e12:,.0f} TFLOP/s and "
+        f"reads {accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below "
+        f"{ridge:,.0f} FLOP per byte it is bound by memory. Prefill, at "
         f"{answer['prefill']['arithmetic_intensity_flop_per_byte']:,.0f} FLOP per byte, is bound "
         f"by {_plain(answer['prefill']['bottleneck'])}; decode, at "
         f"{number(answer['decode']['arithmetic_intensity_flop_per_byte'])}, by "

@@ -30,7 +30,7 @@ _FIGURES = {
     "ttft_s": ("time to first token", "s"),
     "tpot_s": ("time per output token", "s"),
     "output_tokens_per_s": ("output tokens per second", "1/s"),
-    "it_energy_per_request_wh": ("energy of a request", "Wh"),
+    "it_energy_per_request_wh": ("energy per request", "Wh"),
     "gco2e_per_1k_tokens": ("greenhouse gases per 1,000 output tokens", "gCO2e"),
     "l_per_1k_tokens": ("water per 1,000 output tokens", "L"),
 }
@@ -76,7 +76,7 @@ def sensitivity_chart(
     case = _Case(resolved, region)
     base = _figure(request, case)
     if base is None:
-        raise Rejected([FieldError("/figure", "is not known of this deployment")])
+        raise Rejected([FieldError("/figure", "is not known for this deployment")])
     moved = []
     for one in _inputs(case, request.change_ratio):
         ends = (_figure(request, one.changed(end)) for end in (one.span.low, one.span.high))
@@ -142,8 +142,8 @@ def _inputs(case: _Case, change: float) -> Iterator[_Input]:
     for name, field in (
         ("grid intensity", "grid_gco2e_per_kwh"),
         ("PUE", "pue_ratio"),
-        ("water on site", "wue_l_per_kwh"),
-        ("water of the grid", "ewif_l_per_kwh"),
+        ("water used on site", "wue_l_per_kwh"),
+        ("water used to generate electricity", "ewif_l_per_kwh"),
     ):
         figure: Interval | None = getattr(case.region.value, field)
         if figure is not None and figure.value > 0.0:
@@ -191,7 +191,7 @@ def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
     made = accelerator.embodied_kgco2e
     if made is not None and made.value > 0.0:
         yield _input(
-            "making of the accelerator",
+            "manufacturing of the accelerator",
             made,
             change,
             lambda value: _with(case, replace(accelerator, embodied_kgco2e=exact(value))),
@@ -238,21 +238,21 @@ def _with(case: _Case, accelerator: Accelerator) -> _Case:
 
 def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -> str:
     if not moved:
-        return f"Nothing moves {name}"
+        return f"No input changes {name}"
     one, low, high = moved[0]
     ends = " to ".join(f"{end / base - 1.0:+.0%}" for end in sorted((low, high)))
-    return f"{one.name[0].upper()}{one.name[1:]} moves {name} most, by {ends}"
+    return f"{one.name[0].upper()}{one.name[1:]} changes {name} most, by {ends}"
 
 
 def _told(
     name: str, unit: str, base: float, moved: list[tuple[_Input, float, float]], change: str
 ) -> str:
-    told = f"{name.capitalize()} is {number(base)} {unit} as asked."
+    told = f"{name.capitalize()} is {number(base)} {unit} for this request."
     if not moved:
-        return f"{told} None of the inputs moves it."
+        return f"{told} None of the inputs changes it."
     listed = "; ".join(
         f"{one.name} over {'its 90 % interval' if one.stated else change}, to {number(low)} and "
         f"{number(high)}"
         for one, low, high in moved[:3]
     )
-    return f"{told} What moves it most: {listed}."
+    return f"{told} These inputs change it most: {listed}."

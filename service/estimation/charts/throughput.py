@@ -53,7 +53,7 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
     best = max(within, key=lambda p: float(p["y"]["value"]), default=None)
     lines = [series("requests in flight", points)]
     if best is not None:
-        lines.append(series("best within the limit" if limit_s else "best", [best]))
+        lines.append(series("best that meets the limit" if limit_s else "best", [best]))
     name = _NAMES[request.latency]
     fits = bool(answers[0]["fits"])
     trained = None
@@ -80,9 +80,9 @@ def _training_line(trained: Mapping[str, Any]) -> dict[str, Any]:
 
 def _trained(trained: Mapping[str, Any]) -> str:
     speed, mfu = trained["tokens_per_s_per_accelerator"], trained["mfu_ratio"]
-    short = "" if trained["fits"] else ", if it had the memory that it lacks"
+    short = "" if trained["fits"] else ", if it had enough memory"
     return (
-        f" Training moves {number(speed['value'])} tokens per second through an accelerator "
+        f" Training processes {number(speed['value'])} tokens per second on each accelerator "
         f"({number(speed['low'])} to {number(speed['high'])}), {mfu['value']:.0%} of the peak "
         f"({mfu['low']:.0%} to {mfu['high']:.0%}){short}."
     )
@@ -110,7 +110,7 @@ def _usual_limit(latency: str) -> float | None:
 
 def _finding(name: str, best: dict[str, Any] | None, limit_s: float | None, fits: bool) -> str:
     if not fits:
-        return "Does not fit; throughput and latency are as if it did"
+        return "Does not fit; throughput and latency assume enough memory"
     if best is None:
         return f"No number of requests keeps {name} within {duration(limit_s or 0.0)}"
     reached = f"{number(best['y']['value'])} tokens/s per accelerator at {best['label']} in flight"
@@ -128,7 +128,7 @@ def _told(
 ) -> str:
     first, last = points[0], points[-1]
     span = (
-        ("" if fits else "It does not fit; these are the speeds that it would have if it did. ")
+        ("" if fits else "It does not fit; these speeds assume enough memory. ")
         + f"From {first['label']} to {last['label']} requests in flight, {name} goes from "
         f"{duration(first['x']['value'])} to {duration(last['x']['value'])} and an accelerator "
         f"from {number(first['y']['value'])} to {number(last['y']['value'])} output tokens per "
@@ -137,9 +137,9 @@ def _told(
     if limit_s is None:
         return span
     if best is None:
-        return f"{span} None keeps the limit of {duration(limit_s)}."
+        return f"{span} None of them meets the limit of {duration(limit_s)}."
     return (
-        f"{span} The best within {duration(limit_s)} is {best['label']} in flight with "
+        f"{span} The best one within {duration(limit_s)} is {best['label']} in flight with "
         f"{number(best['y']['value'])} tokens per second ({number(best['y']['low'])} to "
         f"{number(best['y']['high'])})."
     )

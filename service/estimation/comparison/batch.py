@@ -90,6 +90,6 @@ def _answered(
 def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:
     """All of a batch is answered from one catalog, which an item cannot choose for itself."""
     if request.catalog_revision not in (None, snapshot.revision):
-        raise Rejected([FieldError("/catalog_revision", "is given once, beside the list")])
+        raise Rejected([FieldError("/catalog_revision", "give it once, beside the list")])
     if request.as_of is not None:
-        raise Rejected([FieldError("/as_of", "is given once, beside the list")])
+        raise Rejected([FieldError("/as_of", "give it once, beside the list")])

@@ -20,8 +20,8 @@ from service.estimation.resolution import Problems, resolve_region
 
 _ADVICE = EstimateWarning(
     "not_legal_advice",
-    "rules are data with sources and the day they were read; they are not complete, they change, "
-    "and none of this is legal advice",
+    "each rule carries its source and the day it was read; the list is not complete, rules "
+    "change, and none of this is legal advice",
 )
 
 

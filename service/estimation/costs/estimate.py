@@ -241,7 +241,7 @@ def _rental(
     offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
-            f"tensor-parallel groups of {group} span several {chosen.id}, which have "
+            f"tensor-parallel groups of {group} span several {chosen.id} instances, which have "
             f"{chosen.value.accelerators} accelerators each"
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
@@ -253,12 +253,12 @@ def _rental(
     ]
     if not priced:
         if offers:
-            message = f"no dated on-demand price of {offers[0].id} is known"
+            message = f"no on-demand price of {offers[0].id} is known"
             warnings.append(EstimateWarning("price_unknown", message))
         elif region.document.get("kind") == "cloud":
             message = (
-                f"no instance of {region.id.partition('/')[0]} with {accelerator_id} is in the "
-                "catalog: state cost.usd_per_accelerator_hour"
+                f"the catalog has no instance of {region.id.partition('/')[0]} with "
+                f"{accelerator_id}; give cost.usd_per_accelerator_hour"
             )
             warnings.append(EstimateWarning("price_unknown", message))
         return None
@@ -267,7 +267,9 @@ def _rental(
     if price.region is not None and price.region != region.id:
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
         rent = scale(ratio, total)
-        message = f"{offer.id} is priced as in {price.region}, the price in {region.id} is unknown"
+        message = (
+            f"{offer.id} has no known price in {region.id}; its price in {price.region} is used"
+        )
         warnings.append(EstimateWarning("price_of_another_region", message))
     return Rental(rent, offer, offer.value.needed(count), price.region, price.date)
 

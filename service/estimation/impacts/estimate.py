@@ -160,7 +160,7 @@ def deployment_impacts(
             (
                 EstimateWarning(
                     "power_unknown",
-                    f"{accelerator.id} has no thermal design power: give "
+                    f"{accelerator.id} has no thermal design power; give "
                     "figures.thermal_design_power_w to get energy and impacts",
                 ),
             ),
@@ -235,8 +235,8 @@ def _plain_impacts(
         warnings.append(
             EstimateWarning(
                 "power_assumed",
-                "energy is taken from accelerator time at a usual load; give energy_kwh if it was "
-                "measured",
+                "energy is estimated from accelerator time at a typical load; give energy_kwh if "
+                "it was measured",
             )
         )
     else:

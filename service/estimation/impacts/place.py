@@ -40,8 +40,9 @@ def supplied(
             warnings.append(
                 EstimateWarning(
                     "residual_mix_unknown",
-                    f"no residual mix of {region.id} is known: its average stands in for what is "
-                    "not contracted, which counts contracted plants of others twice",
+                    f"no residual mix is known for {region.id}; its average mix is used for "
+                    "electricity without a contract, which may count plants contracted by others "
+                    "twice",
                 )
             )
         market = _mixed(asked.contracted_ratio, asked.contracted_gco2e_per_kwh, rest)
@@ -91,7 +92,7 @@ def kept(
             if per_gb is None:
                 problems.add(
                     "/hardware/added_memory",
-                    f"nobody states the making of {tier.id}; known are "
+                    f"no manufacturing figure is published for {tier.id}; known are "
                     + ", ".join(_with_making(snapshot)),
                 )
             else:
@@ -109,7 +110,7 @@ def footprint_warnings(
     found = [
         EstimateWarning(
             "unknown_factor",
-            f"{region.id} has no published {factor}: {name} is null, not zero",
+            f"{region.id} has no published {factor}; {name} is null, not zero",
         )
         for name, factor in _UNKNOWN.items()
         if getattr(result, name) is None
@@ -127,7 +128,7 @@ def footprint_warnings(
         found.append(
             EstimateWarning(
                 "unknown_factor",
-                "no published figure for the making of this hardware: embodied carbon and the "
+                "no manufacturing figure is published for this hardware; embodied carbon and the "
                 "total are null, not zero",
             )
         )
@@ -136,8 +137,8 @@ def footprint_warnings(
         found.append(
             EstimateWarning(
                 "wider_average",
-                f"no grid intensity of {region.id} itself is known: the average of {grid.entry_id} "
-                "is used",
+                f"the grid intensity of {region.id} itself is not known; the average of "
+                f"{grid.entry_id} is used",
             )
         )
     found += making_stand_ins(accelerator) if accelerator is not None else []
@@ -145,7 +146,7 @@ def footprint_warnings(
     found += [
         EstimateWarning(
             "figure_past_shelf_life",
-            f"{name} of {region.id} is of {region.origins[name].year} and may no longer hold",
+            f"{name} of {region.id} dates from {region.origins[name].year} and may be outdated",
         )
         for name in region.stale
     ]
@@ -168,7 +169,7 @@ def _year_warnings(region: Entry[Region], year: int) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "figure_of_another_year",
-            f"{name} of {region.id} is of {origin.year}, the nearest to {year} that is known",
+            f"{name} of {region.id} dates from {origin.year}, the known year closest to {year}",
         )
         for name, origin in region.origins.items()
         if origin.year is not None

@@ -19,7 +19,8 @@ from service.estimation.impacts.requests import SiteRequest
 COOLING_CLASSES = "site/cooling-classes"
 
 _FAILURES = (
-    "no public rate of failures by vibration was found, so that none are foretold from the index"
+    "no failure rate is predicted from the index, because no public rate of failures by vibration "
+    "was found"
 )
 
 
@@ -52,7 +53,7 @@ class Site:
         found = []
         margin = self.noise.margin_db if self.noise is not None else None
         if margin is not None and margin.low < 0.0:
-            verdict = "is passed" if margin.high < 0.0 else "may be passed"
+            verdict = "is passed" if margin.high < 0.0 else "may be exceeded"
             found.append(
                 EstimateWarning(
                     "noise_limit",
@@ -64,8 +65,8 @@ class Site:
             found.append(
                 EstimateWarning(
                     "noise_is_spreading_only",
-                    "tones, low frequencies, ground and weather are not modelled; meeting a limit "
-                    "does not mean that nobody complains",
+                    "tones, low frequencies, ground and weather are not modelled; people may "
+                    "complain even where the limit is met",
                 )
             )
         return tuple(found)
@@ -161,7 +162,7 @@ def _noise_answer(result: Noise | None) -> dict[str, Any] | None:
         "required_distance_m": known_figure(result.required_distance_m),
         "confidence": {
             "level": "medium",
-            "reason": "spreading alone, ±5 dB; declared levels were taken as given",
+            "reason": "spreading alone, ±5 dB; declared levels are used as given",
         },
     }
 

@@ -195,18 +195,19 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         warnings.append(
             EstimateWarning(
                 "does_not_fit",
-                f"the deployment as asked needs {missing:.1f} GB more per accelerator than there is"
+                f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
                 + (
-                    f"; requests beyond {fitting * replicas:.0f} in flight wait for a free place"
+                    f"; at most {fitting * replicas:.0f} requests can be in flight, the others wait"
                     if fitting >= 1
-                    else "; speed, energy and impacts are what they would be if memory were enough"
+                    else "; speed, energy and impacts assume that memory were large enough"
                 ),
             )
         )
     elif memory.fits_certainty != "yes":
         warnings.append(
             EstimateWarning(
-                "fits_narrowly", "the memory interval reaches past what the engine may use"
+                "fits_narrowly",
+                "the upper end of the memory interval exceeds what the engine may use",
             )
         )
     if fitting < 1:
@@ -227,7 +228,8 @@ def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
         warnings.append(
             EstimateWarning(
                 "saturated",
-                f"the request rate is past saturation; {rate:.3g} requests/s can be held",
+                f"requests arrive faster than they can be served; at most {rate:.3g} requests/s "
+                "can be sustained",
             )
         )
     return ComputedDeployment(
@@ -242,8 +244,8 @@ def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "precision_not_native",
-            f"{deployment.accelerator.name} multiplies no {wanted}; operands are widened, which "
-            "saves memory but no compute time",
+            f"{deployment.accelerator.name} cannot compute in {wanted}; values are widened first, "
+            "which saves memory but no compute time",
         )
     ]
 
@@ -258,7 +260,7 @@ def _length_warnings(
     return [
         EstimateWarning(
             "context_beyond_model",
-            f"{tokens:.0f} tokens a sequence are more than the {limit} that the model or the "
+            f"{tokens:.0f} tokens per sequence exceed the limit of {limit} that the model or the "
             "settings allow",
         )
     ]

@@ -68,8 +68,8 @@ def resolve_speculation(
         warnings.append(
             EstimateWarning(
                 "acceptance_assumed",
-                "70 % of drafted tokens are taken to be accepted, from 50 to 90 %: it depends on "
-                "the task; give acceptance_ratio",
+                "70 % of drafted tokens are assumed to be accepted (50 to 90 %); the ratio "
+                "depends on the task, give acceptance_ratio if you know it",
             )
         )
     value = Speculation(

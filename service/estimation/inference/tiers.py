@@ -63,7 +63,7 @@ def resolve_outside(
         warnings.append(
             EstimateWarning(
                 "host_memory_assumed",
-                "no memory_tiers are given: two sockets of eight DDR5 channels are assumed",
+                "no memory_tiers are given; two sockets of eight DDR5 channels each are assumed",
             )
         )
     found = _named_tiers(serving, snapshot, problems)
@@ -132,16 +132,16 @@ def _outside(
         warnings.append(
             EstimateWarning(
                 "host_link_unknown",
-                f"{accelerator.name} has no published host link: {tier.name} counts with its "
-                "own bandwidth; give link_bytes_per_s",
+                f"{accelerator.name} has no published host link; {tier.name} is used at its own "
+                "bandwidth. Give link_bytes_per_s if you know it",
             )
         )
     if shared.capacity_bytes == inf:
         warnings.append(
             EstimateWarning(
                 "tier_capacity_unknown",
-                f"{tier.id} has no usual capacity: it takes whatever there is to take; give "
-                "capacity_bytes",
+                f"{tier.id} has no typical capacity; it is assumed to be large enough. Give "
+                "capacity_bytes if you know it",
             )
         )
     return shared.seen(users, inf if link is None else link)
@@ -245,16 +245,17 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
         said.append(
             EstimateWarning(
                 "tiers_too_small",
-                f"{missing:.1f} GB for each accelerator have no place in any tier; speed is what "
-                "it would be if all of it were in the accelerator",
+                f"{missing:.1f} GB per accelerator fit in none of the tiers; speed assumes that "
+                "everything were in the accelerator",
             )
         )
     elif tiers.slowdown_ratio is not None and tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
         said.append(
             EstimateWarning(
                 "tiers_slow_steps",
-                f"reading from outside makes memory-bound steps {tiers.slowdown_ratio.value:.1f} "
-                "times longer: capacity outside is cheap, traffic is not",
+                "reading from memory outside the accelerator makes memory-bound steps "
+                f"{tiers.slowdown_ratio.value:.1f} times as long: capacity outside is cheap, "
+                "traffic is not",
             )
         )
     return said

@@ -84,7 +84,7 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
     )
     per_gb = None if slow is None else slow.value.embodied_kgco2e_per_gb
     if slow is not None and per_gb is None:
-        problems.add("/slow_memory", f"nobody states the making of {slow.id}")
+        problems.add("/slow_memory", f"no manufacturing figure is published for {slow.id}")
     asked = request.region
     region = (
         None
@@ -112,8 +112,8 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
             [
                 EstimateWarning(
                     "making_disputed",
-                    "sources disagree whether a byte of fast memory takes more or less to make; "
-                    "do not decide on this alone",
+                    "sources disagree whether manufacturing a byte of fast memory emits more or "
+                    "less; do not decide on this alone",
                 )
             ]
             if request.fast_over_slow_making is None

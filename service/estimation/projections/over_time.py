@@ -32,7 +32,9 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
     per_day = positive(request.requests_per_day, "/requests_per_day", problems)
     per_request = positive(request.gco2e_per_request, "/gco2e_per_request", problems)
     if request.growth_per_year_ratio * request.days / DAYS_PER_YEAR > _MOST_FOLDINGS:
-        problems.add("/growth_per_year_ratio", "is beyond reason over that many days")
+        problems.add(
+            "/growth_per_year_ratio", "grows beyond any reasonable size over that many days"
+        )
     problems.stop_if_any()
     result = projection(
         scale(training, 1000.0), per_day, per_request, request.growth_per_year_ratio
@@ -82,5 +84,5 @@ def positive(stated: float | StatedFigure, pointer: str, problems: Problems) -> 
     low = stated.value if stated.low is None else stated.low
     high = stated.value if stated.high is None else stated.high
     if not 1.0 / _MOST < low <= stated.value <= high < _MOST:
-        problems.add(pointer, "needs 0 < low ≤ value ≤ high, all of reasonable size")
+        problems.add(pointer, "needs 0 < low ≤ value ≤ high, and none of them extreme")
     return Interval(stated.value, low, high)

@@ -43,7 +43,7 @@ def line(
         else None,
         "unit": unit,
         "method": method,
-        "note": note if known or note else "not known: see the warnings",
+        "note": note if known or note else "not known, see the warnings",
     }
 
 

@@ -13,7 +13,8 @@ from service.estimation.resolution import Problems
 
 _NO_ADVICE = {
     "code": "not_legal_advice",
-    "message": "figures for a report, not the report: scope, period and duty are the reporter's",
+    "message": "these are figures for a report, not the report itself: its scope, period and "
+    "legal duty remain with whoever reports",
 }
 
 #: Less than a nanojoule is no energy to form a ratio with.
@@ -35,7 +36,7 @@ def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) 
     if unit is None or answer["impacts"] is None:
         problems.refuse(
             "/accelerator",
-            "has no thermal design power, without which there is no energy to report; give "
+            "has no thermal design power, so there is no energy to report; give "
             "figures.thermal_design_power_w or energy_kwh",
         )
     count = result.unit_count
@@ -72,7 +73,7 @@ def _check(kind: str, reported: Reported, result: DeploymentImpacts, problems: P
         given = ", ".join(name for name, found in (result.impacts or {}).items() if found)
         problems.add(
             "/disclosure/functional_unit",
-            f"{asked.functional_unit} is not known of what was asked about; these are: {given}",
+            f"{asked.functional_unit} is not known for this request; choose from: {given}",
         )
     if kind == "eed":
         _check_energies(asked, reported, problems)
@@ -80,17 +81,17 @@ def _check(kind: str, reported: Reported, result: DeploymentImpacts, problems: P
 
 def _check_energies(asked: DisclosureRequest, reported: Reported, problems: Problems) -> None:
     if reported.it_energy_kwh.value < _LEAST_KWH:
-        problems.add("/energy_kwh", "indicators are ratios to energy, which must be above zero")
+        problems.add("/energy_kwh", "the indicators are ratios to energy, which must be above zero")
         return
     total = asked.total_energy_kwh
     if total is not None and total < reported.it_energy_kwh.low:
         problems.add(
             "/disclosure/total_energy_kwh",
-            f"is below the energy of the IT equipment, {reported.it_energy_kwh.value:.6g} kWh: "
-            "PUE would be below 1",
+            f"is below the energy of the IT equipment, {reported.it_energy_kwh.value:.6g} kWh, so "
+            "that PUE would be below 1",
         )
     most = total if total is not None else float(reported.facility_energy_kwh.high)
     for name in ("reused_heat_kwh", "renewable_kwh"):
         part = getattr(asked, name)
         if part is not None and part > most:
-            problems.add(f"/disclosure/{name}", "is more than the energy of the data centre")
+            problems.add(f"/disclosure/{name}", "exceeds the energy of the data centre")

@@ -24,7 +24,7 @@ _LITRES_PER_M3 = 1e3
 _KWH_PER_MWH = 1e3
 _KG_PER_TONNE = 1e3
 
-_ASKED = "give it in disclosure; no estimate can know it"
+_ASKED = "must be given in disclosure; no estimate can provide it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,11 @@ def ghg_protocol(reported: Reported) -> list[dict[str, Any]]:
         ),
         line(
             f"{hardware} hardware",
-            "Making of hardware, the period's share",
+            "Manufacturing of hardware, the period's share",
             carbon["embodied_gco2e"],
             "kgCO2e",
             f"{reported.answer['hardware']['amortisation']} amortisation",
-            "the standard books capital goods whole in the year of purchase",
+            "the standard counts capital goods in full in the year of purchase",
             size=_KG,
         ),
         line(
@@ -149,11 +149,12 @@ def ghg_protocol(reported: Reported) -> list[dict[str, Any]]:
         ),
         line(
             "3.3 upstream",
-            "Making and bringing of fuels",
+            "Production and transport of fuels",
             upstream,
             "kgCO2e",
             "facility energy · upstream factor",
-            _note(upstream) or "leave out where the grid factor is already of the whole life cycle",
+            _note(upstream)
+            or "leave this out if the grid factor already covers the whole life cycle",
             size=_KG,
         ),
         line(
@@ -161,7 +162,7 @@ def ghg_protocol(reported: Reported) -> list[dict[str, Any]]:
             "Hardware at the end of its life",
             reported.period["e_waste_kg"],
             "kg",
-            "mass worn; emissions of treatment are not known",
+            "mass worn out; emissions of treatment are not known",
         ),
     ]
 
@@ -252,7 +253,7 @@ def csrd(reported: Reported) -> list[dict[str, Any]]:
         ),
         line(
             "E1-6",
-            "Gross scope 3, making of hardware",
+            "Gross scope 3, manufacturing of hardware",
             carbon["embodied_gco2e"],
             "tCO2e",
             f"{reported.answer['hardware']['amortisation']} amortisation",
@@ -288,7 +289,7 @@ def csrd(reported: Reported) -> list[dict[str, Any]]:
             "Waste, electronic, collected",
             None if streams is None else streams["collected_kg"],
             "t",
-            "share that is documented as collected",
+            "share documented as collected",
             size=_KG_PER_TONNE,
         ),
     ]
@@ -341,7 +342,7 @@ def annex_xi(reported: Reported) -> list[dict[str, Any]]:
             reported.period["carbon"]["operational_location_gco2e"],
             "tCO2e",
             "facility energy · average of the grid",
-            "not asked for by the annex",
+            "the annex does not ask for it",
             size=_TONNE,
         ),
     ]

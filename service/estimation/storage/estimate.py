@@ -103,8 +103,8 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     if all(answer[part] is None for part in _NEAR):
         problems.add(
             "/tier",
-            f"{tier.id} is {tier.value.kind} memory, which neither computes nor "
-            "sits on a chip; serving.memory_tiers takes it",
+            f"{tier.id} is {tier.value.kind} memory, which does not compute and is not on a chip; "
+            "give it in serving.memory_tiers",
         )
         problems.stop_if_any()
     answer["warnings"] = warning_entries(warnings)
@@ -204,7 +204,7 @@ def _on_chip(
     if room <= 0.0:
         warnings.append(
             EstimateWarning(
-                "no_room_on_chip", "programs take all of a chip's memory: nothing can be held"
+                "no_room_on_chip", "the programs fill all of a chip's memory; nothing else fits"
             )
         )
         return {"chips": None, "power_w": None, "least_step_s": None}
@@ -247,7 +247,7 @@ def _in_memory(
         warnings.append(
             EstimateWarning(
                 "memory_bound_share_assumed",
-                "the share of decoding that memory bounds is taken as 60 to 80 %; it shrinks as "
+                "memory is assumed to bound 60 to 80 % of decoding time; the share shrinks as "
                 "batches grow",
             )
         )

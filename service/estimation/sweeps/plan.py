@@ -159,7 +159,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     if not study.chunks:
         problems.add(
             "/space",
-            "nothing to evaluate: no layout is within max_accelerators and divides one of "
+            "nothing to evaluate: no layout fits within max_accelerators and divides one of "
             "accelerator_counts",
         )
     problems.stop_if_any()
@@ -242,7 +242,8 @@ def _space(
         found = tuple(dict.fromkeys(one for one in possible if one is not None))
         if not found:
             problems.add(
-                "/space/parallelisms", f"the heads, layers or experts of models/{at} allow none"
+                "/space/parallelisms",
+                f"the heads, layers or experts of models/{at} allow no layout",
             )
     found = tuple(layout for layout in found if draft.divides(layout))
     return Space(

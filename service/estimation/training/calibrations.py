@@ -106,16 +106,16 @@ def _warnings(
         return (
             EstimateWarning(
                 "efficiency_not_measured",
-                f"no training speed measurements on {family}: usual efficiencies of other "
-                "hardware are used, with a wider interval",
+                f"there are no training speed measurements on {family}; typical efficiencies of "
+                "other hardware are used, with a wider interval",
             ),
         )
     if framework not in (_FALLBACK, chosen.split("/")[1]):
         return (
             EstimateWarning(
                 "efficiency_not_measured",
-                f"no training speed measurements of {framework} on {family}: what other "
-                "frameworks reach there is used, with a wider interval",
+                f"there are no training speed measurements of {framework} on {family}; the "
+                "efficiency of other frameworks is used, with a wider interval",
             ),
         )
     return ()

@@ -55,8 +55,8 @@ def training_impacts(
     accelerator, around = deployment.accelerator, figures.infrastructure
     if accelerator.thermal_design_power_w is None:
         message = (
-            f"{accelerator.id} has no thermal design power: give figures.thermal_design_power_w "
-            "to get energy and impacts"
+            f"{accelerator.id} has no thermal design power; give figures.thermal_design_power_w to "
+            "get energy and impacts"
         )
         return TrainingImpacts(None, None, (), (EstimateWarning("power_unknown", message),))
     count = deployment.parallelism.accelerator_count

@@ -50,15 +50,15 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
     if host_bytes is not None and memory.host_bytes > host_bytes:
         yield EstimateWarning(
             "host_memory_short",
-            f"{memory.host_bytes / 1e9:.1f} GB of host memory are needed for each accelerator, "
-            f"and there are {host_bytes / 1e9:.1f}",
+            f"the run needs {memory.host_bytes / 1e9:.1f} GB of host memory for each "
+            f"accelerator, but only {host_bytes / 1e9:.1f} GB are available",
         )
     if not memory.fits:
         missing = memory.shortfall.value / 1e9
         fitting = memory.max_micro_batch_sequences.value
         yield EstimateWarning(
             "does_not_fit",
-            f"the run as asked needs {missing:.1f} GB more per accelerator than there is"
+            f"the run needs {missing:.1f} GB more memory per accelerator than there is"
             + (
                 f"; micro-batches of up to {fitting:.0f} fit"
                 if fitting >= 1
@@ -67,7 +67,7 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
         )
     elif memory.fits_certainty != "yes":
         yield EstimateWarning(
-            "fits_narrowly", "the memory interval reaches past the accelerator's memory"
+            "fits_narrowly", "the upper end of the memory interval exceeds the accelerator's memory"
         )
 
 

@@ -161,7 +161,7 @@ def _precision(
     asked, method = request.precision, request.training.method
     if asked.activations is not None and asked.activations not in _COMPUTED:
         problems.add(
-            "/precision/activations", f"training computes in one of {', '.join(_COMPUTED)}"
+            "/precision/activations", f"must be one of {', '.join(_COMPUTED)} for training"
         )
     if asked.weights is None:
         weights = usual_weights(architecture, method)
@@ -169,8 +169,8 @@ def _precision(
     if method == "full" and asked.weights not in TRAINABLE:
         problems.add(
             "/precision/weights",
-            f"{asked.weights} weights cannot be updated; method qlora trains adapters on them, "
-            f"method full works with {', '.join(TRAINABLE)}",
+            f"{asked.weights} weights cannot be updated; use method qlora to train adapters on "
+            f"them, or method full with {', '.join(TRAINABLE)}",
         )
     return resolve_precision(asked, architecture)
 
@@ -206,7 +206,7 @@ def _check_settings(
     if asked.checkpoint_every > architecture.layer_count:
         problems.add(
             "/training/checkpoint_every",
-            f"the model has {architecture.layer_count} layers; at most that many work",
+            f"the model has only {architecture.layer_count} layers",
         )
 
 
@@ -219,7 +219,7 @@ def _check_names(
         if name not in known:
             problems.add(
                 f"/training/{field}/{position}",
-                f"the model has no {name!r}; these exist: {', '.join(sorted(known))}",
+                f"the model has no {name!r}; it has {', '.join(sorted(known))}",
             )
 
 
@@ -234,14 +234,14 @@ def _check_division(
         problems.add(
             "/parallelism/context",
             f"{asked.sequence_length} tokens cannot be divided among {parallelism.context} ranks; "
-            f"sequence lengths that are multiples of {parallelism.context} would work",
+            f"use a multiple of {parallelism.context}",
         )
     if asked.pipeline_schedule != "interleaved":
         if asked.virtual_stages > 1:
             problems.add(
                 "/training/virtual_stages",
-                f"the {asked.pipeline_schedule} schedule has one stage a rank; "
-                "virtual stages need the interleaved schedule",
+                f"the {asked.pipeline_schedule} schedule has one stage per rank; virtual stages "
+                "need the interleaved schedule",
             )
         return
     most = architecture.layer_count // parallelism.pipeline
@@ -253,8 +253,8 @@ def _check_division(
     elif asked.virtual_stages > most:
         problems.add(
             "/training/virtual_stages",
-            f"{asked.virtual_stages} × {parallelism.pipeline} stages for "
-            f"{architecture.layer_count} layers; at most {most} a rank work",
+            f"{architecture.layer_count} layers cannot fill {asked.virtual_stages} × "
+            f"{parallelism.pipeline} stages; at most {most} per rank work",
         )
 
 
@@ -266,28 +266,29 @@ def _warnings(setup: TrainingSetup, measured: bool) -> list[EstimateWarning]:
     said = {
         "overheads_not_measured": not measured
         and settings.framework != FALLBACK_ENGINE
-        and f"no memory measurements of {settings.framework}: overheads between those of measured "
-        "frameworks are used, with a wider interval",
+        and f"there are no memory measurements of {settings.framework}; typical overheads of "
+        "measured frameworks are used, with a wider interval",
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
-        and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, and there is one",
+        and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "
+        "only one",
         "base_not_quantised": settings.method == "qlora"
         and setup.deployment.precision.weights.bits_per_element >= _HALF_BITS
-        and f"method qlora trains adapters on a quantised base, and "
-        f"{setup.deployment.precision.weights.id} weights were asked for",
+        and "method qlora trains adapters on quantised weights, but "
+        f"{setup.deployment.precision.weights.id} weights were requested",
         "offload_needs_zero_3": settings.offload.parameters != "none"
         and settings.zero_stage < 3
-        and "DeepSpeed offloads parameters with ZeRO stage 3 only",
+        and "DeepSpeed offloads parameters only with ZeRO stage 3",
         "offload_to_same_memory": settings.offload != Offload()
         and setup.deployment.accelerator.unified_memory
-        and "host and accelerator share one memory: what is offloaded to the host still takes it",
+        and "host and accelerator share one memory, so that offloading saves none",
         "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline
-        and f"{settings.gradient_accumulation_steps} micro-batches do not fill "
+        and f"{settings.gradient_accumulation_steps} micro-batches are too few to fill "
         f"{parallelism.pipeline} pipeline stages",
         "context_beyond_model": limit is not None
         and setup.micro_batch.tokens > limit
-        and f"{setup.micro_batch.tokens:.0f} tokens a sequence are more than the {limit} that the "
-        "model allows",
+        and f"{setup.micro_batch.tokens:.0f} tokens per sequence exceed the model's limit of "
+        f"{limit}",
     }
     return [EstimateWarning(code, message) for code, message in said.items() if message]
 

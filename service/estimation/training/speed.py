@@ -99,14 +99,14 @@ def run_warnings(speed: TrainingSpeed) -> Iterable[EstimateWarning]:
     if not speed.run.goodput_ratio.value:
         yield EstimateWarning(
             "makes_no_progress",
-            "failures come faster than checkpoints: the run never ends; a shorter "
-            "checkpoint_interval_s or checkpoint_write_s, or fewer accelerators, would help",
+            "failures come faster than checkpoints, so that the run never ends; use a shorter "
+            "checkpoint_interval_s or checkpoint_write_s, or fewer accelerators",
         )
     tokens_per_step = float(speed.step.tokens_per_step)
     if speed.run.tokens < tokens_per_step:
         yield EstimateWarning(
             "less_than_a_step",
-            f"a step takes {tokens_per_step:.0f} tokens, more than the whole run has",
+            f"one step takes {tokens_per_step:.0f} tokens, more than the whole run has",
         )
 
 
