@@ -61,13 +61,14 @@ class ModelConfig(Request):
     """A Hugging Face ``config.json`` as it is."""
 
     config: dict[str, JsonValue] = Field(
-        description="The content of config.json, pasted whole.", min_length=1, max_length=500
+        description="Content of config.json, pasted in full.", min_length=1, max_length=500
     )
     safetensors_index: dict[str, JsonValue] | None = Field(
         None,
-        description="The content of model.safetensors.index.json (its weight_map may be left out), "
-        'or {"parameters": {"BF16": …}} as the Hub summarises safetensors files: the size of '
-        "the files is compared with the configuration, and counted where that names less.",
+        description="Content of model.safetensors.index.json (its weight_map may be left out), or "
+        '{"parameters": {"BF16": …}} as the Hub summarises safetensors files. The '
+        "size of the files is compared with the configuration; what the configuration "
+        "does not describe is counted, too.",
         min_length=1,
         max_length=100,
         examples=[{"metadata": {"total_size": 16060522496}}],
@@ -78,13 +79,13 @@ class HubModel(Request):
     """A model on the Hugging Face Hub, whose ``config.json`` is fetched."""
 
     hub: Reference = Field(
-        description="Its name there; the text hf:organisation/name means the same, and "
-        "hf:organisation/name@revision that with a revision.",
+        description="Its name on the Hub; the text hf:organisation/name means the same, "
+        "hf:organisation/name@revision adds the revision.",
         examples=["meta-llama/Llama-3.1-70B"],
     )
     revision: Reference = Field(
         "main",
-        description="Branch, tag or commit; the answer names the commit that it came to.",
+        description="Branch, tag or commit; the answer names the commit that was used.",
     )
 
 
@@ -132,10 +133,10 @@ class StatedFigure(Request):
 
     value: float = Field(description="Central estimate, in the unit of the field that holds it.")
     low: float | None = Field(
-        None, description="Lower end of the central 90 % interval; the value itself if null."
+        None, description="Lower end of the central 90 % interval; if null, the value itself."
     )
     high: float | None = Field(
-        None, description="Upper end of the central 90 % interval; the value itself if null."
+        None, description="Upper end of the central 90 % interval; if null, the value itself."
     )
 
 
@@ -148,28 +149,29 @@ Figure = Annotated[
 class InlineAccelerator(Request):
     """An accelerator that is not in the catalog, with the fields of a catalog entry."""
 
-    id: Reference | None = Field(None, description="What the answer calls it; inline if null.")
-    name: Reference | None = Field(None, description="Name for people; the id if null.")
-    vendor: Reference | None = Field(None, description="Maker; no figure depends on it.")
+    id: Reference | None = Field(None, description="Id in the answer; if null, inline.")
+    name: Reference | None = Field(None, description="Display name; if null, the id.")
+    vendor: Reference | None = Field(None, description="Manufacturer; affects no figure.")
     family: Reference | None = Field(
         None,
-        description="Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; usual "
-        "values with a wider interval if null.",
+        description="Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; if "
+        "null, typical values with a wider interval.",
     )
     form_factor: Reference | None = Field(
         None,
-        description="sxm, oam or superchip for a module, pcie for a card: mass and making are "
-        "those of its kind where figures do not state them.",
+        description="sxm, oam or superchip for a module, pcie for a card: decides mass and "
+        "embodied emissions if figures do not give them.",
     )
     release_year: int | None = Field(
-        None, ge=1990, le=2100, description="Year of release; no figure depends on it."
+        None, ge=1990, le=2100, description="Year of release; affects no figure."
     )
     memory_technology: Reference | None = Field(
-        None, description="Kind of memory, e.g. HBM3; no figure depends on it."
+        None, description="Kind of memory, e.g. HBM3; affects no figure."
     )
     unified_memory: bool = Field(
         False,
-        description="Host and accelerator share one memory: offloading to the host gains none.",
+        description="Host and accelerator share one memory, so that offloading to the host gains "
+        "nothing.",
     )
     scale_up_link: Reference | None = Field(
         None,
@@ -180,7 +182,7 @@ class InlineAccelerator(Request):
         None,
         ge=1,
         le=100_000,
-        description="Accelerators that the fast link joins; the catalog's default if null.",
+        description="Accelerators that the fast link connects; if null, the catalog's default.",
     )
     figures: dict[str, Figure] = Field(
         description="memory_bytes, memory_bandwidth_bytes_per_s, peak_bf16_flops_per_s, "
@@ -196,7 +198,7 @@ class CoolingTower(Request):
         ge=-40.0, le=40.0, description="Mean wet-bulb temperature of the site."
     )
     cycles_of_concentration: float = Field(
-        6.0, gt=1.0, le=20.0, description="Uses of the water before it is blown down."
+        6.0, gt=1.0, le=20.0, description="How often water is reused before it is blown down."
     )
     evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
 
@@ -204,16 +206,17 @@ class CoolingTower(Request):
 class InlineRegion(Request):
     """A place that is not in the catalog, with the fields of a catalog entry."""
 
-    id: Reference | None = Field(None, description="What the answer calls it; inline if null.")
-    name: Reference | None = Field(None, description="Name for people; the id if null.")
+    id: Reference | None = Field(None, description="Id in the answer; if null, inline.")
+    name: Reference | None = Field(None, description="Display name; if null, the id.")
     country: str | None = Field(
         None,
         min_length=2,
         max_length=2,
-        description="ISO 3166-1 alpha-2 code, which decides what rules hold; the parent's if null.",
+        description="ISO 3166-1 alpha-2 code, which decides which rules apply; if null, that of "
+        "the parent.",
     )
     parent: Reference | None = Field(
-        None, description="Catalog region whose figures fill in what is missing here."
+        None, description="Catalog region whose figures are used where none are given here."
     )
     figures: dict[str, Figure] = Field(
         default_factory=dict,

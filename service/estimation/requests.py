@@ -46,7 +46,7 @@ class PrecisionRequest(Request):
 
     weights: FormatName | None = Field(
         None,
-        description="Format of the weights; if null, the one that the checkpoint ships in.",
+        description="Format of the weights; if null, the format of the checkpoint.",
         examples=["bf16"],
     )
     kv_cache: FormatName | None = Field(None, description="Format of the KV cache; bf16 if null.")
@@ -71,18 +71,20 @@ class ParallelismRequest(Request):
     )
     expert: Degree = Field(
         1,
-        description="Expert parallelism: ranks that whole experts are divided among, taken from "
-        "tensor × data, which it must divide. 1 for models without experts; adds no accelerators.",
+        description="Expert parallelism: ranks among which whole experts are divided, taken from "
+        "tensor × data, which it must divide. 1 for models without experts; adds no "
+        "accelerators.",
     )
     data: Degree = Field(
         1,
-        description="Copies of the model: replicas that serve requests by themselves, or "
-        "data-parallel ranks of training, which ZeRO divides states among.",
+        description="Copies of the model: replicas that serve requests independently, or "
+        "data-parallel ranks of training, among which ZeRO divides states.",
     )
     context: Degree = Field(
         1,
-        description="Context parallelism: ranks that divide the tokens of each sequence, and with "
-        "them its KV cache or its activations. Must divide the sequence length of training.",
+        description="Context parallelism: ranks among which the tokens of each sequence are "
+        "divided, and with them its KV cache or its activations. Must divide the "
+        "sequence length of training.",
     )
 
 
@@ -95,25 +97,30 @@ class WorkloadRequest(Request):
         1,
         ge=1,
         le=1_000_000,
-        description="Requests in flight over all replicas; with requests_per_s it follows from "
-        "Little's law instead, and bounds only the memory asked for.",
+        description="Requests in flight over all replicas. With requests_per_s, Little's law "
+        "gives this number instead, and concurrency only sets the memory that is "
+        "provided.",
     )
     requests_per_s: float | None = Field(
-        None, ge=1e-9, le=1e9, description="Arrival rate; null for a closed loop of concurrency."
+        None,
+        ge=1e-9,
+        le=1e9,
+        description="Arrival rate; if null, concurrency requests are always in flight.",
     )
     prefix_cached_ratio: Ratio = Field(
         0.0, description="Share of the prompt found in the prefix cache."
     )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
     tool_s: float = Field(
         0.0, ge=0.0, le=1e6, description="Time between two calls of a task: tools, retrieval."
     )
     context_growth_tokens: int = Field(
-        0, ge=0, le=1_000_000, description="Tokens that the prompt grows by with each call."
+        0, ge=0, le=1_000_000, description="Tokens that each call adds to the prompt."
     )
     context_kept_cached: bool = Field(
         False,
-        description="Whether earlier calls' caches are kept, so that only new tokens count.",
+        description="Whether caches of earlier calls are kept, so that only new tokens are "
+        "computed.",
     )
 
 
@@ -121,24 +128,25 @@ class MemoryTierRequest(Request):
     """Memory beside the accelerator's own."""
 
     tier: Reference = Field(
-        description="Catalog id or alias of the kind of memory.", examples=["ddr5-8ch"]
+        description="Catalog id or alias of the memory tier.", examples=["ddr5-8ch"]
     )
     units: int = Field(1, ge=1, le=4096, description="Sockets, modules, cards or drives.")
     capacity_bytes: float | None = Field(
-        None, ge=1.0, le=1e18, description="Of all units together; the catalog's figure if null."
+        None, ge=1.0, le=1e18, description="Of all units together; if null, the catalog's figure."
     )
     shared_by: int | None = Field(
         None,
         ge=1,
         le=100_000,
-        description="Accelerators that share it, other hosts' included; if null, those of the "
-        "deployment within one scale-up domain.",
+        description="Accelerators that share it, including those of other hosts; if null, those "
+        "of the deployment within one scale-up domain.",
     )
     link_bytes_per_s: float | None = Field(
         None,
         ge=1e6,
         le=1e15,
-        description="Link of one accelerator to it, one direction; its host link if null.",
+        description="Bandwidth between one accelerator and this memory, in one direction; if "
+        "null, its host link.",
     )
 
 
@@ -157,9 +165,9 @@ TierReference = Annotated[
 class OffloadRequest(Request):
     """What is moved out of the accelerator whether there is room or not."""
 
-    weights_ratio: Ratio = Field(0.0, description="Share of the weights that is moved out.")
+    weights_ratio: Ratio = Field(0.0, description="Share of the weights that is offloaded.")
     kv_cache_ratio: Ratio = Field(
-        0.0, description="Share of the running requests' caches that is moved out."
+        0.0, description="Share of the running requests' caches that is offloaded."
     )
     parked_sequences: int = Field(
         0,
@@ -169,8 +177,8 @@ class OffloadRequest(Request):
     )
     overlap_ratio: Ratio = Field(
         0.5,
-        description="What prefetching hides: 0 tiers are read one after the other, 1 all but the "
-        "slowest is hidden.",
+        description="How much prefetching hides: 0 if tiers are read one after the other, 1 if "
+        "all but the slowest is hidden.",
     )
 
 
@@ -178,12 +186,12 @@ class SpeculativeRequest(Request):
     """Speculative decoding."""
 
     draft_model: ModelReference | None = Field(
-        None, description="Model that drafts; null drafts at no cost (n-grams, extra heads)."
+        None, description="Draft model; if null, drafts cost nothing (n-grams, extra heads)."
     )
     draft_precision: PrecisionRequest = PrecisionRequest()
-    draft_tokens: int = Field(4, ge=1, le=64, description="Tokens proposed for each check.")
+    draft_tokens: int = Field(4, ge=1, le=64, description="Tokens drafted per verification step.")
     acceptance_ratio: Ratio | None = Field(
-        None, description="Share of drafted tokens that are accepted; 0.7 is assumed if null."
+        None, description="Share of drafted tokens that are accepted; if null, 0.7 is assumed."
     )
 
 
@@ -194,13 +202,14 @@ class DisaggregatedRequest(Request):
         None,
         ge=1,
         le=100_000,
-        description="Replicas that compute prompts; as many as balance the two if null.",
+        description="Replicas that compute prompts; if null, as many as balance both pools.",
     )
     link_bytes_per_s: float | None = Field(
         None,
         ge=1e6,
         le=1e15,
-        description="Link of one accelerator that carries caches; its scale-out link if null.",
+        description="Bandwidth per accelerator at which caches are transferred; if null, its "
+        "scale-out link.",
     )
 
 
@@ -219,29 +228,32 @@ class ServingRequest(Request):
     memory_utilization_ratio: float = Field(
         0.9, gt=0.0, le=1.0, description="Share of memory the engine may use."
     )
-    kv_block_tokens: int = Field(16, ge=1, le=65_536, description="Tokens in a KV-cache page.")
+    kv_block_tokens: int = Field(16, ge=1, le=65_536, description="Tokens per KV-cache page.")
     max_model_len: int | None = Field(
-        None, ge=1, le=100_000_000, description="Longest sequence; the model's own if null."
+        None, ge=1, le=100_000_000, description="Longest sequence; if null, the model's own limit."
     )
     chunked_prefill_tokens: int = Field(
         8192, ge=1, le=10_000_000, description="Token budget of a step."
     )
     max_running_sequences: int | None = Field(
-        None, ge=1, le=1_000_000, description="Sequences run at once; the engine's own if null."
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Sequences run at once; if null, the engine's default.",
     )
     reserved_bytes: float = Field(
         0.0,
         ge=0.0,
         le=1e15,
-        description="Memory of each accelerator that other processes or workspaces hold.",
+        description="Memory on each accelerator used by other processes or workspaces.",
     )
     speculative: SpeculativeRequest | None = Field(
         None, description="Speculative decoding; if null, one token is decoded at a time."
     )
     disaggregated: DisaggregatedRequest | None = Field(
         None,
-        description="Separate replicas for prompts and for decoding, of at least two; if null, "
-        "every replica does both.",
+        description="Separate replicas for prompts and for decoding, which needs at least two; if "
+        "null, every replica does both.",
     )
     memory_tiers: Annotated[
         tuple[TierReference, ...],
@@ -252,11 +264,12 @@ class ServingRequest(Request):
         ),
     ] = Field(
         (),
-        description="Memory beyond the accelerator that takes what has no room there: catalog ids "
-        "(as one text separated by commas, or a list), or objects. With offload alone, the host's.",
+        description="Memory beyond the accelerator for whatever does not fit in it: catalog ids "
+        "(as a list, or as text separated by commas), or objects. With offload alone, "
+        "host memory.",
     )
     offload: OffloadRequest | None = Field(
-        None, description="What goes to the first of memory_tiers regardless."
+        None, description="What is placed in the first of memory_tiers in any case."
     )
 
 
@@ -264,15 +277,18 @@ class PeriodRequest(Request):
     """What the period's totals cover."""
 
     requests: float | None = Field(
-        None, ge=1e-9, le=1e18, description="Requests in the period; null: what the rate gives."
+        None,
+        ge=1e-9,
+        le=1e18,
+        description="Requests in the period; if null, computed from the rate.",
     )
     days: float = Field(365.0, ge=1e-6, le=36_525, description="Length of the period.")
     year: int | None = Field(
         None,
         ge=1990,
         le=2100,
-        description="Year of the period: factors of that year or before are used, where the "
-        "catalog has any; null: the newest.",
+        description="Year of the period: the latest factors up to that year are used; if null, "
+        "the latest of all.",
     )
 
 
@@ -281,33 +297,37 @@ class CostRequest(Request):
 
     instance: Reference | None = Field(
         None,
-        description="Rented machine by catalog id or alias; null: the cheapest of the region's "
-        "provider that has the accelerator.",
+        description="Rented machine by catalog id or alias; if null, the cheapest one of the "
+        "region's provider that has the accelerator.",
         examples=["p5.48xlarge"],
     )
     usd_per_accelerator_hour: float | None = Field(
-        None, gt=0.0, le=1e6, description="Rent of one accelerator, in place of the list price."
+        None, gt=0.0, le=1e6, description="Rent per accelerator, instead of the list price."
     )
     purchase_usd_per_accelerator: Figure | None = Field(
         None,
-        description="Price of an accelerator with its share of the server; null: the catalog's "
-        "list price of the accelerator, where there is one.",
+        description="Price of an accelerator with its share of the server; if null, the catalog's "
+        "list price of the accelerator, if there is one.",
     )
     amortisation_years: float | None = Field(
         None,
         gt=0.0,
         le=100.0,
-        description="Time in which owned hardware is written off; null: the usual life of servers.",
+        description="Time over which purchased hardware is written off; if null, the typical life "
+        "of servers.",
     )
     electricity_usd_per_kwh: float | None = Field(
         None,
         ge=0.0,
         le=100.0,
-        description="Price of the facility's electricity [USD/kWh]. The catalog has none: if null, "
-        "the cost of owned hardware is null.",
+        description="Electricity price of the facility [USD/kWh]. The catalog has none; if null, "
+        "the cost of purchased hardware is null.",
     )
     usd_per_tco2e: float | None = Field(
-        None, ge=0.0, le=1e6, description="Price of a tonne of emissions, operation and making."
+        None,
+        ge=0.0,
+        le=1e6,
+        description="Price per tonne of emissions from operation and manufacturing.",
     )
 
 
@@ -328,17 +348,17 @@ class DeploymentRequest(CatalogRequest):
         None,
         ge=1,
         le=100_000,
-        description="Accelerators of all replicas together; if null, those that parallelism uses, "
+        description="Accelerators of all replicas together; if null, as many as parallelism uses, "
         "else 1.",
     )
     parallelism: ParallelismRequest | None = Field(
         None,
-        description="If null, tensor parallelism over as many of the accelerators as the attention "
-        "heads divide into; the rest become replicas.",
+        description="If null, tensor parallelism over as many of the accelerators as divide the "
+        "attention heads; the rest become replicas.",
     )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
-    explain: bool = Field(False, description="Add the explanation, step by step.")
+    explain: bool = Field(False, description="Add a step-by-step explanation.")
 
 
 class MemoryInferenceRequest(DeploymentRequest):

@@ -51,17 +51,18 @@ class StyleRequest(Request):
 
     format: Literal["json", "vega-lite", "svg", "png"] | None = Field(
         None,
-        description="Form of the answer, for clients that cannot send Accept; null: by Accept.",
+        description="Format of the answer, for clients that cannot send Accept; if null, Accept "
+        "decides.",
     )
     theme: Literal["light", "dark"] = Field(
-        "light", description="Background that the colours are made for."
+        "light", description="Background for which the colours are chosen."
     )
     width_px: int = Field(640, ge=240, le=1600, description="Width of the chart.")
     height_px: int | None = Field(
-        None, ge=120, le=1200, description="Height of the chart; null: as much as it needs."
+        None, ge=120, le=1200, description="Height of the chart; if null, as much as it needs."
     )
     pixel_ratio: float = Field(
-        2.0, ge=1.0, le=3.0, description="Pixels of a PNG for each pixel of the chart."
+        2.0, ge=1.0, le=3.0, description="Pixels of a PNG per pixel of the chart."
     )
 
 
@@ -85,10 +86,10 @@ class MemoryChartRequest(MemoryInferenceRequest):
     )
 
     phases: Literal["inference", "training", "both"] = Field(
-        "inference", description="What is shown; both: one bar beside the other."
+        "inference", description="What is shown; both puts the two bars side by side."
     )
     training: TrainingSettingsRequest = Field(
-        TrainingSettingsRequest(), description="Used where training is shown."
+        TrainingSettingsRequest(), description="Used if training is shown."
     )
     style: StyleRequest = StyleRequest()
 
@@ -115,13 +116,13 @@ class ThroughputChartRequest(LatencyInferenceRequest):
     )
 
     latency: Literal["ttft_s", "tpot_s", "e2e_s"] = Field(
-        "ttft_s", description="What users feel, on the horizontal axis."
+        "ttft_s", description="Latency on the horizontal axis."
     )
     limit_s: float | None = Field(
         None,
         gt=0.0,
         le=1e6,
-        description="Service level objective that a line is drawn at; if null, that of real-time "
+        description="Service level objective, drawn as a line; if null, that of real-time "
         "inference in the decision matrix, and none for e2e_s.",
     )
     concurrencies: Annotated[
@@ -134,8 +135,8 @@ class ThroughputChartRequest(LatencyInferenceRequest):
         ),
     ] = Field(
         (),
-        description="Requests in flight, one point each, in place of the workload's own (separated "
-        "by commas, or a list); if empty, powers of two up to what memory holds.",
+        description="Requests in flight, one point each, instead of the workload's own (as a list "
+        "or separated by commas); if empty, powers of two up to what fits in memory.",
         examples=["1,2,4,8,16,32"],
     )
     phases: Literal["inference", "both"] = Field(
@@ -143,7 +144,7 @@ class ThroughputChartRequest(LatencyInferenceRequest):
         description="What is shown; both adds the throughput of training as a line with its MFU.",
     )
     training: TrainingSettingsRequest = Field(
-        TrainingSettingsRequest(), description="Used where training is shown."
+        TrainingSettingsRequest(), description="Used if training is shown."
     )
     style: StyleRequest = StyleRequest()
 
@@ -166,21 +167,22 @@ class RegionsChartRequest(InferenceRequest):
         ),
     ] = Field(
         (),
-        description="Catalog ids or aliases (separated by commas, or a list); if empty, all cloud "
-        "regions of the provider of region, or of all where it is no cloud region.",
+        description="Catalog ids or aliases (as a list or separated by commas); if empty, all "
+        "cloud regions of the provider of region, or of all providers if region is "
+        "not a cloud region.",
     )
     impact: Literal["carbon", "water", "energy"] = Field(
         "carbon",
-        description="carbon: location-based operation and making of hardware; water: on site and "
-        "at power stations; energy: that of the facility.",
+        description="carbon: location-based operation and manufacturing of hardware; water: on "
+        "site and at power stations; energy: that of the facility.",
     )
     basis: Literal["per_request", "per_1k_tokens", "per_year"] = Field(
         "per_1k_tokens",
-        description="What the impact is divided by: requests, 1,000 output tokens, or a year of "
-        "the whole deployment.",
+        description="Basis of the impact: one request, 1,000 output tokens, or a year of the "
+        "whole deployment.",
     )
     shown: int = Field(
-        20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best, and region."
+        20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best ones, and region."
     )
     style: StyleRequest = StyleRequest()
 
@@ -202,11 +204,11 @@ class ParetoChartRequest(RecommendationRequest):
 
     x: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
         "latency",
-        description="Metric on the horizontal axis, less of it being better; headroom is the share "
+        description="Metric on the horizontal axis, where less is better; headroom is the share "
         "of memory filled.",
     )
     y: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
-        "carbon", description="Metric on the vertical axis; another one than x."
+        "carbon", description="Metric on the vertical axis; must differ from x."
     )
     style: StyleRequest = StyleRequest()
 
@@ -226,15 +228,15 @@ class SensitivityChartRequest(InferenceRequest):
         "l_per_1k_tokens",
     ] = Field(
         "gco2e_per_1k_tokens",
-        description="Figure whose movement is shown: memory of an accelerator, TTFT, TPOT, "
-        "throughput of the deployment, IT energy of a request, or carbon or water of 1,000 output "
+        description="Figure to explain: memory of an accelerator, TTFT, TPOT, throughput of the "
+        "deployment, IT energy per request, or carbon or water per 1,000 output "
         "tokens.",
     )
     change_ratio: float = Field(
         0.2,
         gt=0.0,
         le=0.9,
-        description="Change up and down of inputs that have no interval of their own.",
+        description="Relative change, up and down, of inputs that have no interval of their own.",
     )
     style: StyleRequest = StyleRequest()
 

@@ -16,13 +16,13 @@ Level = Annotated[float, Field(ge=-50.0, le=200.0)]
 class RuleFacts(Request):
     """Facts that rules turn on; what is left out stays unknown, and is never assumed."""
 
-    on: datetime.date = Field(description="Day on which the rules are looked at.")
+    on: datetime.date = Field(description="Day for which the rules are checked.")
     subject: Literal["site", "company", "model"] | None = Field(
-        None, description="Only rules about this; null: about all."
+        None, description="Only rules on this subject; if null, all rules."
     )
     locality: Reference | None = Field(
         None,
-        description="County or city whose own rules hold, as rules name it.",
+        description="County or city that has rules of its own, as the rules name it.",
         examples=["fairfax-va"],
     )
     it_power_kw: Amount | None = Field(None, description="Installed IT power of the site.")
@@ -36,13 +36,17 @@ class RuleFacts(Request):
     commissioned_on: datetime.date | None = Field(
         None, description="First day of operation of the site."
     )
-    new_site: bool | None = Field(None, description="Whether it is still to be permitted.")
-    new_capacity: bool | None = Field(None, description="Whether new or more power is asked for.")
-    defence: bool = Field(False, description="Whether it serves defence or civil protection alone.")
-    pue_ratio: Annotated[float, Field(ge=1.0, le=10.0)] | None = Field(
-        None, description="Annual mean PUE; null: what the catalog knows of the place, as a range."
+    new_site: bool | None = Field(None, description="Whether the site still needs a permit.")
+    new_capacity: bool | None = Field(
+        None, description="Whether new or additional power is requested."
     )
-    energy_reuse_ratio: Ratio | None = Field(None, description="ERF, energy reused over all.")
+    defence: bool = Field(False, description="Whether it serves only defence or civil protection.")
+    pue_ratio: Annotated[float, Field(ge=1.0, le=10.0)] | None = Field(
+        None, description="Annual mean PUE; if null, the range that the catalog has for the place."
+    )
+    energy_reuse_ratio: Ratio | None = Field(
+        None, description="ERF: energy reused over total energy."
+    )
     renewable_ratio: Ratio | None = Field(None, description="Renewable share of electricity.")
     additional_renewable_ratio: Ratio | None = Field(
         None, description="Share of the demand from new renewable generation in the country."
@@ -60,7 +64,7 @@ class RuleFacts(Request):
             "hospital",
         ]
         | None
-    ) = Field(None, description="Kind of area in which the sound is heard.")
+    ) = Field(None, description="Kind of area where the sound is heard.")
     noise_day_db: Level | None = Field(None, description="Level at the receptor by day [dBA].")
     noise_night_db: Level | None = Field(None, description="Level at the receptor by night [dBA].")
     tonal_day_dbc: Level | None = Field(None, description="Steady tonal sound by day [dBC].")
@@ -68,19 +72,23 @@ class RuleFacts(Request):
     noise_above_baseline_db: Level | None = Field(
         None, description="Level at the receptor above that before construction [dB]."
     )
-    noise_study: bool | None = Field(None, description="Whether studies are made before and after.")
-    building_setback_m: Amount | None = Field(
-        None, description="From the building to lots of homes."
+    noise_study: bool | None = Field(
+        None, description="Whether noise is studied before and after construction."
     )
-    equipment_setback_m: Amount | None = Field(None, description="From equipment to lots of homes.")
+    building_setback_m: Amount | None = Field(
+        None, description="From the building to residential lots."
+    )
+    equipment_setback_m: Amount | None = Field(
+        None, description="From equipment to residential lots."
+    )
     metro_distance_m: Amount | None = Field(
         None, description="From the site to the nearest entrance of a Metro station [m]."
     )
-    employees: Amount | None = Field(None, description="People whom the company employs.")
+    employees: Amount | None = Field(None, description="People that the company employs.")
     turnover_eur: Amount | None = Field(
-        None, description="Net turnover of the company in a year [EUR]."
+        None, description="Net turnover of the company per year [EUR]."
     )
-    revenue_usd: Amount | None = Field(None, description="Revenue of the company in a year [USD].")
+    revenue_usd: Amount | None = Field(None, description="Revenue of the company per year [USD].")
     california_business: bool | None = Field(
         None, description="Whether the company does business in California."
     )
@@ -94,8 +102,8 @@ class RuleFacts(Request):
     )
     training_flop: Annotated[float, Field(ge=0.0, le=1e40)] | None = Field(
         None,
-        description="Computation that went into training the model; an estimate of training "
-        "computes it if null.",
+        description="Compute used to train the model; if null, an estimate of training computes "
+        "it.",
     )
 
 
@@ -125,7 +133,7 @@ class ComplianceRequest(RuleFacts, CatalogRequest):
         description="Cloud region, country, grid zone, or an inline region.",
         examples=["country/DE"],
     )
-    explain: bool = Field(False, description="Add every comparison that decided.")
+    explain: bool = Field(False, description="Add every comparison that decided a verdict.")
 
 
 #: Facts that callers can give, by the names that rules use.

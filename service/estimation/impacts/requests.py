@@ -35,19 +35,21 @@ class ElectricityRequest(Request):
     contracted_ratio: Ratio | None = Field(
         None,
         description="Share of the electricity that is contracted (certificates, power purchase "
-        "agreements, supplier tariffs); with it the market-based method is computed.",
+        "agreements, supplier tariffs); if given, the market-based method is "
+        "computed.",
     )
     contracted_gco2e_per_kwh: Intensity = Field(
-        0.0, description="Emissions of what is contracted; 0 for carbon-free energy."
+        0.0, description="Emissions of the contracted electricity; 0 for carbon-free energy."
     )
     residual_gco2e_per_kwh: Intensity | None = Field(
-        None, description="Residual mix, for the rest; the place's own or its average if null."
+        None,
+        description="Residual mix, for the rest; if null, that of the place, or its average mix.",
     )
     marginal_gco2e_per_kwh: Intensity | None = Field(
         None, description="Marginal intensity, a signal for decisions; never part of a total."
     )
     matching: Literal["annual", "hourly"] = Field(
-        "annual", description="Over which time contracted electricity matches what is used."
+        "annual", description="Over which time contracted electricity has to match consumption."
     )
 
 
@@ -57,43 +59,44 @@ class HardwareRequest(Request):
     amortisation: Literal["calendar", "busy-hours"] = Field(
         "calendar",
         description="calendar: over all hours of the service life, as in ISO/IEC 21031; "
-        "busy-hours: over those in use, given by in_use_ratio.",
+        "busy-hours: over the hours in use, given by in_use_ratio.",
     )
     life_years: float | None = Field(
-        None, ge=0.1, le=50.0, description="First service life; the catalog's default if null."
+        None, ge=0.1, le=50.0, description="First service life; if null, the catalog's default."
     )
     second_life_years: float = Field(
-        0.0, ge=0.0, le=50.0, description="Years that the hardware serves on, here or elsewhere."
+        0.0, ge=0.0, le=50.0, description="Years of further use after that, here or elsewhere."
     )
     in_use_ratio: float | None = Field(
         None, ge=0.001, le=1.0, description="Share of its life in which hardware is in use."
     )
     reused_ratio: Ratio = Field(
-        0.0, description="Share of the mass that goes on in other machines in the end."
+        0.0, description="Share of the mass that is finally reused in other machines."
     )
     collected_ratio: Ratio | None = Field(
-        None, description="Share of electronic waste that is collected; the world's if null."
+        None,
+        description="Share of electronic waste that is collected; if null, the global average.",
     )
     added_memory_gb: float = Field(
         0.0, ge=0.0, le=1e6, description="Memory added to the server, per accelerator [GB]."
     )
     added_memory: Reference = Field(
-        "ddr5-8ch", description="Kind of the added memory: the id of a memory tier."
+        "ddr5-8ch", description="Kind of the added memory: id of a memory tier."
     )
 
     @model_validator(mode="after")
     def _busy_hours_are_counted(self) -> HardwareRequest:
         if (self.amortisation == "busy-hours") != (self.in_use_ratio is not None):
-            raise ValueError("busy-hours amortisation and in_use_ratio come together")
+            raise ValueError("busy-hours amortisation and in_use_ratio must be given together")
         return self
 
 
 class SoundSourceRequest(Request):
     """Like machines that make noise."""
 
-    count: float = Field(1.0, gt=0.0, le=1e9, description="Number of them.")
+    count: float = Field(1.0, gt=0.0, le=1e9, description="Number of machines of this kind.")
     sound_power_db: Decibels = Field(
-        description="Declared A-weighted sound power of one, re 1 pW (10 dB are 1 bel)."
+        description="Declared A-weighted sound power of one machine, re 1 pW (10 dB are 1 bel)."
     )
     fan_speed_ratio: SpeedRatio = Field(1.0, description="Over the speed of the declared level.")
     building_loss_db: Loss = Field(0.0, description="Sound reduction of walls; 0 outdoors.")
@@ -104,21 +107,25 @@ class SiteRequest(Request):
 
     cooling: Literal["as-reported", "evaporative-tower", "dry"] = Field(
         "as-reported",
-        description="Where on-site water comes from: the place's reported WUE, a tower in the "
-        "climate given by wet_bulb_celsius, or a closed loop that evaporates none.",
+        description="How the site is cooled: with the place's reported WUE, with a cooling tower "
+        "in the climate given by wet_bulb_celsius, or with a closed loop that "
+        "evaporates no water.",
     )
     wet_bulb_celsius: float | None = Field(
-        None, ge=-40.0, le=40.0, description="Mean wet-bulb temperature, for a tower."
+        None, ge=-40.0, le=40.0, description="Mean wet-bulb temperature, for a cooling tower."
     )
     cycles_of_concentration: float = Field(
-        6.0, gt=1.0, le=20.0, description="Uses of a tower's water before it is blown down."
+        6.0,
+        gt=1.0,
+        le=20.0,
+        description="How often a cooling tower reuses its water before it is blown down.",
     )
     evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
     municipal_supply_l_per_day: float | None = Field(
-        None, gt=0.0, le=1e13, description="What the town supplies, to compare with."
+        None, gt=0.0, le=1e13, description="Water that the town supplies, for comparison."
     )
     sound_sources: list[SoundSourceRequest] = Field(
-        default_factory=list, max_length=100, description="Machines heard by the neighbours."
+        default_factory=list, max_length=100, description="Machines that neighbours can hear."
     )
     receptor_distance_m: float | None = Field(
         None, ge=1.0, le=1e5, description="From the machines to the place where they are heard."
@@ -130,38 +137,47 @@ class SiteRequest(Request):
     air_absorption_db: Loss = Field(
         0.0, description="Loss in the air over the whole distance to the receptor [dB]."
     )
-    barrier_db: Loss = Field(0.0, description="Loss by walls and earth; 5 to 15 dB are usual.")
+    barrier_db: Loss = Field(
+        0.0, description="Loss by walls and earth banks; 5 to 15 dB are typical."
+    )
     directivity_db: float = Field(
         0.0,
         ge=-30.0,
         le=30.0,
-        description="Level towards the receptor over that of a source which radiates evenly [dB].",
+        description="Level in the direction of the receptor over that of a source that radiates "
+        "evenly [dB].",
     )
     noise_limit_db: Decibels | None = Field(None, description="Level allowed at the receptor.")
     rack_kw: float | None = Field(
         None,
         gt=0.0,
         le=1e4,
-        description="Power of a rack, from which its heat and air flow follow.",
+        description="Power of a rack; its heat and air flow follow from it.",
     )
     accelerators_per_rack: int | None = Field(
         None,
         ge=1,
         le=10_000,
-        description="Instead of rack_kw: accelerators from whose power that of a rack follows.",
+        description="Accelerators per rack, alternative to rack_kw: the power of a rack follows "
+        "from theirs.",
     )
-    liquid_cooled_ratio: Ratio = Field(0.0, description="Share of the heat that liquid carries.")
+    liquid_cooled_ratio: Ratio = Field(0.0, description="Share of the heat that liquid removes.")
     air_temperature_rise_k: float = Field(
-        12.0, ge=1.0, le=60.0, description="Warming of the air across a rack."
+        12.0, ge=1.0, le=60.0, description="Temperature rise of the air across a rack."
     )
-    hard_disk_ratio: Ratio = Field(0.0, description="Share of the bytes that lie on hard disks.")
+    hard_disk_ratio: Ratio = Field(
+        0.0, description="Share of the stored bytes that are on hard disks."
+    )
     rack_fan_speed_ratio: SpeedRatio = Field(1.0, description="Fan speed over the usual one.")
     mounting: Literal["none", "grommets", "isolated"] = Field(
-        "none", description="What keeps vibration away from the machines."
+        "none", description="What isolates the machines from vibration."
     )
-    area_m2: float | None = Field(None, gt=0.0, le=1e10, description="Land of the site.")
+    area_m2: float | None = Field(None, gt=0.0, le=1e10, description="Land area of the site.")
     mean_it_kw: float | None = Field(
-        None, gt=0.0, le=1e8, description="Mean IT power of the whole site, to share its land."
+        None,
+        gt=0.0,
+        le=1e8,
+        description="Mean IT power of the whole site, used to allocate its land.",
     )
 
     @model_validator(mode="after")
@@ -169,9 +185,9 @@ class SiteRequest(Request):
         if self.cooling == "evaporative-tower" and self.wet_bulb_celsius is None:
             raise ValueError("an evaporative tower needs wet_bulb_celsius")
         if self.sound_sources and self.receptor_distance_m is None:
-            raise ValueError("sound_sources need receptor_distance_m: no level without a distance")
+            raise ValueError("sound_sources need receptor_distance_m to compute a level")
         if (self.area_m2 is None) != (self.mean_it_kw is None):
-            raise ValueError("area_m2 and mean_it_kw come together")
+            raise ValueError("area_m2 and mean_it_kw must be given together")
         return self
 
 
@@ -205,25 +221,26 @@ class ImpactsRequest(CatalogRequest):
     model: ModelReference | None = Field(
         None,
         description="Model of a deployment whose energy is estimated: catalog id or alias, "
-        "hf:organisation/name, or {'config': …}. Instead of energy_kwh and accelerator_hours.",
+        "hf:organisation/name, or {'config': …}. Alternative to energy_kwh and "
+        "accelerator_hours.",
     )
     precision: PrecisionRequest = PrecisionRequest()
     accelerator: AcceleratorReference | None = Field(
         None,
-        description="Catalog id or alias, or an inline accelerator; needed with a model or with "
-        "accelerator_hours. The making of hardware and its power follow from it.",
+        description="Catalog id or alias, or an inline accelerator; required with a model or with "
+        "accelerator_hours. Power and embodied emissions follow from it.",
     )
     accelerator_count: int | None = Field(
         None,
         ge=1,
         le=100_000,
-        description="Accelerators of all replicas of a deployment; if null, what parallelism uses, "
-        "else 1. Nothing depends on it without a model.",
+        description="Accelerators of all replicas of a deployment; if null, as many as "
+        "parallelism uses, else 1. Without a model it has no effect.",
     )
     parallelism: ParallelismRequest | None = Field(
         None,
-        description="Division of a deployment. If null, tensor parallelism over as many of the "
-        "accelerators as the attention heads divide into; the rest become replicas.",
+        description="Parallelism of a deployment. If null, tensor parallelism over as many of the "
+        "accelerators as divide the attention heads; the rest become replicas.",
     )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
@@ -231,9 +248,9 @@ class ImpactsRequest(CatalogRequest):
     electricity: ElectricityRequest = ElectricityRequest()
     hardware: HardwareRequest = HardwareRequest()
     site: SiteRequest | None = Field(
-        None, description="What is known of the site; its figures are null without."
+        None, description="Facts about the site; without them its figures are null."
     )
-    explain: bool = Field(False, description="Add the explanation, step by step.")
+    explain: bool = Field(False, description="Add a step-by-step explanation.")
 
     @model_validator(mode="after")
     def _one_basis(self) -> ImpactsRequest:

@@ -33,5 +33,5 @@ class InferenceRequest(DeploymentRequest):
     period: PeriodRequest = PeriodRequest()
     cost: CostRequest = CostRequest()
     compliance: RuleFacts | None = Field(
-        None, description="What is known of the site, to hold it against the place's rules."
+        None, description="Facts about the site, to check them against the rules of the place."
     )

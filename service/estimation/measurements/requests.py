@@ -21,16 +21,16 @@ _Measured = Annotated[float | None, Field(gt=0.0, le=1e18)]
 class MeasuredInference(Request):
     """Figures of an inference deployment; memory is that of one accelerator."""
 
-    process_bytes: _Measured = Field(None, description="All memory taken, as nvidia-smi shows it.")
+    process_bytes: _Measured = Field(None, description="All memory in use, as nvidia-smi shows it.")
     peak_reserved_bytes: _Measured = Field(
         None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
     )
     peak_allocated_bytes: _Measured = Field(
         None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
     )
-    weights_bytes: _Measured = Field(None, description="Weights that one accelerator holds.")
+    weights_bytes: _Measured = Field(None, description="Weights on one accelerator.")
     kv_cache_capacity_tokens: _Measured = Field(
-        None, description="Tokens that the KV cache of a replica has room for."
+        None, description="Tokens for which the KV cache of a replica has room."
     )
     ttft_s: _Measured = Field(None, description="Mean time to the first token, waiting included.")
     tpot_s: _Measured = Field(
@@ -39,14 +39,14 @@ class MeasuredInference(Request):
     e2e_s: _Measured = Field(None, description="Mean time from arrival to the last token.")
     output_tokens_per_s: _Measured = Field(None, description="Of the whole deployment.")
     requests_per_s: _Measured = Field(
-        None, description="Requests answered a second by the whole deployment."
+        None, description="Requests answered per second by the whole deployment."
     )
 
 
 class MeasuredTraining(Request):
     """Figures of a training run; memory is that of one accelerator."""
 
-    process_bytes: _Measured = Field(None, description="All memory taken, as nvidia-smi shows it.")
+    process_bytes: _Measured = Field(None, description="All memory in use, as nvidia-smi shows it.")
     peak_reserved_bytes: _Measured = Field(
         None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
     )
@@ -59,16 +59,16 @@ class InferenceMeasurement(Request):
     """An inference deployment and what was measured on it."""
 
     deployment: MemoryInferenceRequest = Field(
-        description="What ran where, with the load that the figures were measured under."
+        description="What ran where, and the load under which it was measured."
     )
-    measured: MeasuredInference = Field(description="What was measured; one figure at least.")
+    measured: MeasuredInference = Field(description="What was measured; at least one figure.")
 
 
 class TrainingMeasurement(Request):
     """A training run and what was measured on it."""
 
     deployment: MemoryTrainingRequest = Field(description="What was trained where, and how.")
-    measured: MeasuredTraining = Field(description="What was measured; one figure at least.")
+    measured: MeasuredTraining = Field(description="What was measured; at least one figure.")
 
 
 class MeasurementRequest(CatalogRequest):
@@ -97,17 +97,19 @@ class MeasurementRequest(CatalogRequest):
     )
 
     inference: InferenceMeasurement | None = Field(
-        None, description="A report of inference; this or training."
+        None, description="A report on inference; alternative to training."
     )
     training: TrainingMeasurement | None = Field(
-        None, description="A report of training; this or inference."
+        None, description="A report on training; alternative to inference."
     )
     measured_on: date | None = Field(None, description="Day of the measurement.")
-    tool: str | None = Field(None, max_length=200, description="What measured it, with versions.")
+    tool: str | None = Field(
+        None, max_length=200, description="Tool that measured it, with its version."
+    )
     notes: str | None = Field(
         None,
         max_length=2000,
-        description="Whatever else matters; shown to all who may read the reports.",
+        description="Anything else that matters; visible to all who may read the reports.",
     )
 
     @model_validator(mode="after")
@@ -116,5 +118,5 @@ class MeasurementRequest(CatalogRequest):
             raise ValueError("give either inference or training")
         measured = (self.inference or self.training).measured  # type: ignore[union-attr]
         if not measured.model_dump(exclude_none=True):
-            raise ValueError("measured holds no figure")
+            raise ValueError("measured has no figure")
         return self

@@ -26,7 +26,7 @@ class ProjectionRequest(CatalogRequest):
     training_kgco2e: Figure = Field(description="Emissions of the training run.")
     requests_per_day: Figure = Field(description="Requests on the first day.")
     gco2e_per_request: Figure = Field(
-        description="Emissions of a request, e.g. from an inference estimate."
+        description="Emissions per request, e.g. from an inference estimate."
     )
     growth_per_year_ratio: float = Field(
         0.0,
@@ -36,4 +36,4 @@ class ProjectionRequest(CatalogRequest):
     )
     days: int = Field(365, ge=1, le=36_500, description="Length of the series.")
     points: int = Field(61, ge=2, le=1_000, description="Number of points of the series.")
-    explain: bool = Field(False, description="Add the explanation, step by step.")
+    explain: bool = Field(False, description="Add a step-by-step explanation.")

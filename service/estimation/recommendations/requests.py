@@ -82,7 +82,7 @@ class DecisionWorkload(Request):
         ge=1e-6,
         le=1e6,
         description="Arrival rate over all replicas. If this and concurrency are null, each "
-        "replica works as hard as it can.",
+        "replica works at full load.",
     )
     concurrency: int | None = Field(
         None, ge=1, le=1_000_000, description="Requests always in flight, instead of a rate."
@@ -90,7 +90,7 @@ class DecisionWorkload(Request):
     prefix_cached_ratio: Ratio = Field(
         0.0, description="Share of the prompt found in the prefix cache."
     )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
 
     @model_validator(mode="after")
     def _one_load(self) -> DecisionWorkload:
@@ -104,13 +104,13 @@ class LimitsRequest(Request):
 
     ttft_s: Limit = Field(
         None,
-        description="Longest time to the first token. If null, a recommendation takes that of the "
-        "workload kind, if it has one, and a sweep none.",
+        description="Longest time to the first token. If null, a recommendation uses the limit of "
+        "the workload kind, if it has one; a sweep has no limit.",
     )
     tpot_s: Limit = Field(
         None,
-        description="Longest time per output token. If null, a recommendation takes that of the "
-        "workload kind, if it has one, and a sweep none.",
+        description="Longest time per output token. If null, a recommendation uses the limit of "
+        "the workload kind, if it has one; a sweep has no limit.",
     )
     e2e_s: Limit = Field(None, description="Longest time from arrival to the last token.")
     task_s: Limit = Field(
@@ -118,22 +118,22 @@ class LimitsRequest(Request):
     )
     usd_per_hour: Limit = Field(
         None,
-        description="Highest price of all accelerators for an hour; with it, what has no known "
-        "price is excluded.",
+        description="Highest price of all accelerators per hour; if given, hardware without a "
+        "known price is excluded.",
     )
     kgco2e_per_year: Limit = Field(
         None,
-        description="Most emissions of a year's requests, location-based operation and making of "
-        "hardware.",
+        description="Highest emissions of a year's requests, from location-based operation and "
+        "manufacturing of hardware.",
     )
     l_per_year: Limit = Field(
-        None, description="Most water of a year's requests, on site and at power stations."
+        None, description="Highest water use of a year's requests, on site and at power stations."
     )
     it_power_w: Limit = Field(
         None, description="Highest mean power of all accelerators with their hosts, without PUE."
     )
     weight_bits_at_least: float | None = Field(
-        None, gt=0.0, le=32.0, description="Fewest bits of a weight that are acceptable."
+        None, gt=0.0, le=32.0, description="Fewest bits per weight that are acceptable."
     )
     headroom_ratio_at_least: Ratio = Field(
         0.0, description="Share of an accelerator's memory that must stay free."
@@ -149,19 +149,19 @@ class PlacesRequest(Request):
 
     accelerators: References | None = Field(
         None,
-        description="Accelerators that are searched: ids or aliases, as a list or separated by "
-        "commas; if null, all.",
+        description="Accelerators to search: ids or aliases, as a list or separated by commas; if "
+        "null, all.",
     )
     regions: References | None = Field(
         None,
-        description="Regions that are searched: ids or aliases, as a list or separated by commas; "
-        "if null, all cloud regions.",
+        description="Regions to search: ids or aliases, as a list or separated by commas; if "
+        "null, all cloud regions.",
     )
     placement: Placement = Field(
         None,
-        description="offered: a cloud's regions take what that cloud is known to rent out, by the "
-        "catalog's instances; anywhere: all combinations. If null, offered where all cloud regions "
-        "are searched, anywhere where regions are named.",
+        description="offered: only accelerators that the region's cloud is known to rent out, by "
+        "the catalog's instances; anywhere: all combinations. If null, offered if all "
+        "cloud regions are searched, anywhere if regions are named.",
     )
 
 
@@ -177,12 +177,15 @@ class SearchRequest(PlacesRequest):
     speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (
         Field(
             None,
-            description="Ways of speculative decoding to try beside decoding without; if null, as "
+            description="Ways of speculative decoding to try in addition to none; if null, what "
             "serving.speculative says.",
         )
     )
     max_accelerators: int = Field(
-        64, ge=1, le=4096, description="Most accelerators of all replicas of a candidate together."
+        64,
+        ge=1,
+        le=4096,
+        description="Largest number of accelerators of a candidate, over all replicas.",
     )
 
 
@@ -193,7 +196,7 @@ class WeightsRequest(Request):
         0.0,
         ge=0.0,
         le=1e6,
-        description="Weight of memory left free, up to the share that the workload kind asks for.",
+        description="Weight of free memory, up to the share that the workload kind asks for.",
     )
     latency: float = Field(
         0.0,
@@ -205,7 +208,8 @@ class WeightsRequest(Request):
         0.0,
         ge=0.0,
         le=1e6,
-        description="Weight of emissions, location-based operation and making of hardware.",
+        description="Weight of emissions from location-based operation and manufacturing of "
+        "hardware.",
     )
     water: float = Field(
         0.0, ge=0.0, le=1e6, description="Weight of water, on site and at power stations."
@@ -214,7 +218,8 @@ class WeightsRequest(Request):
         0.0,
         ge=0.0,
         le=1e6,
-        description="Weight of rent, at own or list prices; what has no known price scores none.",
+        description="Weight of rent, at your own or list prices; candidates without a known price "
+        "score zero.",
     )
 
     @model_validator(mode="after")
@@ -229,26 +234,27 @@ class ChoiceRequest(CatalogRequest):
 
     model: ModelReference | None = Field(
         None,
-        description="The model: catalog id or alias, hf:organisation/name, or {'config': …}. This "
-        "or models.",
+        description="The model: catalog id or alias, hf:organisation/name, or {'config': …}. "
+        "Alternative to models.",
     )
     models: ModelNames | None = Field(
         None,
-        description="Models to choose among, as a list or separated by commas; instead of model.",
+        description="Models to choose from, as a list or separated by commas; alternative to "
+        "model.",
     )
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Own prices, by accelerator."
+        default_factory=dict, max_length=500, description="Your own prices, by accelerator."
     )
     list_prices: bool = Field(
         True,
-        description="Where no own price is given, take on-demand list prices of the region's "
-        "cloud, else the lowest of any provider in the catalog.",
+        description="For accelerators without a price of your own, use on-demand list prices of "
+        "the region's cloud, else the lowest of any provider in the catalog.",
     )
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> Self:
         if (self.model is None) == (self.models is None):
-            raise ValueError("give either model, or models to choose among")
+            raise ValueError("give either model, or models to choose from")
         return self
 
     @property
@@ -280,9 +286,9 @@ class RecommendationRequest(ChoiceRequest):
 
     workload_kind: WorkloadKindId = Field(
         "real-time-inference",
-        description="Row of the decision matrix (GET /v1/workloads) whose weights, memory to keep "
-        "free and limits on TTFT and TPOT hold where the request states none. llm-training is "
-        "refused: /v1/recommendations/training decides it.",
+        description="Workload kind (GET /v1/workloads) that sets weights, free memory and limits "
+        "on TTFT and TPOT where the request gives none. llm-training is not allowed "
+        "here; use /v1/recommendations/training.",
     )
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()
@@ -294,7 +300,7 @@ class RecommendationRequest(ChoiceRequest):
     def _one_pool(self) -> RecommendationRequest:
         if self.serving.disaggregated is not None:
             raise ValueError(
-                "serving.disaggregated is not searched: ask /v1/compare or /v1/estimates/inference"
+                "serving.disaggregated is not searched; use /v1/compare or /v1/estimates/inference"
             )
         return self
 
@@ -328,17 +334,17 @@ class CompareRequest(CatalogRequest):
     )
     precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
         default_factory=lambda: [PrecisionRequest()],
-        description="Number formats; if left out, the one that each checkpoint ships in.",
+        description="Number formats; if left out, the format of each checkpoint.",
     )
     parallelisms: Annotated[list[ParallelismRequest], Field(min_length=1, max_length=50)] | None = (
-        Field(None, description="If null, as accelerator_count implies.")
+        Field(None, description="If null, derived from accelerator_count.")
     )
     accelerator_count: int | None = Field(
         None,
         ge=1,
         le=100_000,
-        description="Accelerators of all replicas of each row; if null, what its layout uses, "
-        "else 1.",
+        description="Accelerators of all replicas of each row; if null, as many as its layout "
+        "uses, else 1.",
     )
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
@@ -348,7 +354,7 @@ class CompareRequest(CatalogRequest):
     def _bounded(self) -> CompareRequest:
         if self.row_count > MOST_ROWS:
             raise ValueError(
-                f"{self.row_count} combinations; one comparison has at most {MOST_ROWS}, a "
+                f"{self.row_count} combinations; one comparison has at most {MOST_ROWS}. A "
                 "recommendation searches any number"
             )
         return self
@@ -393,5 +399,5 @@ class BatchRequest(CatalogRequest):
     )
 
     requests: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MOST_ROWS)] = (
-        Field(description="Bodies as of /v1/estimates/inference or, with training, of training.")
+        Field(description="Request bodies of /v1/estimates/inference or /v1/estimates/training.")
     )

@@ -16,7 +16,8 @@ class DisclosureRequest(Request):
     """Metered and organisational facts that no estimate can know; lines without stay null."""
 
     functional_unit: FunctionalUnit = Field(
-        "per_request", description="What an SCI score is per; period for plain energy."
+        "per_request",
+        description="Unit of an SCI score; period gives energy and emissions of the period.",
     )
     role: Literal["operator", "customer"] = Field(
         "operator",
@@ -27,13 +28,16 @@ class DisclosureRequest(Request):
         None, ge=0.0, le=1e12, description="Fuel of generators, tests included, in the period."
     )
     diesel_kgco2e_per_l: float | None = Field(
-        None, ge=0.0, le=10.0, description="Emission factor of the fuel, from your authority."
+        None,
+        ge=0.0,
+        le=10.0,
+        description="Emission factor of the fuel, as your authority publishes it.",
     )
     refrigerant_leak_kg: float | None = Field(
         None,
         ge=0.0,
         le=1e9,
-        description="Refrigerant lost in the period [kg]; counts with refrigerant_gwp.",
+        description="Refrigerant lost in the period [kg]; needs refrigerant_gwp.",
     )
     refrigerant_gwp: float | None = Field(
         None, ge=0.0, le=1e5, description="Global warming potential of the refrigerant."
@@ -42,12 +46,12 @@ class DisclosureRequest(Request):
         None,
         ge=0.0,
         lt=1.0,
-        description="Share of generation that transmission and distribution lose.",
+        description="Share of generation that is lost in transmission and distribution.",
     )
     upstream_gco2e_per_kwh: Intensity | None = Field(
         None,
-        description="Emissions of making and bringing fuels, where the grid factor is of "
-        "combustion alone.",
+        description="Emissions of producing and transporting fuels, if the grid factor covers "
+        "only combustion.",
     )
     total_energy_kwh: float | None = Field(
         None, gt=0.0, le=1e15, description="Metered energy of the whole data centre (E_DC)."
@@ -56,24 +60,33 @@ class DisclosureRequest(Request):
         None,
         ge=0.0,
         le=1e15,
-        description="Metered heat that is used outside the data centre in the period, for the "
-        "energy reuse factor.",
+        description="Metered heat used outside the data centre in the period, for the energy "
+        "reuse factor.",
     )
     renewable_kwh: float | None = Field(
-        None, ge=0.0, le=1e15, description="Guarantees of origin, power purchases and own plants."
+        None,
+        ge=0.0,
+        le=1e15,
+        description="From guarantees of origin, power purchase agreements and own plants.",
     )
     water_input_l: float | None = Field(
-        None, ge=0.0, le=1e15, description="Metered water taken in, which is more than evaporates."
+        None,
+        ge=0.0,
+        le=1e15,
+        description="Metered water intake, which is more than what evaporates.",
     )
     model_parameters: float | None = Field(
-        None, gt=0.0, le=1e16, description="Parameters of a trained model, active ones if sparse."
+        None,
+        gt=0.0,
+        le=1e16,
+        description="Parameters of a trained model; active parameters if sparse.",
     )
     training_tokens: float | None = Field(
         None,
         gt=0.0,
         le=1e18,
-        description="Tokens that a model was trained on; with model_parameters its compute, "
-        "6 · parameters · tokens.",
+        description="Tokens that a model was trained on; with model_parameters they give its "
+        "compute, 6 · parameters · tokens.",
     )
 
 

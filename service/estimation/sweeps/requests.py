@@ -37,12 +37,12 @@ class SweepWorkload(Request):
         None,
         ge=1e-6,
         le=1e6,
-        description="Arrival rate over all replicas; if null, replicas work as hard as they can.",
+        description="Arrival rate over all replicas; if null, replicas work at full load.",
     )
     prefix_cached_ratio: Ratio = Field(
         0.0, description="Share of the prompt found in the prefix cache."
     )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls of one agent task.")
+    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
 
 
 class SweepLayout(Request):
@@ -53,7 +53,7 @@ class SweepLayout(Request):
     )
     pipeline: Degree = Field(1, description="Stages of consecutive layers.")
     expert: Degree = Field(
-        1, description="Ranks of the replica that whole experts are divided among."
+        1, description="Ranks of the replica among which whole experts are divided."
     )
 
 
@@ -62,7 +62,7 @@ class SweepSpace(Request):
 
     accelerators: (
         Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] | None
-    ) = Field(None, description="If null, all of the catalog.")
+    ) = Field(None, description="If null, the whole catalog.")
     regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="If null, all cloud regions."
     )
@@ -84,20 +84,20 @@ class SweepSpace(Request):
         | None
     ) = Field(
         None,
-        description="Accelerators of all replicas; if null, as many as the request rate takes, or "
-        "one replica without a rate. Layouts that do not divide a count are left out of it.",
+        description="Accelerators of all replicas; if null, as many as the request rate needs, or "
+        "one replica without a rate. Layouts that do not divide a count are left out.",
     )
     max_accelerators: int = Field(
         64,
         ge=1,
         le=100_000,
-        description="Most accelerators of all replicas of a configuration together.",
+        description="Largest number of accelerators of a configuration, over all replicas.",
     )
     placement: Placement = Field(
         None,
-        description="offered: a cloud's regions take what that cloud is known to rent out; "
-        "anywhere: all combinations. If null, offered where all cloud regions are evaluated, "
-        "anywhere where regions are named.",
+        description="offered: only accelerators that the region's cloud is known to rent out; "
+        "anywhere: all combinations. If null, offered if all cloud regions are "
+        "evaluated, anywhere if regions are named.",
     )
 
 
@@ -129,25 +129,25 @@ class SweepRequest(CatalogRequest):
         }
     )
 
-    name: str | None = Field(None, max_length=200, description="What to call it.")
+    name: str | None = Field(None, max_length=200, description="Name of the sweep.")
     models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)] = Field(
         description="Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."
     )
     workload: SweepWorkload = SweepWorkload()
     space: SweepSpace = SweepSpace()
-    limits: LimitsRequest = Field(LimitsRequest(), description="Null does not limit.")
+    limits: LimitsRequest = Field(LimitsRequest(), description="Null sets no limit.")
     keep: Literal["survivors", "candidates"] = Field(
         "survivors",
-        description="Keep what fits, carries the load and meets the limits; or every candidate "
-        "whose weights fit, marked by whether it does.",
+        description="Keep only what fits, carries the load and meets the limits; or keep every "
+        "candidate whose weights fit, with a mark that says whether it does.",
     )
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Own prices, by accelerator."
+        default_factory=dict, max_length=500, description="Your own prices, by accelerator."
     )
     list_prices: bool = Field(
         True,
-        description="Where no own price is given, take on-demand list prices of the region's "
-        "cloud, else the lowest of any provider in the catalog.",
+        description="For accelerators without a price of your own, use on-demand list prices of "
+        "the region's cloud, else the lowest of any provider in the catalog.",
     )
     serving: ServingRequest = ServingRequest()
 
@@ -155,8 +155,8 @@ class SweepRequest(CatalogRequest):
     def _sweepable(self) -> SweepRequest:
         if self.serving.disaggregated is not None:
             raise ValueError(
-                "serving.disaggregated cannot be swept; ask /v1/estimates/batch for configurations "
-                "with it"
+                "serving.disaggregated cannot be swept; send such configurations to "
+                "/v1/estimates/batch"
             )
         return self
 
@@ -177,6 +177,6 @@ class SweepRequest(CatalogRequest):
         if (found := prod(len(one) for one in listed if one)) > MOST_PER_ACCELERATOR:
             raise ValueError(
                 f"concurrencies × accelerator_counts × regions are {found}; at most "
-                f"{MOST_PER_ACCELERATOR} work"
+                f"{MOST_PER_ACCELERATOR} are allowed"
             )
         return self

@@ -85,25 +85,25 @@ class TrainingOffloadRequest(Request):
 
     optimizer: Literal["none", "cpu", "nvme"] = Field(
         "none",
-        description="Where optimizer states are kept, and with zero_stage 2 and 3 gradients; none: "
-        "on the accelerator.",
+        description="Where optimizer states are kept, and with zero_stage 2 and 3 also gradients; "
+        "none keeps them on the accelerator.",
     )
     parameters: Literal["none", "cpu", "nvme"] = Field(
         "none",
-        description="Where weights are kept; none: on the accelerator. DeepSpeed moves them with "
-        "zero_stage 3 only.",
+        description="Where weights are kept; none keeps them on the accelerator. DeepSpeed "
+        "offloads them only with zero_stage 3.",
     )
     activations: Literal["none", "cpu"] = Field(
         "none",
-        description="Where what the forward pass keeps for the backward pass lies; none: on the "
-        "accelerator.",
+        description="Where activations saved for the backward pass are kept; none keeps them on "
+        "the accelerator.",
     )
     host_memory_bytes: float | None = Field(
         None,
         ge=0.0,
         le=1e15,
-        description="Host memory there is for each accelerator; if null, plans may use 256 GB, an "
-        "eighth of a usual server's.",
+        description="Host memory available for each accelerator; if null, plans may use 256 GB, "
+        "an eighth of a typical server's.",
     )
 
 
@@ -114,17 +114,17 @@ class FailuresRequest(Request):
         None,
         ge=0.0,
         le=1e3,
-        description="Failures that stop the run, per accelerator and day; what a published run on "
-        "16,384 accelerators saw, if null.",
+        description="Failures that stop the run, per accelerator and day; if null, the rate "
+        "reported for a run on 16,384 accelerators.",
     )
     checkpoint_interval_s: float | None = Field(
         None,
         ge=1.0,
         le=1e9,
-        description="Useful time between two checkpoints; the best one, if null.",
+        description="Useful time between two checkpoints; if null, the optimal one.",
     )
     checkpoint_write_s: float | None = Field(
-        None, ge=0.0, le=1e6, description="How long training halts to write a checkpoint."
+        None, ge=0.0, le=1e6, description="How long training pauses to write a checkpoint."
     )
     restart_s: float | None = Field(
         None, ge=0.0, le=1e6, description="From a failure to the next step."
@@ -146,33 +146,34 @@ class TrainingSettingsRequest(Request):
     )
     trained_tensors: TensorNames = Field(
         (),
-        description="Names of tensors that are trained whole beside the adapters, such as lm_head.",
+        description="Names of tensors that are trained in full beside the adapters, such as "
+        "lm_head.",
     )
     optimizer: Optimizer = Field(
         "adamw",
-        description="Decides the bytes of state beside each trained weight. 8bit keeps states in 8 "
-        "bits, paged moves those that do not fit to host memory.",
+        description="Decides how many bytes of state each trained weight has. 8bit keeps states "
+        "in 8 bits, paged moves those that do not fit to host memory.",
     )
     optimizer_state_dtype: Dtype = Field(
         "fp32", description="Format of the states of optimizers that are not 8-bit."
     )
     master_weights: bool = Field(
-        True, description="Keep a 32-bit copy of trained weights of fewer bits."
+        True, description="Keep a 32-bit copy of trained weights that have fewer bits."
     )
     gradient_dtype: Dtype = Field(
-        "bf16", description="Format that gradients are kept and exchanged in."
+        "bf16", description="Format in which gradients are kept and exchanged."
     )
     micro_batch_size: int = Field(
-        1, ge=1, le=65_536, description="Sequences a data-parallel rank computes at once."
+        1, ge=1, le=65_536, description="Sequences that a data-parallel rank computes at once."
     )
     gradient_accumulation_steps: int = Field(
         1,
         ge=1,
         le=1_000_000,
-        description="Micro-batches of one optimizer step; those in the pipeline, where there is "
-        "one.",
+        description="Micro-batches of one optimizer step; with a pipeline, those that pass "
+        "through it.",
     )
-    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens of a sequence.")
+    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens per sequence.")
     activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = Field(
         "none",
         description="selective recomputes attention scores, selective-operators also every other "
@@ -182,35 +183,38 @@ class TrainingSettingsRequest(Request):
         1, ge=1, le=10_000, description="Layers of a recomputed block, with full checkpointing."
     )
     attention: Literal["flash", "eager"] = Field(
-        "flash", description="Kernel of attention: eager stores the attention scores, flash none."
+        "flash", description="Attention kernel: eager stores the attention scores, flash does not."
     )
     fused_kernels: bool = Field(
         True, description="Whether norms and gated activations are fused, by a compiler or by hand."
     )
-    dropout: bool = Field(False, description="Whether dropout is used, so that its masks are kept.")
+    dropout: bool = Field(False, description="Whether dropout is used, which stores its masks.")
     cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = Field(
         "plain",
-        description="plain holds logits in 32 bit, half-precision computes all of the loss in 16, "
-        "chunked holds logits in 16 bit and a part of them in 32, fused only such a part.",
+        description="plain keeps logits in 32 bit, half-precision computes the whole loss in 16 "
+        "bit, chunked keeps logits in 16 bit and a part of them in 32 bit, fused "
+        "keeps only such a part.",
     )
     sequence_parallel: bool = Field(
-        True, description="Divide among tensor-parallel ranks what tensor parallelism repeats."
+        True,
+        description="Divide norms and residuals among tensor-parallel ranks, which tensor "
+        "parallelism alone repeats.",
     )
     pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
         "1f1b",
-        description="Order of micro-batches in the pipeline: gpipe keeps the activations of all of "
-        "them, 1f1b of no more than there are stages, interleaved of somewhat more with a shorter "
-        "bubble (see virtual_stages).",
+        description="Order of micro-batches in the pipeline: gpipe keeps the activations of all "
+        "micro-batches, 1f1b of at most as many as there are stages, interleaved of "
+        "somewhat more with a shorter bubble (see virtual_stages).",
     )
     virtual_stages: int = Field(
-        1, ge=1, le=1_000, description="Stages of each rank in the interleaved schedule."
+        1, ge=1, le=1_000, description="Stages per rank in the interleaved schedule."
     )
     zero_stage: int = Field(
         0,
         ge=0,
         le=3,
-        description="What data-parallel ranks divide: 1 optimizer states, 2 gradients too, 3 "
-        "weights too (FSDP's full sharding).",
+        description="What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 "
+        "also weights (FSDP full sharding).",
     )
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: Literal[
@@ -232,8 +236,8 @@ class TrainingRequest(CatalogRequest):
     )
     precision: PrecisionRequest = Field(
         PrecisionRequest(),
-        description="If weights are null: bnb-nf4 for qlora, else the checkpoint's own format if "
-        "it can be trained, and bf16 if not. There is no KV cache.",
+        description="If weights is null: bnb-nf4 for qlora; else the checkpoint's own format if "
+        "it can be trained, bf16 if not. There is no KV cache.",
     )
     accelerator: AcceleratorReference = Field(
         description="Catalog id or alias, or an inline accelerator.",
@@ -244,7 +248,7 @@ class TrainingRequest(CatalogRequest):
         None, description="If null, data parallelism over all accelerators."
     )
     training: TrainingSettingsRequest = TrainingSettingsRequest()
-    explain: bool = Field(False, description="Add the explanation, step by step.")
+    explain: bool = Field(False, description="Add a step-by-step explanation.")
 
 
 class MemoryTrainingRequest(TrainingRequest):
@@ -281,10 +285,10 @@ class EstimateTrainingRequest(TrainingRequest):
         None,
         ge=1990,
         le=2100,
-        description="Year of the run: factors of that year or before are used, where the catalog "
-        "has any; null: the newest.",
+        description="Year of the run: the latest factors up to that year are used; if null, the "
+        "latest of all.",
     )
     cost: CostRequest = CostRequest()
     compliance: RuleFacts | None = Field(
-        None, description="What is known of the site, to hold it against the place's rules."
+        None, description="Facts about the site, to check them against the rules of the place."
     )

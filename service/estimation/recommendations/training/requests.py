@@ -45,24 +45,24 @@ class RunRequest(Request):
     """The run to choose for."""
 
     tokens: float = Field(ge=1.0, le=1e18, description="Tokens of the whole run.")
-    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens of a sequence.")
+    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens per sequence.")
     global_batch_size: int | None = Field(
         None,
         ge=1,
         le=10_000_000,
-        description="Sequences of an optimizer step, which layouts must divide. If null, the "
-        "largest power of two with which a step takes at most 4 million tokens, and the run at "
-        "least 1,000 steps.",
+        description="Sequences per optimizer step, which layouts must divide. If null, the "
+        "largest power of two with at most 4 million tokens per step and at least "
+        "1,000 steps in the run.",
     )
     methods: _Methods = Field(
         ["full"], description="What may be trained: all weights, or adapters."
     )
     optimizers: _Optimizers = Field(
-        ["adamw"], description="Optimizers to choose among, as a list or separated by commas."
+        ["adamw"], description="Optimizers to choose from, as a list or separated by commas."
     )
     lora_rank: int = Field(16, ge=1, le=8192, description="Rank of adapters.")
     offload: bool = Field(
-        False, description="Try also with optimizer states in host memory, ZeRO-Offload's way."
+        False, description="Also try optimizer states in host memory (ZeRO-Offload)."
     )
     framework: Literal[
         "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
@@ -71,7 +71,7 @@ class RunRequest(Request):
         None,
         ge=0.0,
         le=1e15,
-        description="Host memory there is for each accelerator; if null, 256 GB.",
+        description="Host memory available for each accelerator; if null, 256 GB.",
     )
     failures: FailuresRequest = FailuresRequest()
 
@@ -79,9 +79,9 @@ class RunRequest(Request):
 class RunLimits(Request):
     """Hard limits; null does not limit."""
 
-    days: Limit = Field(None, description="Deadline: the run with its failures takes no longer.")
+    days: Limit = Field(None, description="Longest time of the run, failures included.")
     usd: Limit = Field(None, description="Budget of the whole run.")
-    kgco2e: Limit = Field(None, description="Emissions of the whole run, making included.")
+    kgco2e: Limit = Field(None, description="Emissions of the whole run, manufacturing included.")
     litres: Limit = Field(None, description="Water of the whole run, on site and off site.")
     it_power_w: Limit = Field(
         None, description="Highest mean power of all accelerators with their hosts, without PUE."
@@ -95,13 +95,15 @@ class TrainingSearchRequest(PlacesRequest):
     """What is searched for training."""
 
     precisions: FormatNames | None = Field(
-        None, description="Formats of trained weights; if null, bf16, and fp8 where it multiplies."
+        None,
+        description="Formats of trained weights; if null, bf16, and fp8 on accelerators "
+        "that compute in it.",
     )
     max_accelerators: int = Field(
-        512, ge=1, le=MOST_ACCELERATORS, description="Most accelerators of the run."
+        512, ge=1, le=MOST_ACCELERATORS, description="Largest number of accelerators of the run."
     )
     accelerator_counts: _Counts | None = Field(
-        None, description="Sizes of the run to try; if null, the powers of two."
+        None, description="Numbers of accelerators to try; if null, powers of two."
     )
 
 
@@ -125,7 +127,7 @@ class TrainingRecommendationRequest(ChoiceRequest):
     limits: RunLimits = RunLimits()
     search: TrainingSearchRequest = TrainingSearchRequest()
     weights: WeightsRequest | None = Field(
-        None, description="If null, those of the matrix's row llm-training."
+        None, description="If null, those of the workload kind llm-training."
     )
 
     @model_validator(mode="after")
