@@ -94,7 +94,7 @@ async def test_what_only_meters_know_is_null_until_given(client):
     location = value(found["2 location-based Electricity, location-based"])
     losses = value(found["3.3 losses Losses of transmission and distribution"])
     assert losses == pytest.approx(location * 0.05 / 0.95)
-    upstream = value(found["3.3 upstream Making and bringing of fuels"])
+    upstream = value(found["3.3 upstream Production and transport of fuels"])
     assert upstream == pytest.approx(1_560_000 * 50 / 1000)
 
 
