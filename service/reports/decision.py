@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from service.estimation.recommendations.limits import CONDITIONS, Limit
 from service.estimation.requests import CatalogRequest, HubModel, ModelReference
 from service.estimation.resolution import UNNAMED
 from service.reports.document import (
@@ -52,6 +53,19 @@ _TO_SAY = (
 )
 
 
+#: Units of limits where they are printed otherwise than in answers: labels say what they are of.
+_PRINTED = {"-": "", "kgCO2e": "kg CO₂e"}
+
+
+def limit_names(limits: Iterable[Limit[Any]]) -> Names:
+    """What limits and other conditions are called, with the units that they are printed in."""
+    return {
+        limit.name: (limit.label, _PRINTED.get(unit, unit))
+        for limit in limits
+        for unit in (limit.unit.partition("/")[0],)
+    } | {one.name: (one.label, one.unit) for one in CONDITIONS}
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How candidates and limits are told, wherever that is.
@@ -76,9 +90,10 @@ class Terms:
     def hard_limits(self, answer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         """The limits that were set, each with its value."""
         return tuple(
-            (name, _in_unit(answer["limits"][field], unit))
-            for field, (name, unit) in self.limits.items()
-            if answer["limits"].get(field)
+            (name, _in_unit(bound, unit))
+            for field, bound in answer["limits"].items()
+            if bound
+            for name, unit in (self._named(field),)
         )
 
     def exclusions(self, answer: Mapping[str, Any]) -> tuple[tuple[str, int, str], ...]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.decision import (
     Form,
     Merged,
     Terms,
     decision_document,
+    limit_names,
     model_names,
     or_all,
     prices_asked,
@@ -19,25 +21,6 @@ from service.reports.decision import (
 from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
 
 _TOKENS_PER_BASIS = 1000.0
-
-#: What limits are called where people read them, with their units.
-_LIMITS = {
-    "ttft_s": ("time to first token", "s"),
-    "tpot_s": ("time per output token", "s"),
-    "e2e_s": ("time of a whole request", "s"),
-    "task_s": ("time of an agent's task", "s"),
-    "usd_per_hour": ("price of an hour", "USD"),
-    "kgco2e_per_year": ("greenhouse gases of a year", "kg CO₂e"),
-    "l_per_year": ("water of a year", "L"),
-    "it_power_w": ("power of the IT equipment", "W"),
-    "weight_bits_at_least": ("bits of a weight, at least", "bit"),
-    "headroom_ratio_at_least": ("memory left free, at least", ""),
-    "memory_bytes": ("memory of an accelerator", "B"),
-    "context_length": ("tokens of a sequence", "tokens"),
-    "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
-    "offered": ("rented out by a cloud searched", ""),
-    "format_or_power_unknown": ("formats, their kernels and power known", ""),
-}
 
 
 def recommendation_document(request: RecommendationRequest, answer: Mapping[str, Any]) -> Document:
@@ -209,4 +192,4 @@ def _miss_settings(one: Mapping[str, Any]) -> str:
 
 
 #: How deployments and their limits are told.
-INFERENCE_TERMS = Terms(_LIMITS, _settings, _miss_settings)
+INFERENCE_TERMS = Terms(limit_names(DEPLOYMENT_LIMITS), _settings, _miss_settings)

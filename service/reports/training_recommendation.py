@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.decision import (
     Form,
     Merged,
     Terms,
     decision_document,
+    limit_names,
     model_names,
     or_all,
     prices_asked,
@@ -19,23 +21,6 @@ from service.reports.decision import (
 from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
 
 _HOURS_PER_DAY = 24.0
-
-_LIMITS = {
-    "days": ("length of the run", "d"),
-    "usd": ("budget of the run", "USD"),
-    "kgco2e": ("greenhouse gases of the run", "kg CO₂e"),
-    "litres": ("water of the run", "L"),
-    "it_power_w": ("power of the IT equipment", "W"),
-    "headroom_ratio_at_least": ("memory left free, at least", ""),
-    "memory_bytes": ("memory of an accelerator", "B"),
-    "context_length": ("tokens of a sequence", "tokens"),
-    "host_memory_bytes": ("host memory of an accelerator", "B"),
-    "tensor_parallel_group_within_scale_up_domain": ("tensor parallelism within fast links", ""),
-    "offered": ("rented out by a cloud searched", ""),
-    "format_or_power_unknown": ("formats, their kernels and power known", ""),
-    "divides_global_batch": ("batch divided among data-parallel ranks", ""),
-    "makes_progress": ("progress despite failures", ""),
-}
 
 
 def training_recommendation_document(
@@ -223,4 +208,4 @@ def _miss_settings(one: Mapping[str, Any]) -> str:
 
 
 #: How runs and their limits are told.
-TRAINING_TERMS = Terms(_LIMITS, _settings, _miss_settings)
+TRAINING_TERMS = Terms(limit_names(RUN_LIMITS), _settings, _miss_settings)

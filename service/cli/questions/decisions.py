@@ -18,7 +18,7 @@ _RECOMMEND = (
     several(options.WEIGHTS, ("search", "precisions")),
     *options.LOAD,
     options.ENGINE,
-    *options.LIMITS,
+    *options.DEPLOYMENT_LIMIT_OPTIONS,
     options.MOST_ACCELERATORS,
     *options.ASKING,
 )
@@ -28,7 +28,7 @@ _RECOMMEND_TRAINING = (
     several(options.REGION, ("search", "regions")),
     several(options.WEIGHTS, ("search", "precisions")),
     *options.RUN,
-    *options.RUN_LIMITS,
+    *options.RUN_LIMIT_OPTIONS,
     options.MOST_ACCELERATORS,
     *options.ASKING,
 )

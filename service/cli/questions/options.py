@@ -10,6 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.questions.completion import complete_accelerator, complete_model, complete_region
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limits import Limit
+from service.estimation.recommendations.training.limits import RUN_LIMITS
 
 Complete = Callable[[str], list[str]]
 
@@ -184,18 +187,23 @@ PLAIN_ENERGY = (
         panel=_WHAT,
     ),
 )
-LIMITS = tuple(
-    Option((f"--{name.replace('_', '-')}",), float, text, ("limits", name), _LIMITS)
-    for name, text in (
-        ("ttft_s", "Longest time to the first token [s]."),
-        ("tpot_s", "Longest time between tokens [s]."),
-        ("e2e_s", "Longest time of a request [s]."),
-        ("usd_per_hour", "Highest price of the whole deployment [USD/h]."),
-        ("kgco2e_per_year", "Highest emissions [kg CO2e/year]."),
-        ("l_per_year", "Most water [l/year]."),
-        ("weight_bits_at_least", "Coarsest weights that are acceptable [bit]."),
+
+
+def _limit_options(limits: Iterable[Limit[Any]]) -> tuple[Option, ...]:
+    return tuple(
+        Option(
+            (f"--{one.name.replace('_', '-')}",),
+            float,
+            f"{one.label.capitalize()}{'' if one.at_least else ', at most'} [{one.unit}].",
+            ("limits", one.name),
+            _LIMITS,
+        )
+        for one in limits
+        if one.requested
     )
-)
+
+
+DEPLOYMENT_LIMIT_OPTIONS = _limit_options(DEPLOYMENT_LIMITS)
 RUN = tuple(
     Option((f"--{name.replace('_', '-')}",), kind, text, ("run", place), _TRAINING)
     for name, place, kind, text in (
@@ -207,16 +215,7 @@ RUN = tuple(
         ("offload", "offload", bool, "Try with optimizer states in host memory, too."),
     )
 )
-RUN_LIMITS = tuple(
-    Option((f"--{name.replace('_', '-')}",), float, text, ("limits", name), _LIMITS)
-    for name, text in (
-        ("days", "Deadline [days]."),
-        ("usd", "Budget of the run [USD]."),
-        ("kgco2e", "Highest emissions of the run [kg CO2e]."),
-        ("litres", "Most water of the run [l]."),
-        ("it_power_w", "Highest power of the IT equipment [W]."),
-    )
-)
+RUN_LIMIT_OPTIONS = _limit_options(RUN_LIMITS)
 KIND = Option(
     ("--kind", "-k"),
     str,

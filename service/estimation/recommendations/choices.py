@@ -65,39 +65,6 @@ def verified_estimate(estimate: Mapping[str, Any], limits: list[dict[str, Any]])
     return Verified(parts, limits, confidence)
 
 
-def limit_row(name: str, value: float | None, limit: float | None, unit: str) -> dict[str, Any]:
-    """A limit and the value that stands against it; ``at_least`` ones with both signs turned."""
-    if value is None or limit is None:
-        return {
-            "name": name,
-            "verdict": "unknown",
-            "value": None,
-            "limit": limit,
-            "margin": None,
-            "unit": unit,
-        }
-    sign = -1.0 if name.endswith("at_least") else 1.0
-    return {
-        "name": name,
-        "verdict": "pass" if value <= limit else "fail",
-        "value": sign * value,
-        "limit": sign * limit,
-        "margin": limit - value,
-        "unit": unit,
-    }
-
-
-def first_known(
-    figures: Mapping[str, Any] | None, names: Iterable[str], factor: float = 1.0
-) -> float | None:
-    """The first of the figures that is known: a whole, else its largest part."""
-    for name in names:
-        found = (figures or {}).get(name)
-        if found is not None:
-            return float(found["value"]) * factor
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is chosen among: how a row is described and verified, and in which units.

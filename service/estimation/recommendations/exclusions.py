@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -9,17 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.elementwise import FloatArray
 from service.core.search.rows import LeftOut
-
-#: Name of the constraint, as in single estimates.
-_WITHIN_DOMAIN = "tensor_parallel_group_within_scale_up_domain"
-
-#: The limit that is held against memory.
-_HEADROOM = "headroom_ratio_at_least"
-#: What hardware lacks, as sweeps call it, and what a step's batch asks of a layout.
-_UNABLE = "format_or_power_unknown"
-_UNDIVIDED = "divides_global_batch"
+from service.estimation.recommendations.limits import (
+    DIVIDES_BATCH,
+    FORMATS_AND_POWER,
+    HEADROOM,
+    WITHIN_DOMAIN,
+    Condition,
+    LimitCheck,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +55,48 @@ class Exclusions:
         """What was noted so far."""
         return tuple(self._by_limit.values())
 
-    def within(
-        self, name: str, unit: str, values: FloatArray, limit: float, remaining: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Which values are within a limit; notes how many of the remaining are not.
+    def within_limits(self, checks: Iterable[LimitCheck], count: int) -> NDArray[np.bool_]:
+        """Which of so many candidates are within all limits; notes how many each excludes.
 
-        Limits whose name ends in ``at_least`` come with both signs turned.
+        A figure that is unknown cannot be said to be within its limit.
         """
-        within = np.asarray(values <= limit)
-        lost = np.logical_and(remaining, np.logical_not(within))
-        sign = -1.0 if name.endswith("at_least") else 1.0
-        known = self._by_limit.get(name)
+        remaining = np.ones(count, dtype=bool)
+        for check in checks:
+            within = np.asarray(check.values <= check.most)
+            self._note(check, np.logical_and(remaining, np.logical_not(within)))
+            remaining &= within
+        return remaining
+
+    def _note(self, check: LimitCheck, lost: NDArray[np.bool_]) -> None:
+        limit, sign = check.limit, check.limit.sign
+        known = self._by_limit.get(limit.name)
         nearest = (
             [] if known is None or known.nearest_value is None else [sign * known.nearest_value]
         )
-        nearest += [float(values[lost].min())] if lost.any() else []
+        nearest += [float(np.nan_to_num(check.values[lost], nan=inf).min())] if lost.any() else []
         found = min(nearest, default=inf)
         count = int(lost.sum()) + (known.excluded if known is not None else 0)
         shown = sign * found if np.isfinite(found) else None
-        self._by_limit[name] = Exclusion(name, sign * limit, unit, count, shown)
-        return within
+        self._by_limit[limit.name] = Exclusion(
+            limit.name, sign * check.most, limit.unit, count, shown
+        )
 
     def left_out(self, left: LeftOut) -> None:
         """Note what has no candidates."""
         if left.too_small:
-            known = self._by_limit[_HEADROOM]
+            known = self._by_limit[HEADROOM]
             count = known.excluded + len(left.too_small)
-            self._by_limit[_HEADROOM] = replace(known, excluded=count)
-        for name, count in (
-            (_WITHIN_DOMAIN, left.beyond_domain),
-            (_UNABLE, left.unable),
-            (_UNDIVIDED, left.undivided),
+            self._by_limit[HEADROOM] = replace(known, excluded=count)
+        for condition, count in (
+            (WITHIN_DOMAIN, left.beyond_domain),
+            (FORMATS_AND_POWER, left.unable),
+            (DIVIDES_BATCH, left.undivided),
         ):
             if count:
-                self.without_threshold(name, count)
+                self.without_threshold(condition, count)
 
-    def without_threshold(self, name: str, count: int) -> None:
+    def without_threshold(self, condition: Condition, count: int) -> None:
         """Note candidates that a condition excluded which has no threshold."""
-        known = self._by_limit.get(name)
+        known = self._by_limit.get(condition.name)
         before = 0 if known is None else known.excluded
-        self._by_limit[name] = Exclusion(name, None, "-", before + count, None)
+        self._by_limit[condition.name] = Exclusion(condition.name, None, "-", before + count, None)

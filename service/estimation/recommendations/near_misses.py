@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from service.core.elementwise import FloatArray
 from service.core.search.rows import TooSmall
+from service.estimation.recommendations.limits import MEMORY, LimitCheck
 from service.estimation.recommendations.search_context import SearchContext
 
 #: How far past its limits something is, and what it is with what must change.
 Miss: TypeAlias = tuple[float, dict[str, Any]]
-#: Figures by the limit that is held against each, None where it does not limit.
-LimitCheck: TypeAlias = Mapping[str, tuple[FloatArray, float | None]]
-
 _MOST_LISTED = 5
 #: Looked at in each table, as several may be of the same accelerator.
 _MOST_TRIED = 20 * _MOST_LISTED
@@ -32,7 +30,7 @@ def nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
 
 
 def past_limits(
-    checks: LimitCheck,
+    checks: Sequence[LimitCheck],
     lacking_ratio: FloatArray,
     memory_bytes: FloatArray,
     describe: Callable[[int], dict[str, Any]],
@@ -42,24 +40,28 @@ def past_limits(
     Parameters
     ----------
     checks
-        Figures of the rows, with their limits.
+        Limits with the figures of the rows.
     lacking_ratio, memory_bytes
         Memory that is missing over that which there is [-], and that which there is [B].
     describe
         Says what a row is.
     """
     past = lacking_ratio.copy()
-    for values, limit in checks.values():
-        if limit is not None:
-            past += np.maximum(values / limit - 1.0, 0.0) if limit > 0.0 else values > 0.0
+    for check in checks:
+        values, most = check.values, check.most
+        past += np.maximum(values / most - 1.0, 0.0) if most > 0.0 else values > 0.0
     found = []
     for row in np.argsort(past, kind="stable")[:_MOST_TRIED]:
         if not np.isfinite(past[row]):
             break
         changes = [
-            {"limit": name, "value": float(values[row]), "must_fall_by": float(values[row] - limit)}
-            for name, (values, limit) in checks.items()
-            if limit is not None and values[row] > limit
+            {
+                "limit": check.limit.name,
+                "value": float(check.values[row]),
+                "must_fall_by": float(check.values[row] - check.most),
+            }
+            for check in checks
+            if check.values[row] > check.most
         ]
         if lacking_ratio[row] > 0.0:
             missing = float(lacking_ratio[row] * memory_bytes[row])
@@ -83,4 +85,4 @@ def beyond_memory(
 
 
 def _more_memory(memory_bytes: float, missing_bytes: float) -> dict[str, Any]:
-    return {"limit": "memory_bytes", "value": memory_bytes, "must_rise_by": missing_bytes}
+    return {"limit": MEMORY.name, "value": memory_bytes, "must_rise_by": missing_bytes}

@@ -7,7 +7,7 @@ stands there, are set aside before the two are combined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +24,7 @@ from service.core.search.regions import in_regions, making_of_rows
 from service.core.search.rows import LeftOut, taken
 from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
+from service.estimation.recommendations.limits import OFFERED
 from service.estimation.recommendations.search_context import (
     RegionGroup,
     SearchContext,
@@ -32,9 +33,6 @@ from service.estimation.recommendations.search_context import (
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
 TOLERANCE_RATIO = 0.1
-
-#: Name of the exclusion of accelerators that no cloud searched is known to rent out.
-_NOT_OFFERED = "offered"
 
 _WH_PER_KWH = 1000.0
 
@@ -83,22 +81,19 @@ class ImpactTotals:
     usd: FloatArray
 
 
-#: A limit that is held against an array: its name, unit, values, and the most they may be.
-LimitCheck = tuple[str, str, FloatArray, float | None]
-
-
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
     """Configurations of one model that compete for places.
 
     ``row_indices`` are the rows within the limits that do not depend on the place.
-    ``hourly_limits`` checks given rows by the price of their hour [USD/h], ``limits`` by totals.
+    ``within_price`` says which of given rows are within limits on the price of their hour [USD/h],
+    ``within_region`` which totals are within those on what depends on the region.
     """
 
     metrics: CandidateMetrics
     row_indices: NDArray[np.intp]
-    hourly_limits: Callable[[NDArray[np.intp], FloatArray], Iterable[LimitCheck]]
-    limits: Callable[[ImpactTotals], Iterable[LimitCheck]]
+    within_price: Callable[[NDArray[np.intp], FloatArray], NDArray[np.bool_]]
+    within_region: Callable[[ImpactTotals], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +178,11 @@ def place_candidates(
                     [values[at] for at in region_indices],
                     context,
                     unit,
-                    excluded,
                 )
             )
         lost = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
         if lost.any():
-            excluded.without_threshold(_NOT_OFFERED, int(lost.sum()))
+            excluded.without_threshold(OFFERED, int(lost.sum()))
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none = np.empty((0, len(METRICS)))
@@ -226,7 +220,6 @@ def _place_in_group(
     regions: Sequence[Region],
     context: SearchContext,
     unit: tuple[float, float, float],
-    excluded: Exclusions,
 ) -> _Part:
     """One model in one group of regions, within the limits of place and price."""
     before = candidates.metrics
@@ -236,9 +229,7 @@ def _place_in_group(
         before.accelerators[row_indices],
         before.tensor[row_indices],
     )
-    affordable = _mask_within(
-        candidates.hourly_limits(row_indices, hourly), len(row_indices), excluded
-    )
+    affordable = candidates.within_price(row_indices, hourly)
     row_indices, hourly = row_indices[affordable], hourly[affordable]
     best = _unbeaten(before.taken(row_indices), hourly, context.embodied_kgco2e)
     rows, hourly = row_indices[best], hourly[best]
@@ -272,7 +263,7 @@ def _place_in_group(
             np.ones(len(row)),
         ]
     )
-    within_limits = _mask_within(candidates.limits(totals), len(row), excluded)
+    within_limits = candidates.within_region(totals)
     return _Part(
         model,
         metrics[within_limits],
@@ -281,21 +272,6 @@ def _place_in_group(
         row[within_limits],
         region[within_limits],
     )
-
-
-def _mask_within(
-    checks: Iterable[LimitCheck], count: int, excluded: Exclusions
-) -> NDArray[np.bool_]:
-    within_limits = np.ones(count, dtype=bool)
-    for name, unit, values, limit in checks:
-        if limit is not None:
-            within_limits &= excluded.within(name, unit, values, limit, within_limits)
-    return within_limits
-
-
-def rows_within(checks: Iterable[LimitCheck], count: int, excluded: Exclusions) -> NDArray[np.intp]:
-    """Rows within limits of which None does not limit; notes what each excludes."""
-    return np.flatnonzero(_mask_within(checks, count, excluded))
 
 
 def _per_kwh(region: Region, infrastructure: Infrastructure) -> tuple[float, float]:

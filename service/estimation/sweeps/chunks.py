@@ -15,6 +15,16 @@ from service.core.impacts.infrastructure import HOURS_PER_YEAR, making
 from service.core.interval import Interval, exact, quotient, scale
 from service.core.search.batch_evaluation import Pass, evaluate
 from service.core.search.regions import in_regions, making_of_rows
+from service.estimation.recommendations.inference.limits import (
+    DEPLOYMENT_LIMITS,
+    DeploymentFigures,
+)
+from service.estimation.recommendations.limits import (
+    FORMATS_AND_POWER,
+    OFFERED,
+    WITHIN_DOMAIN,
+    limit_checks,
+)
 from service.estimation.recommendations.search_context import usd_per_hour_in_regions
 from service.estimation.sweeps.plan import Block, Chunk, Study
 
@@ -125,8 +135,8 @@ def _block(
     found = evaluate(architecture, space, at, study.demand, study.around)
     for reason, count in (
         ("weights_do_not_fit", len(found.too_small)),
-        ("tensor_parallel_group_within_scale_up_domain", found.beyond_domain),
-        ("format_or_power_unknown", found.unable),
+        (WITHIN_DOMAIN.name, found.beyond_domain),
+        (FORMATS_AND_POWER.name, found.unable),
     ):
         if count:
             excluded[reason] += count * each
@@ -206,25 +216,27 @@ def _configurations_within(
     study: Study, found: Pass, figures: Mapping[str, Interval], excluded: Counter[str]
 ) -> NDArray[np.bool_]:
     """Which configurations are within the limits that do not depend on the place."""
-    limits, memory = study.limits, found.memory
+    memory = found.memory
     free = memory.headroom.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     free = np.where(found.spilled, np.maximum(free, 0.0), free)
-    alive = np.ones(len(found), dtype=bool)
-    for reason, values, limit in (
-        ("max_accelerators", found.accelerators, float(study.spaces[0].most_accelerators)),
-        ("fits", -found.fits.astype(float), -1.0),
-        ("headroom_ratio_at_least", -free, -limits.headroom_ratio_at_least),
-        ("carries_the_load", found.needed_replicas - found.replicas, 0.0),
-        ("ttft_s", figures["ttft_s"].value, limits.ttft_s),
-        ("tpot_s", figures["tpot_s"].value, limits.tpot_s),
-        ("e2e_s", figures["e2e_s"].value, limits.e2e_s),
-        ("task_s", figures["e2e_s"].value * study.demand.calls_per_task, limits.task_s),
-        ("it_power_w", figures["it_power_w"].value, limits.it_power_w),
-    ):
-        if limit is not None:
-            _exclude(reason, values <= limit, alive, excluded, len(study.regions))
-    return alive
+    within_limits = np.ones(len(found), dtype=bool)
+    each = len(study.regions)
+    most = study.spaces[0].most_accelerators
+    _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
+    _exclude("fits", found.fits, within_limits, excluded, each)
+    e2e_s = figures["e2e_s"].value
+    checked = DeploymentFigures(
+        headroom_ratio=free,
+        missing_replicas=found.needed_replicas - found.replicas,
+        ttft_s=figures["ttft_s"].value,
+        tpot_s=figures["tpot_s"].value,
+        e2e_s=e2e_s,
+        task_s=e2e_s * study.demand.calls_per_task,
+        it_power_w=figures["it_power_w"].value,
+    )
+    _exclude_past_limits(study, checked, within_limits, excluded, each)
+    return within_limits
 
 
 def _place_figures(
@@ -291,32 +303,40 @@ def _places_within(
 
     A figure that is unknown cannot be said to be within its limit.
     """
-    limits = study.limits
-    alive = np.repeat(fine, len(study.regions))
-    _exclude("offered", offered, alive, excluded, 1)
-    for name, limit in (
-        ("rented_usd_per_hour", limits.usd_per_hour),
-        ("kgco2e_per_year", limits.kgco2e_per_year),
-        ("l_per_year", limits.l_per_year),
-    ):
-        if limit is not None:
-            known = np.nan_to_num(figures[name].value, nan=np.inf)
-            _exclude(name.removeprefix("rented_"), known <= limit, alive, excluded, 1)
-    return alive
+    within_limits = np.repeat(fine, len(study.regions))
+    _exclude(OFFERED.name, offered, within_limits, excluded, 1)
+    checked = DeploymentFigures(
+        usd_per_hour=figures["rented_usd_per_hour"].value,
+        kgco2e_per_year=figures["kgco2e_per_year"].value,
+        l_per_year=figures["l_per_year"].value,
+    )
+    _exclude_past_limits(study, checked, within_limits, excluded, 1)
+    return within_limits
+
+
+def _exclude_past_limits(
+    study: Study,
+    figures: DeploymentFigures,
+    remaining: NDArray[np.bool_],
+    excluded: Counter[str],
+    each: int,
+) -> None:
+    for check in limit_checks(DEPLOYMENT_LIMITS, figures, study.bounds):
+        _exclude(check.limit.name, check.values <= check.most, remaining, excluded, each)
 
 
 def _exclude(
     reason: str,
     within: NDArray[np.bool_],
-    alive: NDArray[np.bool_],
+    remaining: NDArray[np.bool_],
     excluded: Counter[str],
     each: int,
 ) -> None:
-    """Take what is not within a limit from the living, in place, and count it."""
-    lost = int(np.count_nonzero(alive & ~within))
+    """Take what is not within a limit from the remaining, in place, and count it."""
+    lost = int(np.count_nonzero(remaining & ~within))
     if lost:
         excluded[reason] += lost * each
-    alive &= within
+    remaining &= within
 
 
 def _times(figure: Interval | None, factor: float) -> Interval | None:

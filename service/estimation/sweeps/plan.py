@@ -25,6 +25,7 @@ from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.recommendations.inference.space import check_bits, layouts, precisions
+from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
     PriceList,
@@ -81,6 +82,11 @@ class Study:
     prices: PriceList
     placeable: NDArray[np.bool_]
     chunks: tuple[Chunk, ...]
+
+    @property
+    def bounds(self) -> Bounds:
+        """What limits are set to, by the caller and by the load."""
+        return self.limits.model_dump() | {"carries_the_load": 0.0}
 
     @property
     def configurations(self) -> int:

@@ -8,7 +8,10 @@ import numpy as np
 
 from service.core.search.inference_candidates import Candidates
 from service.core.search.rows import TooSmall
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.inference.search import deployment_figures
 from service.estimation.recommendations.inference.space import ResolvedSearch
+from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
 from service.estimation.recommendations.placement import SearchResult
 
@@ -53,18 +56,10 @@ def _misses_of_model(
                 one.layout,
             ),
         )
-    limits, demand = search.limits, search.demand
-    tokens = np.full(len(rows), demand.input_tokens + demand.output_tokens)
+    figures, bounds = deployment_figures(rows, search), search.bounds(model.value)
     return past_limits(
-        {
-            "context_length": (tokens, search.most_tokens(model.value)),
-            "ttft_s": (rows.ttft_s, limits.ttft_s),
-            "tpot_s": (rows.tpot_s, limits.tpot_s),
-            "e2e_s": (rows.e2e_s, limits.e2e_s),
-            "task_s": (rows.e2e_s * demand.calls_per_task, limits.task_s),
-            "it_power_w": (rows.power_w, limits.it_power_w),
-        },
-        np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
+        list(limit_checks(DEPLOYMENT_LIMITS, figures, bounds)),
+        np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
         search.context.memory_bytes()[rows.offer],
         lambda row: described(
             int(rows.offer[row]),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,18 @@ from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.search.inference_candidates import Candidates, candidates
 from service.core.search.rows import LeftOut
 from service.estimation.recommendations.exclusions import Exclusions
+from service.estimation.recommendations.inference.limits import (
+    DEPLOYMENT_LIMITS,
+    DeploymentFigures,
+)
 from service.estimation.recommendations.inference.space import ResolvedSearch
+from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.placement import (
     CandidateMetrics,
     CandidateSet,
     ImpactTotals,
-    LimitCheck,
     SearchResult,
     place_candidates,
-    rows_within,
 )
 
 _GRAMS_PER_KG = 1000.0
@@ -63,6 +65,19 @@ def latency_metric(found: Candidates, search: ResolvedSearch) -> FloatArray:
     return found.e2e_s * calls
 
 
+def deployment_figures(found: Candidates, search: ResolvedSearch) -> DeploymentFigures:
+    """What limits are held against wherever a candidate stands, but for the memory left free."""
+    demand = search.demand
+    return DeploymentFigures(
+        sequence_tokens=np.full(len(found), demand.input_tokens + demand.output_tokens),
+        ttft_s=found.ttft_s,
+        tpot_s=found.tpot_s,
+        e2e_s=found.e2e_s,
+        task_s=found.e2e_s * demand.calls_per_task,
+        it_power_w=found.power_w,
+    )
+
+
 def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
     """Share of memory filled, no better below what the kind asks to stay free [-]."""
     return 1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio)
@@ -71,39 +86,25 @@ def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
 def _candidate_set(
     found: Candidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
 ) -> CandidateSet:
-    limits, demand = search.limits, search.demand
-    longest = search.most_tokens(search.models[at].value)
-    tokens = np.full(len(found), demand.input_tokens + demand.output_tokens)
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     yearly = _yearly_requests(found, search)
 
-    def hourly_limits(_: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[LimitCheck]:
-        yield ("usd_per_hour", "USD/h", np.nan_to_num(usd_per_hour, nan=inf), limits.usd_per_hour)
+    bounds = search.bounds(search.models[at].value)
 
-    def limits_of(totals: ImpactTotals) -> Iterable[LimitCheck]:
+    def within(figures: DeploymentFigures, count: int) -> NDArray[np.bool_]:
+        return excluded.within_limits(limit_checks(DEPLOYMENT_LIMITS, figures, bounds), count)
+
+    def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
+        return within(DeploymentFigures(usd_per_hour=usd_per_hour), len(rows))
+
+    def within_region(totals: ImpactTotals) -> NDArray[np.bool_]:
         times = yearly[totals.rows]
         kilograms = totals.carbon_g * times / _GRAMS_PER_KG
-        yield ("kgco2e_per_year", "kgCO2e/year", kilograms, limits.kgco2e_per_year)
-        yield ("l_per_year", "L/year", totals.water_l * times, limits.l_per_year)
+        figures = DeploymentFigures(kgco2e_per_year=kilograms, l_per_year=totals.water_l * times)
+        return within(figures, len(times))
 
-    row_indices = rows_within(
-        (
-            ("context_length", "tokens", tokens, longest),
-            (
-                "headroom_ratio_at_least",
-                "-",
-                -found.headroom_ratio,
-                -limits.headroom_ratio_at_least,
-            ),
-            ("ttft_s", "s", found.ttft_s, limits.ttft_s),
-            ("tpot_s", "s", found.tpot_s, limits.tpot_s),
-            ("e2e_s", "s", found.e2e_s, limits.e2e_s),
-            ("task_s", "s", found.e2e_s * demand.calls_per_task, limits.task_s),
-            ("it_power_w", "W", found.power_w, limits.it_power_w),
-        ),
-        len(found),
-        excluded,
-    )
+    figures = replace(deployment_figures(found, search), headroom_ratio=found.headroom_ratio)
+    row_indices = np.flatnonzero(within(figures, len(found)))
     excluded.left_out(left)
     metrics = CandidateMetrics(
         offer=found.offer,
@@ -118,7 +119,7 @@ def _candidate_set(
         accelerator_hours=found.accelerator_hours,
         accelerator_hours_spread=found.accelerator_hours_spread,
     )
-    return CandidateSet(metrics, row_indices, hourly_limits, limits_of)
+    return CandidateSet(metrics, row_indices, within_price, within_region)
 
 
 def _yearly_requests(found: Candidates, search: ResolvedSearch) -> FloatArray:

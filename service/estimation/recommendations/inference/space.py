@@ -19,6 +19,7 @@ from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.inference.speculation import resolve_speculation
 from service.estimation.inference.tiers import tiers_around
+from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
     LimitsRequest,
@@ -74,6 +75,10 @@ class ResolvedSearch:
     def most_tokens(self, architecture: ModelArchitecture) -> int | None:
         """Longest sequence of a model under the engine's settings; None without a limit."""
         return self.around.serving.max_model_len or architecture.max_position_embeddings
+
+    def bounds(self, architecture: ModelArchitecture) -> Bounds:
+        """What limits are set to, by the caller and by a model."""
+        return self.limits.model_dump() | {"context_length": self.most_tokens(architecture)}
 
     @property
     def accelerators(self) -> tuple[Entry[Accelerator], ...]:

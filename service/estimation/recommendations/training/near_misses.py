@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import TooSmall
 from service.core.search.training_candidates import TrainingCandidates
+from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.training.limits import RUN_LIMITS
+from service.estimation.recommendations.training.search import run_figures
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 
@@ -53,18 +56,11 @@ def _misses_of_model(
         return beyond_memory(
             small, context, lambda one: described(one.offer, one.choice, one.layout)
         )
-    limits = search.limits
-    tokens = np.full(len(rows), search.demand.sequence_tokens)
     usd = rows.accelerator_hours * context.prices.each_usd_per_hour()[rows.offer]
+    figures = replace(run_figures(rows, search), usd=np.nan_to_num(usd))
     return past_limits(
-        {
-            "context_length": (tokens, model.value.max_position_embeddings),
-            "host_memory_bytes": (rows.host_bytes, search.host_memory_bytes),
-            "days": (rows.wall_s / SECONDS_PER_DAY, limits.days),
-            "usd": (np.nan_to_num(usd), limits.usd),
-            "it_power_w": (rows.power_w, limits.it_power_w),
-        },
-        np.maximum(limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
+        list(limit_checks(RUN_LIMITS, figures, search.bounds(model.value))),
+        np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
         context.memory_bytes()[rows.offer],
         lambda row: described(int(rows.offer[row]), int(rows.variant[row]), int(rows.layout[row])),
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,18 @@ from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
 from service.estimation.recommendations.exclusions import Exclusions
+from service.estimation.recommendations.limits import MAKES_PROGRESS, limit_checks
 from service.estimation.recommendations.placement import (
     CandidateMetrics,
     CandidateSet,
     ImpactTotals,
-    LimitCheck,
     SearchResult,
     place_candidates,
-    rows_within,
 )
+from service.estimation.recommendations.training.limits import RUN_LIMITS, RunFigures
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 KG_PER_GRAM = 1e-3
-
-#: Name of the exclusion of runs that failures keep from any progress.
-_NEVER_ENDS = "makes_progress"
 
 
 def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[TrainingCandidates]:
@@ -58,6 +54,16 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     )
 
 
+def run_figures(found: TrainingCandidates, search: ResolvedTrainingSearch) -> RunFigures:
+    """What limits are held against wherever a run stands, but for the memory left free."""
+    return RunFigures(
+        sequence_tokens=np.full(len(found), search.demand.sequence_tokens),
+        host_memory_bytes=found.host_bytes,
+        days=found.wall_s / SECONDS_PER_DAY,
+        it_power_w=found.power_w,
+    )
+
+
 def _candidate_set(
     found: TrainingCandidates,
     left: LeftOut,
@@ -66,39 +72,26 @@ def _candidate_set(
     excluded: Exclusions,
 ) -> CandidateSet:
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
-    longest = search.models[at].value.max_position_embeddings
-    limits = search.limits
     hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
-    tokens = np.full(len(found), search.demand.sequence_tokens)
-    row_indices = rows_within(
-        (
-            ("context_length", "tokens", tokens, longest),
-            (
-                "headroom_ratio_at_least",
-                "-",
-                -found.headroom_ratio,
-                -limits.headroom_ratio_at_least,
-            ),
-            ("host_memory_bytes", "B", found.host_bytes, search.host_memory_bytes),
-            ("days", "d", found.wall_s / SECONDS_PER_DAY, limits.days),
-            ("it_power_w", "W", found.power_w, limits.it_power_w),
-        ),
-        len(found),
-        excluded,
-    )
+    bounds = search.bounds(search.models[at].value)
+
+    def within(figures: RunFigures, count: int) -> NDArray[np.bool_]:
+        return excluded.within_limits(limit_checks(RUN_LIMITS, figures, bounds), count)
+
+    figures = replace(run_figures(found, search), headroom_ratio=found.headroom_ratio)
+    row_indices = np.flatnonzero(within(figures, len(found)))
     ending = np.isfinite(found.wall_s[row_indices])
     if not ending.all():
-        excluded.without_threshold(_NEVER_ENDS, int(len(row_indices) - ending.sum()))
+        excluded.without_threshold(MAKES_PROGRESS, int(len(row_indices) - ending.sum()))
         row_indices = row_indices[ending]
     excluded.left_out(left)
 
-    def limits_of(totals: ImpactTotals) -> Iterable[LimitCheck]:
-        yield ("kgco2e", "kgCO2e", totals.carbon_g * KG_PER_GRAM, limits.kgco2e)
-        yield ("litres", "L", totals.water_l, limits.litres)
+    def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
+        return within(RunFigures(usd=usd_per_hour * hours[rows]), len(rows))
 
-    def hourly_limits(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> Iterable[LimitCheck]:
-        usd = usd_per_hour * hours[rows]
-        yield ("usd", "USD", np.nan_to_num(usd, nan=inf), limits.usd)
+    def within_region(totals: ImpactTotals) -> NDArray[np.bool_]:
+        figures = RunFigures(kgco2e=totals.carbon_g * KG_PER_GRAM, litres=totals.water_l)
+        return within(figures, len(totals.rows))
 
     return CandidateSet(
         CandidateMetrics(
@@ -115,6 +108,6 @@ def _candidate_set(
             accelerator_hours_spread=found.wall_spread,
         ),
         row_indices,
-        hourly_limits,
-        limits_of,
+        within_price,
+        within_region,
     )

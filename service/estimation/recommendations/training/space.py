@@ -25,6 +25,7 @@ from service.core.search.training_candidates import (
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.mitigations import USUAL_HOST_BYTES
 from service.estimation.recommendations.inference.space import matrix_weights, searched_models
+from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.search_context import (
     SearchContext,
     embodied_kgco2e,
@@ -86,6 +87,13 @@ class ResolvedTrainingSearch:
     weights: Mapping[str, float]
     host_memory_bytes: float
     framework: FrameworkRuntime
+
+    def bounds(self, architecture: ModelArchitecture) -> Bounds:
+        """What limits are set to, by the caller, a model and the host."""
+        return self.limits.model_dump() | {
+            "context_length": architecture.max_position_embeddings,
+            "host_memory_bytes": self.host_memory_bytes,
+        }
 
 
 def resolve_training_search(

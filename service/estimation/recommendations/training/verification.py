@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.recommendations.choices import (
-    Verified,
-    first_known,
-    limit_row,
-    verified_estimate,
-)
+from service.estimation.recommendations.choices import Verified, verified_estimate
+from service.estimation.recommendations.limits import limit_rows
+from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
     settings_of,
@@ -40,7 +37,8 @@ def verified_run(
         estimate = training_estimate(_request(candidate, model, search, request), snapshot)
     except Rejected:
         return None
-    return verified_estimate(estimate, _limits(estimate, candidate, search))
+    bounds = search.limits.model_dump()
+    return verified_estimate(estimate, limit_rows(RUN_LIMITS, bounds, estimate, candidate))
 
 
 def _request(
@@ -75,29 +73,3 @@ def _request(
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
     )
-
-
-def _limits(
-    estimate: Mapping[str, Any], candidate: Mapping[str, Any], search: ResolvedTrainingSearch
-) -> list[dict[str, Any]]:
-    """Every limit with the value that stands against it."""
-    limits, memory = search.limits, estimate["memory"]
-    run = estimate["latency"]["run"]
-    whole = (estimate["impacts"] or {}).get("run") or {}
-    days = first_known(run, ("days",))
-    hourly = candidate["usd_per_hour"]
-    free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
-    checks: tuple[tuple[str, float | None, float | None, str], ...] = (
-        ("headroom_ratio_at_least", -free, -limits.headroom_ratio_at_least, "-"),
-        ("days", days, limits.days, "d"),
-        ("usd", None if None in (hourly, days) else hourly * days * 24.0, limits.usd, "USD"),
-        (
-            "kgco2e",
-            first_known(whole.get("carbon"), ("total_gco2e", "operational_location_gco2e"), 1e-3),
-            limits.kgco2e,
-            "kgCO2e",
-        ),
-        ("litres", first_known(whole.get("water"), ("total_l", "off_site_l")), limits.litres, "L"),
-        ("it_power_w", first_known(estimate["energy"], ("it_power_w",)), limits.it_power_w, "W"),
-    )
-    return [limit_row(*check) for check in checks if check[2] is not None]
