@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.cached_files import cache_home
+
 #: The folder that holds the packages ``service``, ``hardware_catalog`` and ``migrations``.
 INSTALLATION = Path(__file__).resolve().parent.parent
 
@@ -30,13 +32,6 @@ def default_data_directory() -> Path:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return Path("/var/lib/headroom")
     return Path.home() / ".local" / "share" / "headroom"
-
-
-def default_cache_directory() -> Path:
-    """Where things are kept that can be had again: ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    cache_home = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(cache_home) if Path(cache_home).is_absolute() else Path.home() / ".cache"
-    return root / "headroom" / "hub"
 
 
 class Settings(BaseSettings):
@@ -243,7 +238,7 @@ class Settings(BaseSettings):
         description="Seconds after which the Hub is asked whether a branch has moved.",
     )
     hub_cache_directory: Path = Field(
-        default_factory=default_cache_directory,
+        default_factory=lambda: cache_home() / "hub",
         description="Folder that keeps the configurations that were fetched.",
     )
 

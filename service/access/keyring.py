@@ -6,12 +6,15 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.access.keys import Caller, KeyRecord, caller_of
 from service.access.repository import read_keys, time_of
-from service.access.tokens import TokenIssuer
+
+if TYPE_CHECKING:
+    from service.access.tokens import TokenIssuer
 
 #: A JSON Web Token has three parts; an API key has no dots.
 _DOTS_OF_A_TOKEN = 2

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -14,7 +15,6 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.access.keyring import Keyring
-from service.access.tokens import TokenIssuer
 from service.api import (
     charts,
     claims,
@@ -35,7 +35,6 @@ from service.api.catalog import imports, revisions, schemas, search, writes
 from service.api.http import contract
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
-from service.api.http.rates import RateLimits
 from service.api.http.repeated import RepeatedAnswers
 from service.api.http.state import DRAINING, Shared
 from service.api.observability import operations
@@ -54,6 +53,9 @@ from service.catalog.tables import KEY_CHANNEL
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.access.tokens import TokenIssuer
 
 #: A worker of sweeps that has not ended by then has missed that it was told to.
 _LONGEST_END_S = 30.0
@@ -78,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
-        issuer = TokenIssuer(chosen) if chosen.oidc_issuer is not None else None
+        issuer = _issuer(chosen)
         keyring = Keyring(issuer)
         store = CatalogStore(
             chosen,
@@ -155,6 +157,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         most_bytes=chosen.answer_cache_bytes,
     )
     if (chosen.rate_limit_per_minute, chosen.rate_limit_per_minute_with_key) != (None, None):
+        from service.api.http.rates import RateLimits
+
         app.add_middleware(
             RateLimits,
             settings=chosen,
@@ -178,6 +182,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if traces is not None:
         app.add_middleware(traces.around)
     return app
+
+
+def _issuer(settings: Settings) -> TokenIssuer | None:
+    if settings.oidc_issuer is None:
+        return None
+    from service.access.tokens import TokenIssuer
+
+    return TokenIssuer(settings)
 
 
 async def _work(store: CatalogStore, settings: Settings) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
-
-from jsonschema import Draft202012Validator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from service.catalog.documents import (
     CatalogError,
@@ -20,7 +18,10 @@ from service.catalog.own import is_own
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.compliance import EUROPEAN_UNION
 
-Schemas: TypeAlias = Mapping[str, Draft202012Validator]
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+Schemas: TypeAlias = "Mapping[str, Draft202012Validator]"
 
 #: A faster format is never slower than a wider one: (slower, faster).
 _PEAK_ORDER = (
@@ -39,6 +40,8 @@ _LEAST_USABLE_RATIO = 0.5
 
 def schemas_from(schemas: Mapping[str, Any]) -> Schemas:
     """Validators of one document, by collection; a schema of a list gives that of its items."""
+    from jsonschema import Draft202012Validator
+
     validators = {}
     for collection, schema in schemas.items():
         Draft202012Validator.check_schema(schema)

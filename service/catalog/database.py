@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncpg  # type: ignore[import-untyped]
 import orjson
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from service.settings import INSTALLATION
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_MIGRATIONS = INSTALLATION / "migrations"
 
 #: Key of the advisory lock that writers hold: the name "headroom" as a number.
 WRITER_LOCK = int.from_bytes(b"headroom", "big")
@@ -86,22 +87,41 @@ async def migrate(engine: AsyncEngine, target: str = "head") -> None:
 
 def alembic_config(connection: Connection | None = None) -> Config:
     """Alembic's configuration, running on a given connection."""
+    from alembic.config import Config
+
     config = Config()
-    config.set_main_option("script_location", str(INSTALLATION / "migrations"))
+    config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["connection"] = connection
     return config
 
 
 def _migrate(connection: Connection, target: str) -> None:
-    config = alembic_config(connection)
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    current = MigrationContext.configure(connection).get_current_revision()
+    current = _migration_of(connection)
+    known = known_migrations()
+    if current == known[-1] and target == "head":
+        return  # as nearly always, and alembic takes long to load
     if current is not None and current not in known:
         return
+    from alembic import command
+
+    config = alembic_config(connection)
     if target == "head" or current is None:
         command.upgrade(config, target)
     else:
         command.downgrade(config, target)
+
+
+def known_migrations() -> list[str]:
+    """The migrations of this release, the newest last: the names of their files begin with them."""
+    return sorted(path.name.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("*.py"))
+
+
+def _migration_of(connection: Connection) -> str | None:
+    """The migration that a database is at, as alembic notes it; None for an empty one."""
+    if connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return found
 
 
 def _to_json(value: Any) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rapidfuzz import fuzz, process, utils
-
 from service.core.errors import NotFound
 
 _SEPARATORS = str.maketrans("", "", "-_ ")
@@ -62,6 +60,8 @@ class ReferenceIndex:
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of entries with a similar name, the nearest first."""
+        from rapidfuzz import fuzz, process, utils
+
         nearest = process.extract(
             reference[:_LONGEST_COMPARED],
             list(self._exact),

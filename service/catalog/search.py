@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rapidfuzz import fuzz, process
-
 from service.catalog.documents import COLLECTIONS, Document
 from service.catalog.references import loosened
 from service.catalog.snapshot import CatalogSnapshot
@@ -131,6 +129,8 @@ def _holding(names: Iterable[_Name], text: str) -> Iterator[tuple[_Name, float]]
 
 
 def _similar(names: list[_Name], text: str) -> Iterator[tuple[_Name, float]]:
+    from rapidfuzz import fuzz, process
+
     nearest = process.extract(
         loosened(text),
         [name.loose for name in names],

@@ -6,8 +6,6 @@ import re
 from typing import Literal
 from xml.sax.saxutils import escape
 
-import vl_convert
-
 #: Vega-Lite that the specifications are written for, out of those that the renderer brings.
 _VERSION = "v5.21"
 _OPENING = re.compile(r"<svg [^>]*>")
@@ -29,6 +27,8 @@ def rendered(
     ratio
         Pixels of a PNG for each pixel of the chart [-].
     """
+    import vl_convert
+
     if form == "png":
         png: bytes = vl_convert.vegalite_to_png(
             specification, vl_version=_VERSION, scale=ratio, ppi=72, allowed_base_urls=[]

@@ -18,7 +18,7 @@ from service.api.http.problems import (
     validation_problem,
 )
 from service.catalog.documents import CatalogInvalid
-from service.catalog.files import packaged_documents, read_files
+from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.client.estimator import NotReached, Refused
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
@@ -48,7 +48,7 @@ from service.estimation.training.requests import (
     MemoryTrainingRequest,
 )
 from service.hub.hub import Hub
-from service.settings import INSTALLATION, Settings
+from service.settings import Settings
 
 _UseCase = Callable[[Any, CatalogSnapshot], dict[str, Any]]
 
@@ -81,13 +81,7 @@ class InProcess:
         """The catalog's files, which carry the number 0 as they do while no database has them."""
         folder = self._settings.catalog_directory
         try:
-            if folder != INSTALLATION / "hardware_catalog":
-                return snapshot_from_documents(packaged_documents(folder), 0)
-            # What is packaged was checked against its schemas when it was packaged.
-            files = read_files(folder)
-            if files.errors:
-                raise CatalogInvalid(files.errors)
-            return snapshot_from_documents(files.documents, 0)
+            return snapshot_from_documents(packaged_documents(folder), 0)
         except CatalogInvalid as error:
             raise NotReached(f"the catalog in {folder} is not sound:\n{error}") from None
 

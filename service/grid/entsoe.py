@@ -14,12 +14,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
-
-import httpx
 
 from service.grid.providers import Place, content_of
 from service.grid.series import ProviderFailed, Series, Signal, moment
+
+if TYPE_CHECKING:
+    import httpx
 
 #: Bidding zones and control areas by country (energy identification codes).
 _AREAS = {

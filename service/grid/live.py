@@ -8,13 +8,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import httpx
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from service.grid.entsoe import Entsoe
 from service.grid.providers import ElectricityMaps, Place, Provider, UkCarbonIntensity, WattTime
 from service.grid.series import ProviderFailed, Series, Signal
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
 
 _MOST_PLACES = 500
 _MOST_CALLS = 8
@@ -81,18 +84,27 @@ class LiveGrid:
         self._providers = providers_of(settings) if providers is None else tuple(providers)
         self._refresh_s = settings.grid_refresh_s
         self._timeout_s = _MOST_REQUESTS * settings.grid_timeout_s
-        self._client = httpx.AsyncClient(
-            timeout=settings.grid_timeout_s, follow_redirects=False, transport=transport
-        )
+        self._request_timeout_s = settings.grid_timeout_s
+        self._transport = transport
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._calls: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    @cached_property
+    def _client(self) -> httpx.AsyncClient:
+        """Made when a provider is first asked."""
+        import httpx
+
+        return httpx.AsyncClient(
+            timeout=self._request_timeout_s, follow_redirects=False, transport=self._transport
+        )
 
     async def stop(self) -> None:
         """Give up what is under way."""
         for call in self._calls.values():
             call.cancel()
         await asyncio.gather(*self._calls.values(), return_exceptions=True)
-        await self._client.aclose()
+        if "_client" in vars(self):
+            await self._client.aclose()
 
     def look(self, place: Place, signal: Signal) -> Look | None:
         """What is known of a place, at once; None where no provider may know it.

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import orjson
 
 from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.grid.series import ProviderFailed, Series, Signal, following, intensity, moment
+
+if TYPE_CHECKING:
+    import httpx
 
 _MOST_BYTES = 1_000_000
 _GRAMS_PER_POUND = 453.59237
@@ -72,6 +75,8 @@ async def content_of(
     ProviderFailed
         If there is none, or it is no plain success.
     """
+    import httpx
+
     request = client.build_request(
         "GET", url, params=params, headers={**UNPACKED, **(headers or {})}
     )
@@ -80,7 +85,7 @@ async def content_of(
             request, stream=True, auth=httpx.BasicAuth(*auth) if auth else None
         )
         try:
-            if answer.status_code != httpx.codes.OK:
+            if answer.status_code != HTTPStatus.OK:
                 raise ProviderFailed(f"answered {answer.status_code}")
             return await read_bounded(answer, _MOST_BYTES)
         finally:

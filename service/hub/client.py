@@ -11,15 +11,18 @@ import asyncio
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
-
-import httpx
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 from service.checkpoints.reading import CheckpointUnreadable, json_object
 from service.core.errors import NotFound, Unavailable
 from service.fetching import UNPACKED, AnswerTooLarge, read_bounded
 from service.hub.files import HubFiles
 from service.hub.names import HubName, is_commit
+
+if TYPE_CHECKING:
+    import httpx
 
 _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 3
@@ -46,19 +49,30 @@ class HubClient:
         timeout_s: float,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._endpoint = httpx.URL(endpoint.rstrip("/"))
+        self._endpoint = endpoint.rstrip("/")
         self._timeout_s = timeout_s
-        headers = {"User-Agent": "headroom", **UNPACKED}
+        self._transport = transport
+        self._headers = {"User-Agent": "headroom", **UNPACKED}
         if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+            self._headers["Authorization"] = f"Bearer {token}"
         self._has_token = token is not None
-        self._client = httpx.AsyncClient(
-            timeout=timeout_s, follow_redirects=False, transport=transport, headers=headers
+
+    @cached_property
+    def _client(self) -> httpx.AsyncClient:
+        """Made when a model of the Hub is first asked about, which in most processes is never."""
+        import httpx
+
+        return httpx.AsyncClient(
+            timeout=self._timeout_s,
+            follow_redirects=False,
+            transport=self._transport,
+            headers=self._headers,
         )
 
     async def stop(self) -> None:
         """Let go of connections."""
-        await self._client.aclose()
+        if "_client" in vars(self):
+            await self._client.aclose()
 
     async def fetch(self, name: HubName, known: HubFiles | None) -> HubFiles:
         """A model's configuration at a revision, as it is now.
@@ -113,6 +127,8 @@ class HubClient:
         )
 
     async def _get(self, path: str, name: HubName, params: Mapping[str, Any]) -> bytes:
+        import httpx
+
         url = httpx.URL(f"{self._endpoint}/{path}", params=params)
         for _ in range(_MOST_REDIRECTS + 1):
             request = self._client.build_request("GET", url)
@@ -135,24 +151,24 @@ class HubClient:
     def _next(self, url: httpx.URL, location: str) -> httpx.URL:
         """Where an answer points: only to the same host, which alone gets the token."""
         following = url.join(location)
-        origin = (self._endpoint.scheme, self._endpoint.host, self._endpoint.port)
+        origin = (url.scheme, url.host, url.port)
         if (following.scheme, following.host, following.port) != origin:
             raise HubAway("redirects to another host, which is not followed")
         return following
 
     def _check(self, answer: httpx.Response, name: HubName, *, config: bool) -> None:
         status, code = answer.status_code, answer.headers.get("x-error-code", "")
-        if status == httpx.codes.OK:
+        if status == HTTPStatus.OK:
             return
         if "invalid credentials" in answer.headers.get("x-error-message", "").lower():
             raise HubAway("refuses this service's token (HEADROOM_HUB_TOKEN)")
         # Of a gated model the Hub tells what there is, but hands out no file.
-        closed = status == httpx.codes.FORBIDDEN or (config and status == httpx.codes.UNAUTHORIZED)
+        closed = status == HTTPStatus.FORBIDDEN or (config and status == HTTPStatus.UNAUTHORIZED)
         if code == "GatedRepo" or closed:
             raise HubRefuses(f"{name} is gated: {self._how_to_enter()}")
         if code == "RevisionNotFound":
             raise HubRefuses(f"{name.repository} has no revision {name.revision} on the Hub")
-        if config and (code == "EntryNotFound" or status == httpx.codes.NOT_FOUND):
+        if config and (code == "EntryNotFound" or status == HTTPStatus.NOT_FOUND):
             raise HubRefuses(f"{name} has no config.json; paste one as {{'config': …}}")
         if status in _MISSING:
             raise HubRefuses(f"the Hub knows no model {name}, or it is private")

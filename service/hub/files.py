@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -13,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from service.cached_files import write_whole
 from service.hub.names import HubName, is_commit
 
 #: Files kept; beyond, the ones that were written first go.
@@ -62,15 +61,7 @@ class FileCache:
     def write(self, name: HubName, files: HubFiles) -> None:
         """Keep it, whole or not at all."""
         with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(orjson.dumps(asdict(files)))
-                Path(temporary).replace(self._path(name))
-            except OSError:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            write_whole(self._path(name), orjson.dumps(asdict(files)))
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:

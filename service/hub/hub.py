@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import replace
-
-import httpx
+from typing import TYPE_CHECKING
 
 from service.hub.client import HubAway, HubClient, HubRefuses
 from service.hub.files import FileCache, HubFiles
 from service.hub.names import HubName
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
 
 _MOST_HELD = 200
 _MOST_CALLS = 4

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.charts.formatting import duration, gigabytes, number
 from service.estimation.rejection import FieldError
 from service.portal.options import options
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 #: Files that the pages load, and their media types.
 ASSETS = {
@@ -107,6 +108,8 @@ def _typed(value: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=PackageLoader("service.portal"),
         autoescape=True,

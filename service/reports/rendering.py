@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import orjson
-import typst
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from service.reports.document import Document, Table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _TEMPLATES = "templates"
 #: Letters beyond which a text is rather broken than given a wider column.
@@ -19,6 +21,8 @@ _WIDEST_COLUMN = 34
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("service.reports", _TEMPLATES),
         autoescape=True,
@@ -35,6 +39,8 @@ def as_html(document: Document) -> str:
 
 def as_pdf(document: Document) -> bytes:
     """A PDF; the same document gives the same bytes."""
+    import typst
+
     told = asdict(document)
     for given, section in zip(document.sections, told["sections"], strict=True):
         for block, shown in zip(given.blocks, section["blocks"], strict=True):

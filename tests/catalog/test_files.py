@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.catalog import files
 from service.catalog.documents import CatalogInvalid
 from service.catalog.files import checked_files, packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
@@ -32,6 +33,56 @@ def test_the_packaged_catalog_is_sound() -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     documents = packaged_documents(write_catalog(tmp_path, small_catalog()))
     assert documents == small_catalog()
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small catalog in the place of the installed one, and no cache of it yet."""
+    directory = write_catalog(tmp_path / "catalog", small_catalog())
+    monkeypatch.setattr(files, "_INSTALLED", directory)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return directory
+
+
+def test_the_installed_catalog_is_read_once(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = packaged_documents(installed)
+    with monkeypatch.context() as patch:
+        patch.delattr(files, "read_files")
+        assert packaged_documents(installed) == first == small_catalog()
+
+
+def test_a_changed_file_is_read_and_checked_again(installed: Path) -> None:
+    packaged_documents(installed)
+    [path] = (installed / "accelerators").glob("*.yaml")
+    path.write_text(path.read_text().replace('"source": "', '"source": "no-such-'))
+    assert "no-such-" in complaints(installed)[0]
+
+
+def test_changed_code_reads_and_checks_again(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged_documents(installed)
+    monkeypatch.setattr(files, "INSTALLATION", installed)
+    monkeypatch.delattr(files, "read_files")
+    with pytest.raises(NameError):
+        packaged_documents(installed)
+
+
+@pytest.mark.parametrize("left", [b"", b"\n{}", None])
+def test_a_damaged_cache_counts_for_nothing(
+    installed: Path, tmp_path: Path, left: bytes | None
+) -> None:
+    packaged_documents(installed)
+    [kept] = (tmp_path / "cache" / "headroom" / "catalog").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-9] if left is None else left)
+    assert packaged_documents(installed) == small_catalog()
+
+
+def test_without_a_place_for_the_cache_the_catalog_is_read(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    assert packaged_documents(installed) == small_catalog()
 
 
 @pytest.mark.parametrize(

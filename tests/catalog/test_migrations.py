@@ -11,6 +11,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from service.catalog import database
 from service.catalog.database import alembic_config, create_engine, migrate, postgres_dsn
 from service.catalog.files import read_schemas
 from service.catalog.importer import Change, apply_change, import_package
@@ -62,6 +63,10 @@ async def test_up_down_up(engine: AsyncEngine) -> None:
     await migrate(engine)
     assert every <= await tables(engine)
     await migrate(engine)
+
+
+def test_files_of_migrations_are_named_after_them() -> None:
+    assert database.known_migrations() == [one.revision for one in reversed(known_migrations())]
 
 
 async def test_down_and_up_keep_the_shared_catalog(engine: AsyncEngine) -> None:

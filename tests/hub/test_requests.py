@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.api.app import create_app
-from service.api.http.contract import _request_models
+from service.api.http.contract import REQUESTS
 from service.api.http.hub_models import model_places
 from service.client.estimator import NotReached, Refused
 from service.client.in_process import InProcess
@@ -194,8 +194,8 @@ def test_every_reference_to_a_model_has_a_known_place():
     """Whatever a schema mentions at any depth is found in requests of its kind."""
     create_app(Settings(embedded_database=False))  # declares all operations
     hub = json.dumps({"$ref": f"#/$defs/{HubModel.__name__}"})
-    assert len(_request_models) > 10
-    for model in _request_models:
+    assert len(REQUESTS) > 10
+    for model in REQUESTS.values():
         schema = model.model_json_schema()
         mentions = json.dumps(schema).count(hub)
         assert bool(mentions) == bool(model_places(model)), model

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import orjson
 from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from service import ENGINE_VERSION
@@ -74,8 +75,8 @@ KEPT_ITEM_PROBLEMS: dict[int | str, dict[str, Any]] = {
 KEPT_ACTION_PROBLEMS = KEPT_ITEM_PROBLEMS | {409: _problem(409)}
 KEPT_RESULT_PROBLEMS = KEPT_ACTION_PROBLEMS | {406: _problem(406)}
 
-#: Models whose schemas the document must hold, noted as operations are declared.
-_requests: dict[str, type[Request]] = {}
+#: Models whose schemas the document must hold, by name, noted as operations are declared.
+REQUESTS: dict[str, type[Request]] = {}
 _answers: dict[str, Any] = {}
 
 #: Names the model of an operation's query, until the document spells its fields out.
@@ -115,7 +116,7 @@ def _with_schema(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def body_of(model: type[Request]) -> dict[str, Any]:
     """The declaration of a JSON body of the given model, with the examples of its configuration."""
-    _requests[model.__name__] = model
+    REQUESTS[model.__name__] = model
     extra = model.model_config["json_schema_extra"]
     assert isinstance(extra, dict)  # noqa: S101 - for the type checker
     examples: Any = extra["examples"]
@@ -160,7 +161,7 @@ def path_parameter(
 
 def query_of(model: type[Request]) -> dict[str, Any]:
     """The declaration of the flat query parameters of the given model."""
-    _requests[model.__name__] = model
+    REQUESTS[model.__name__] = model
     return {_QUERY_OF: model.__name__}
 
 
@@ -188,9 +189,6 @@ def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document of the application."""
     if app.openapi_schema is not None:
         return app.openapi_schema
-    # It makes a model of every part of OpenAPI.
-    from fastapi.openapi.utils import get_openapi
-
     result = get_openapi(
         title="Headroom",
         version=ENGINE_VERSION,
@@ -204,7 +202,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for operation in (one for path in result["paths"].values() for one in path.values()):
         asked = operation.pop(_QUERY_OF, None)
         if asked is not None:
-            operation.setdefault("parameters", []).extend(_spelled_query(_requests[asked]))
+            operation.setdefault("parameters", []).extend(_spelled_query(REQUESTS[asked]))
     result["security"] = [{}, {_KEY_SCHEME: []}]
     components = result.setdefault("components", {})
     components["securitySchemes"] = {
@@ -218,7 +216,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     }
     schemas = components.setdefault("schemas", {})
     schemas |= _schemas([*_answers.values(), ProblemDetails, VegaLiteChart], "serialization")
-    schemas |= _schemas(_requests.values(), "validation")
+    schemas |= _schemas(REQUESTS.values(), "validation")
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()

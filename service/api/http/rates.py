@@ -10,11 +10,8 @@ import math
 import time
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import Request as HttpRequest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +19,10 @@ from service.access.keys import Caller, KeyRefused
 from service.api.http.middleware import ALWAYS_ANSWERED
 from service.api.http.problems import Problem, problem_response
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from limits import RateLimitItemPerMinute
+    from limits.strategies import MovingWindowRateLimiter
 
 #: What a search over the whole catalog costs.
 _SEARCH = 20
@@ -61,7 +62,7 @@ class RateLimits:
     def __init__(self, app: ASGIApp, settings: Settings, caller: Callable[[str], Caller]) -> None:
         self._app = app
         self._caller = caller
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = _limiter()
         self._clock_s = _clock_s()
         self._by_address = _limit(settings.rate_limit_per_minute)
         self._by_key = _limit(settings.rate_limit_per_minute_with_key)
@@ -116,7 +117,7 @@ class RateLimits:
         """
         clock_s = _clock_s()
         if clock_s < self._clock_s - _LARGEST_SLIP_S:
-            self._limiter = MovingWindowRateLimiter(MemoryStorage())
+            self._limiter = _limiter()
         self._clock_s = clock_s
 
     def _left(self, limit: RateLimitItemPerMinute, who: str) -> tuple[int, float]:
@@ -158,7 +159,16 @@ def _clock_s() -> float:
     return time.time() - time.monotonic()
 
 
+def _limiter() -> MovingWindowRateLimiter:
+    from limits.storage import MemoryStorage
+    from limits.strategies import MovingWindowRateLimiter
+
+    return MovingWindowRateLimiter(MemoryStorage())
+
+
 def _limit(per_minute: int | None) -> RateLimitItemPerMinute | None:
+    from limits import RateLimitItemPerMinute
+
     return None if per_minute is None else RateLimitItemPerMinute(per_minute)
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from jsonschema import Draft202012Validator
 
 from service.catalog.documents import Document
 from service.catalog.exchange.positions import (
@@ -22,6 +21,9 @@ from service.catalog.exchange.positions import (
     Positions,
     PositionsOfFile,
 )
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PARTED = ";"
