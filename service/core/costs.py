@@ -14,6 +14,7 @@ from service.core.interval import Interval, quotient, scale
 
 HOURS_PER_YEAR = 8_760.0
 _GRAMS_PER_TONNE = 1e6
+_MILLION = 1e6
 
 RENTED = Formula("rented_usd_per_hour", "instances · price of one", "USD/h", "list prices")
 HARDWARE = Formula(
@@ -89,6 +90,13 @@ def electricity_usd_per_hour(facility_kwh_per_hour: Interval, usd_per_kwh: float
 def emissions_usd_per_hour(gco2e_per_hour: Interval, usd_per_tco2e: float) -> Interval:
     """What emissions cost at a price of a tonne [USD/h]."""
     return scale(gco2e_per_hour, usd_per_tco2e / _GRAMS_PER_TONNE)
+
+
+def usd_per_million_tokens(
+    usd_per_hour: Interval, requests_per_s: Interval, output_tokens: Number
+) -> Interval:
+    """Cost of a million output tokens, of which each request ends with so many [USD]."""
+    return scale(per_unit(usd_per_hour, requests_per_s), _MILLION / output_tokens)
 
 
 def per_unit(usd_per_hour: Interval, units_per_s: Interval, units: Number = 1.0) -> Interval:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import Number
 from service.core.interval import Interval
 from service.core.number_formats import NumberFormat
+from service.core.stacking import ALIKE, FIGURE, NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class Parallelism:
 class Link:
     """A link between accelerators: bandwidth of one direction and time of the smallest message."""
 
-    bandwidth_bytes_per_s: Number
-    latency_s: Number
+    bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
+    latency_s: Number = field(metadata=FIGURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +69,25 @@ class Accelerator:
     where there is nothing better); ``scale_out`` joins the domains. Unknown figures are None.
     """
 
-    id: str
-    name: str
-    vendor: str
-    family: str
-    memory_bytes: Number
-    memory_bandwidth_bytes_per_s: Number
-    peak_flops_per_s: Mapping[str, Number]
-    scale_up: Link
-    scale_up_domain_accelerators: int
-    scale_out: Link | None
-    host_link_bandwidth_bytes_per_s: Number | None
-    thermal_design_power_w: Number | None
-    idle_power: Interval | None
-    embodied_kgco2e: Interval | None
-    mass_kg: Interval | None = None
-    embodied_adpe_kgsbeq: Interval | None = None
-    embodied_primary_energy_mj: Interval | None = None
-    sram_bytes: Number | None = None
-    unified_memory: bool = False
+    id: str = field(metadata=NAME)
+    name: str = field(metadata=NAME)
+    vendor: str = field(metadata=NAME)
+    family: str = field(metadata=ALIKE)
+    memory_bytes: Number = field(metadata=FIGURE)
+    memory_bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
+    peak_flops_per_s: Mapping[str, Number] = field(metadata=FIGURE)
+    scale_up: Link = field(metadata=FIGURE)
+    scale_up_domain_accelerators: int = field(metadata=ALIKE)
+    scale_out: Link | None = field(metadata=FIGURE)
+    host_link_bandwidth_bytes_per_s: Number | None = field(metadata=FIGURE)
+    thermal_design_power_w: Number | None = field(metadata=FIGURE)
+    idle_power: Interval | None = field(metadata=FIGURE)
+    embodied_kgco2e: Interval | None = field(metadata=FIGURE)
+    mass_kg: Interval | None = field(default=None, metadata=FIGURE)
+    embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
+    embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
+    sram_bytes: Number | None = field(default=None, metadata=FIGURE)
+    unified_memory: bool = field(default=False, metadata=ALIKE)
 
 
 @dataclass(frozen=True, slots=True)

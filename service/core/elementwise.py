@@ -63,6 +63,13 @@ def log(number: Number) -> Number:
     return np.log(number) if isinstance(number, np.ndarray) else math.log(number)
 
 
+def hypot(first: Number, second: Number) -> Number:
+    """Root of the sum of two squares, as independent spreads add up."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.hypot(first, second)
+    return math.hypot(first, second)
+
+
 def sqrt(number: Number) -> Number:
     """Square root of a non-negative ``number``."""
     return np.sqrt(number) if isinstance(number, np.ndarray) else math.sqrt(number)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.training.speed import training_speed
+from service.estimation.training.calibrations import setup_figures
+from service.estimation.training.speed import resolved_speed
 from service.validation.packaged import Bench
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_speed import measured_setup, training_speed_row
@@ -37,7 +38,8 @@ def setup(bench: Bench, cells: dict[str, str], **changes: str):
 
 
 def test_metrics_are_figures_of_one_estimate(bench: Bench) -> None:
-    speed = training_speed(setup(bench, SPEED), bench.snapshot)
+    asked = setup(bench, SPEED)
+    speed = resolved_speed(asked, setup_figures(asked, bench.snapshot))
     rate = compared(bench, SPEED)
     assert rate.value == speed.tokens_per_s_per_accelerator.value
     assert rate.low < rate.value < rate.high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,10 +86,9 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
     Parameters
     ----------
     parts
-        What to store. Sizes may be arrays, if one order by intensity holds for all elements.
+        What to store. Sizes may be arrays.
     rooms
-        The tiers, in the order in which they are named; they may stand in any order of speed,
-        which must be the same for all elements.
+        The tiers, in the order in which they are named; they may stand in any order of speed.
 
     Returns
     -------
@@ -97,27 +96,46 @@ def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:
         Parts by tier; those without a place have the tier None.
     """
     left = [room.capacity_bytes for room in rooms]
-    fastest_first = sorted(
-        range(len(rooms)),
-        key=lambda index: float(np.max(rooms[index].bandwidth_bytes_per_s)),
-        reverse=True,
-    )
     bound = [part for part in parts if part.tier is not None]
-    free = sorted(
-        (part for part in parts if part.tier is None),
-        key=lambda part: float(np.mean(part.intensity)),
-        reverse=True,
-    )
+    free = [part for part in parts if part.tier is None]
     stored: list[Stored] = []
-    for part in [*bound, *free]:
-        tiers = fastest_first if part.tier is None else [part.tier]
-        remaining = part.stored_bytes
-        for tier in tiers:
-            taken = minimum(remaining, maximum(left[tier], 0.0))
-            if np.any(taken > 0.0):
-                left[tier] = left[tier] - taken
-                remaining = remaining - taken
-                stored.append(Stored(part.name, tier, taken, taken * part.intensity))
-        if np.any(remaining > 0.0):
-            stored.append(Stored(part.name, None, remaining, remaining * part.intensity))
+    orders = _orders(
+        [room.bandwidth_bytes_per_s for room in rooms], [part.intensity for part in free]
+    )
+    for elements, fastest_first, hottest_first in orders:
+        for part in [*bound, *(free[index] for index in hottest_first)]:
+            remaining = part.stored_bytes * elements
+            for tier in fastest_first if part.tier is None else [part.tier]:
+                taken = minimum(remaining, maximum(left[tier], 0.0))
+                if np.any(taken > 0.0):
+                    left[tier] = left[tier] - taken
+                    remaining = remaining - taken
+                    stored.append(Stored(part.name, tier, taken, taken * part.intensity))
+            if np.any(remaining > 0.0):
+                stored.append(Stored(part.name, None, remaining, remaining * part.intensity))
     return Placement(tuple(stored))
+
+
+def _orders(
+    bandwidths: Sequence[Number], intensities: Sequence[Number]
+) -> Iterator[tuple[Number, Sequence[int], Sequence[int]]]:
+    """Tiers and parts by falling bandwidth and intensity, with 1 for elements in that order.
+
+    The other elements have 0, and an order of their own that comes later.
+    """
+    if not any(isinstance(key, np.ndarray) for key in (*bandwidths, *intensities)):
+        yield 1.0, _falling(bandwidths), _falling(intensities)
+        return
+    keys = np.array(np.broadcast_arrays(*bandwidths, *intensities))
+    tiers = len(bandwidths)
+    ranked = np.concatenate(
+        [np.argsort(-part, axis=0, kind="stable") for part in (keys[:tiers], keys[tiers:])]
+    )
+    alike = bool((ranked == ranked[:, :1]).all())
+    for order in (ranked[:, :1] if alike else np.unique(ranked, axis=1)).T:
+        elements = 1.0 if alike else (ranked == order[:, None]).all(axis=0) * 1.0
+        yield elements, order[:tiers].tolist(), order[tiers:].tolist()
+
+
+def _falling(keys: Sequence[Number]) -> Sequence[int]:
+    return sorted(range(len(keys)), key=lambda index: keys[index], reverse=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from service.core.elementwise import Number, maximum, minimum
 from service.core.interval import Interval
 
-#: From here on the waiting time of a queue says more about the model than about the memory.
-MOST_UTILISATION = 0.95
+#: Stands for no time where something is divided by it [s].
+_LEAST_S = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,19 @@ def effective_bandwidth(traffic: Sequence[Traffic], overlap_ratio: Number = 0.0)
     Parameters
     ----------
     traffic
-        What each tier delivers; something must be touched.
+        What each tier delivers.
     overlap_ratio
         As for :func:`step_time_s` [-].
 
     Returns
     -------
     Number
-        Bytes touched over the time it takes [B/s].
+        Bytes touched over the time it takes; none where nothing is touched [B/s].
     """
     touched: Number = 0.0
     for tier in traffic:
         touched = touched + tier.touched_bytes
-    return touched / step_time_s(traffic, overlap_ratio)
+    return touched / maximum(step_time_s(traffic, overlap_ratio), _LEAST_S)
 
 
 def free_share(fast_bytes_per_s: Number, slow_bytes_per_s: Number) -> Number:
@@ -139,89 +139,3 @@ def shared_bandwidth(total_bytes_per_s: Number, users: Number, link_bytes_per_s:
         What the user's link carries in one direction [B/s].
     """
     return minimum(link_bytes_per_s, total_bytes_per_s / users)
-
-
-def loaded_latency(unloaded: Interval, utilisation: float) -> Interval:
-    """Latency of a memory that others keep busy.
-
-    Parameters
-    ----------
-    unloaded
-        Latency of an idle memory [s].
-    utilisation
-        Share of its bandwidth that is in use [-].
-
-    Returns
-    -------
-    Interval
-        Service time and the wait before it, as of a queue with Poisson arrivals and constant
-        service time (M/D/1) [s].
-
-    Raises
-    ------
-    ValueError
-        If the memory is at or past 95 % of its bandwidth, where no steady wait can be told.
-
-    References
-    ----------
-    Kleinrock, Queueing Systems, volume 1, 1975, section 5.6 (Pollaczek–Khinchine formula)
-    """
-    if not 0.0 <= utilisation < MOST_UTILISATION:
-        raise ValueError(f"utilisation must be at least 0 and below {MOST_UTILISATION}")
-    factor = 1.0 + utilisation / (2.0 * (1.0 - utilisation))
-    return Interval(unloaded.value * factor, unloaded.low * factor, unloaded.high * factor)
-
-
-def mean_latency(shares: Sequence[tuple[Number, Interval]]) -> Interval:
-    """Mean latency of accesses that fall on several tiers.
-
-    Parameters
-    ----------
-    shares
-        Share of the accesses [-] and latency [s] of each tier; the shares add up to one.
-
-    Returns
-    -------
-    Interval
-        Weighted mean [s]; all tiers are taken to be as slow, or as fast, together.
-    """
-    value: Number = 0.0
-    low: Number = 0.0
-    high: Number = 0.0
-    for share, latency in shares:
-        value = value + share * latency.value
-        low = low + share * latency.low
-        high = high + share * latency.high
-    return Interval(value, low, high)
-
-
-def paging_slowdown(
-    working_set_bytes: Number,
-    capacity_bytes: Number,
-    fast_bytes_per_s: Number,
-    link_bytes_per_s: Number,
-    page_efficiency_ratio: Number,
-) -> Number:
-    """How much longer a pass over a working set takes when part of it is paged in.
-
-    Parameters
-    ----------
-    working_set_bytes
-        Bytes touched in every pass [B].
-    capacity_bytes
-        Bytes that stay in fast memory; the rest is faulted in anew in each pass [B].
-    fast_bytes_per_s, link_bytes_per_s
-        Bandwidth of the fast memory and of the link that pages come through [B/s].
-    page_efficiency_ratio
-        Share of the link's bandwidth that page faults reach [-]; there is no agreed figure.
-
-    Returns
-    -------
-    Number
-        Time over that of a working set held entirely in fast memory, at least 1 [-].
-    """
-    spilled = maximum(working_set_bytes - capacity_bytes, 0.0)
-    resident = Traffic(working_set_bytes - spilled, fast_bytes_per_s)
-    paged = Traffic(spilled, link_bytes_per_s * page_efficiency_ratio)
-    within = Traffic(working_set_bytes, fast_bytes_per_s).time_s
-    return step_time_s((resident, paged), 0.0) / within

@@ -7,11 +7,12 @@ its residuals, from which the intervals of latencies and powers come.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 from service.core.elementwise import Number
+from service.core.stacking import ALIKE, FIGURE, NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,18 @@ class HardwareEfficiency:
     nothing tells. Narrower operands reach in proportion more.
     """
 
-    matrix_ratio: Mapping[int, float]
-    memory_ratio: float
-    attention_matrix_ratio: float
-    attention_memory_ratio: float
-    overlap_ratio: float
-    tile_rows: float
-    expert_ratio: float
-    link_ratio: float
-    prefill_log_sigma: float
-    decode_log_sigma: float
-    dequantised_ratio: float = 1.0
-    matrix_flops_per_joule: float = inf
+    matrix_ratio: Mapping[int, float] = field(metadata=FIGURE)
+    memory_ratio: float = field(metadata=FIGURE)
+    attention_matrix_ratio: float = field(metadata=FIGURE)
+    attention_memory_ratio: float = field(metadata=FIGURE)
+    overlap_ratio: float = field(metadata=FIGURE)
+    tile_rows: float = field(metadata=FIGURE)
+    expert_ratio: float = field(metadata=FIGURE)
+    link_ratio: float = field(metadata=FIGURE)
+    prefill_log_sigma: float = field(metadata=FIGURE)
+    decode_log_sigma: float = field(metadata=FIGURE)
+    dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
+    matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,14 @@ class EngineOverhead:
     first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times.
     """
 
-    step_s: float
-    layer_s: float
-    sequence_s: float
-    collective_s: float
-    launch_bound: bool
-    half_accumulation: bool = False
-    pipelined_ratio: float = 1.0
-    pipelined_log_sigma: float = 0.0
+    step_s: float = field(metadata=FIGURE)
+    layer_s: float = field(metadata=FIGURE)
+    sequence_s: float = field(metadata=FIGURE)
+    collective_s: float = field(metadata=FIGURE)
+    launch_bound: bool = field(metadata=ALIKE)
+    half_accumulation: bool = field(default=False, metadata=ALIKE)
+    pipelined_ratio: float = field(default=1.0, metadata=FIGURE)
+    pipelined_log_sigma: float = field(default=0.0, metadata=FIGURE)
 
     def stages_at_work(self, pipeline: int) -> Number:
         """Pipeline stages that work at the same time on parts of prompts [-]."""
@@ -82,22 +83,22 @@ class PowerModel:
     ``compute_ratio`` to the shares of peak bandwidth and of peak FLOP/s in use.
     """
 
-    active_ratio: float
-    memory_ratio: float
-    compute_ratio: float
-    log_sigma: float
-    resident_ratio: float = 0.0
+    active_ratio: float = field(metadata=FIGURE)
+    memory_ratio: float = field(metadata=FIGURE)
+    compute_ratio: float = field(metadata=FIGURE)
+    log_sigma: float = field(metadata=FIGURE)
+    resident_ratio: float = field(default=0.0, metadata=FIGURE)
 
 
 @dataclass(frozen=True, slots=True)
 class PerformanceCalibration:
     """The efficiencies that apply to one deployment, and where they come from."""
 
-    hardware: HardwareEfficiency
-    engine: EngineOverhead
-    power: PowerModel
-    source: str
-    measured: bool
+    hardware: HardwareEfficiency = field(metadata=FIGURE)
+    engine: EngineOverhead = field(metadata=FIGURE)
+    power: PowerModel = field(metadata=FIGURE)
+    source: str = field(metadata=NAME)
+    measured: bool = field(metadata=FIGURE)
 
     def prefill_log_sigma(self, pipeline: int) -> float:
         """Spread of the time of prompts through a number of pipeline stages [-]."""

@@ -82,10 +82,21 @@ def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[N
     ValueError
         When the accelerator has no known peak in that or any wider precision.
     """
+    used = multiplied_precision(accelerator, matrix_precision)
+    return accelerator.peak_flops_per_s[used], _BITS[used]
+
+
+def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str:
+    """The precision in which an accelerator multiplies operands of a precision.
+
+    Raises
+    ------
+    ValueError
+        When the accelerator has no known peak in that or any wider precision.
+    """
     for candidate in _WIDENING[matrix_precision]:
-        peak = accelerator.peak_flops_per_s.get(candidate)
-        if peak is not None:
-            return peak, _BITS[candidate]
+        if candidate in accelerator.peak_flops_per_s:
+            return candidate
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
 
 

@@ -1,8 +1,8 @@
-"""Passes of the array path: configurations of one structure, evaluated together.
+"""Configurations of one structure, evaluated together.
 
-Structure (formats, layout) is fixed within a pass; accelerators, the number of sequences that a
-replica runs at once and the number of replicas vary over its rows. Every pass uses the formulas
-that single estimates use, and keeps their intervals.
+Structure (formats, layout) is fixed within a batch; accelerators, the number of sequences that a
+replica runs at once and the number of replicas vary over its rows. A batch is a stack of setups of
+one replica each, which the pipeline of single estimates computes at once.
 """
 
 from __future__ import annotations
@@ -24,40 +24,39 @@ from service.core.deployment import (
     Speculation,
 )
 from service.core.elementwise import FloatArray
-from service.core.impacts.energy import (
-    DeploymentPower,
-    RequestEnergy,
-    deployment_power,
-    request_energy,
+from service.core.estimate.inference import (
+    InferenceEnergy,
+    InferenceEstimate,
+    InferenceSetup,
+    estimate_inference,
+    inference_energy,
 )
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.interval import Interval, exact
-from service.core.memory.inference.memory import InferenceMemory, inference_memory, stage_plans
+from service.core.memory.inference.memory import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
-from service.core.memory.inference.tiers import Offload, SharedTier
-from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.latency import InferenceLatency, Usage, inference_latency
-from service.core.performance.step import peak_flops_per_s
+from service.core.memory.inference.tiers import MemoryTiers
+from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
+from service.core.performance.step import multiplied_precision
 from service.core.search.kernels import has_kernels
 from service.core.search.rows import TooSmall
-from service.core.search.stack import (
-    stackable,
-    stacked_accelerator,
-    stacked_calibration,
-    stacked_interval,
-)
-from service.core.search.tiers import Tiered, host_link_bytes_per_s, with_decode_spread, with_tiers
+from service.core.search.stack import Stacks, used_precisions
+from service.core.stacking import FIGURE
 
 #: Sequences that a replica may run at once, as they are tried.
 CONCURRENCY_GRID = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class AcceleratorOption:
     """An accelerator that may be chosen, with what is measured of its family."""
 
-    accelerator: Accelerator
-    calibration: PerformanceCalibration
+    accelerator: Accelerator = field(metadata=FIGURE)
+    calibration: PerformanceCalibration = field(metadata=FIGURE)
+
+    @property
+    def engine(self) -> EngineOverhead:
+        """The engine's overheads on it."""
+        return self.calibration.engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SpeculationOption:
     """Speculative decoding, or none.
 
     ``log_sigma`` is what not knowing the acceptance adds to the spread of decoding.
@@ -96,11 +95,11 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SearchSpace:
     """What is combined; layouts are those of one replica.
 
     ``native_only`` leaves out formats that an accelerator does not multiply: they would run
-    widened, if an engine has such kernels at all. ``drafts`` are ways to decode.
+    widened, if an engine has such kernels at all. ``speculations`` are ways to decode.
     ``concurrencies`` are the sequences that a replica runs at once, ``accelerator_counts`` the
     sizes of whole deployments: with them, replicas are as many as there is room for, without them
     as many as the demand takes.
@@ -108,12 +107,12 @@ class Space:
 
     precisions: Sequence[Precision]
     layouts: Sequence[Parallelism]
-    offers: Sequence[Offer]
+    accelerators: Sequence[AcceleratorOption]
     most_accelerators: int
     native_only: bool = True
     concurrencies: Sequence[int] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
-    drafts: Sequence[Draft] = (Draft(),)
+    speculations: Sequence[SpeculationOption] = (SpeculationOption(),)
 
     def replica_counts(self, layout: Parallelism) -> tuple[int, ...] | None:
         """Replicas of a layout that the counts of accelerators come to; None where demand says."""
@@ -124,67 +123,62 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Environment:
     """What stands around the accelerators: engine settings, measured overheads, other memory.
 
-    ``tiers`` take what has no room in the accelerator, and what ``offload`` moves out regardless.
+    ``tiers`` take what has no room in the accelerator; None where there is no other memory.
     """
 
     serving: ServingSettings
     runtime: RuntimeOverheads
     infrastructure: Infrastructure
-    tiers: Sequence[SharedTier] = ()
-    offload: Offload = field(default_factory=Offload)
+    tiers: MemoryTiers | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class EvaluatedBatch:
     """What is known of the configurations of one layout and one choice of formats, as arrays.
 
-    ``layout``, ``precision`` and ``draft`` are positions in the space, ``offer`` too, for each row.
-    ``fits`` counts tiers outside the accelerator, which ``spilled`` says are needed. A row has
-    ``replicas`` of the layout, each running ``concurrency`` sequences; ``needed_replicas`` would
-    carry the demand. Latency, power [W] and energy are those of one replica;
-    ``carried_per_s`` are the requests that it ends [1/s], ``accelerators`` count all replicas.
+    ``layout``, ``precision`` and ``speculation`` are positions in the space, ``accelerator`` too,
+    for each row. A row has ``replicas`` of the layout, each running ``concurrency`` sequences;
+    ``needed_replicas`` would carry the demand. ``estimate`` and ``energy`` are of one replica.
     """
 
     layout: int
     precision: int
-    draft: int
-    ranks: int
-    offer: NDArray[np.intp]
+    speculation: int
+    accelerator: NDArray[np.intp]
     concurrency: FloatArray
     replicas: FloatArray
     needed_replicas: FloatArray
-    accelerators: FloatArray
-    carried_per_s: Interval
-    memory: InferenceMemory
-    fits: NDArray[np.bool_]
-    spilled: NDArray[np.bool_]
-    latency: InferenceLatency
-    power: DeploymentPower
-    energy: RequestEnergy
+    estimate: InferenceEstimate
+    energy: InferenceEnergy
 
     def __len__(self) -> int:
-        return len(self.offer)
+        return len(self.accelerator)
+
+    @property
+    def accelerators(self) -> FloatArray:
+        """Accelerators of all replicas [-]."""
+        return self.replicas * self.energy.accelerators
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Accelerators that a layout and formats cannot run on, and passes over those that can.
+    """Accelerators that a layout and formats cannot run on, and batches of those that can.
 
     ``too_small`` do not even hold the weights; of ``beyond_domain`` fast links join fewer than a
     tensor-parallel group has; ``unable`` lack the formats or a known power.
     """
 
-    passes: tuple[Pass, ...]
+    batches: tuple[EvaluatedBatch, ...]
     too_small: tuple[TooSmall, ...]
     beyond_domain: int
     unable: int
 
 
-def evaluated(
-    architecture: ModelArchitecture, space: Space, demand: Demand, around: Around
+def evaluate_batches(
+    architecture: ModelArchitecture, space: SearchSpace, demand: Demand, environment: Environment
 ) -> Iterator[Evaluation]:
     """Everything that a space holds, one structure after the other.
 
@@ -196,79 +190,76 @@ def evaluated(
         Formats, layouts and accelerators, and how many of these at most.
     demand
         The load.
-    around
+    environment
         The engine, and what stands around accelerators.
     """
+    stacks = Stacks(space.accelerators, environment.infrastructure)
     for layout_at, layout in enumerate(space.layouts):
         if layout.replica_accelerators > space.most_accelerators:
             continue
         if space.replica_counts(layout) == ():
             continue
         for precision_at in range(len(space.precisions)):
-            for draft_at, draft in enumerate(space.drafts):
-                if draft.divides(layout):
-                    at = (layout_at, precision_at, draft_at)
-                    yield evaluate(architecture, space, at, demand, around)
+            for speculation_at, speculation in enumerate(space.speculations):
+                if speculation.divides(layout):
+                    structure = (layout_at, precision_at, speculation_at)
+                    yield evaluate(architecture, space, structure, demand, environment, stacks)
 
 
 def evaluate(
     architecture: ModelArchitecture,
-    space: Space,
-    at: tuple[int, int, int],
+    space: SearchSpace,
+    structure: tuple[int, int, int],
     demand: Demand,
-    around: Around,
+    environment: Environment,
+    stacks: Stacks[AcceleratorOption],
 ) -> Evaluation:
-    """One layout, choice of formats and draft of a space, by position, on all its accelerators.
+    """One layout, choice of formats and way to decode of a space, on all its accelerators.
+
+    Parameters
+    ----------
+    architecture, space, demand, environment
+        As of :func:`evaluate_batches`.
+    structure
+        Positions of the layout, the formats and the way to decode in the space.
+    stacks
+        The space's accelerators.
 
     Returns
     -------
     Evaluation
-        Passes over accelerators that are alike, in the order of the first of each; rows by
+        Batches of accelerators that are alike, in the order of the first of each; rows by
         accelerator, then concurrency, then replicas.
     """
-    layout_at, precision_at, _ = at
+    layout_at, precision_at, _ = structure
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
-    ranks = layout.replica_accelerators
-    alike: dict[object, list[int]] = {}
+    precisions = (precision.weights.matrix_precision, "bf16")
+    weights_bytes = _weights_bytes(architecture, precision, layout, environment.serving)
     beyond = unable = 0
-    for offer_at, offer in enumerate(space.offers):
-        if layout.tensor > offer.accelerator.scale_up_domain_accelerators:
-            beyond += 1
-            continue
-        key = (
-            stackable(offer.accelerator, ranks, offer.calibration),
-            _by_speed(offer.accelerator, around.tiers),
-        )
-        alike.setdefault(key, []).append(offer_at)
-    weights = _weights_bytes(architecture, precision, layout, around.serving)
     small: list[TooSmall] = []
-    found: list[Pass] = []
-    for group in alike.values():
-        halves = space.offers[group[0]].calibration.engine.half_accumulation
-        wanted = tuple(
-            dict.fromkeys(
-                (
-                    precision.weights.matrix_precision,
-                    "bf16",
-                    *(("fp16_accumulate",) if halves else ()),
-                )
-            )
-        )
-        able: list[int] = []
-        for offer_at in group:
-            accelerator = space.offers[offer_at].accelerator
-            lacking = weights - accelerator.memory_bytes
-            if lacking > 0.0 and not around.tiers:
-                small.append(TooSmall(precision_at, layout_at, offer_at, lacking))
-            elif _runs(accelerator, wanted, space.native_only) and (
-                not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
-            ):
-                able.append(offer_at)
-            else:
-                unable += 1
-        if able:
-            found.append(_pass(architecture, space, at, able, wanted, demand, around))
-    return Evaluation(tuple(found), tuple(small), beyond, unable)
+    able: list[int] = []
+    for position, option in enumerate(space.accelerators):
+        accelerator = option.accelerator
+        lacking_bytes = weights_bytes - accelerator.memory_bytes
+        if layout.tensor > accelerator.scale_up_domain_accelerators:
+            beyond += 1
+        elif lacking_bytes > 0.0 and environment.tiers is None:
+            small.append(TooSmall(precision_at, layout_at, position, lacking_bytes))
+        elif _runs(option, precisions, space.native_only) and (
+            not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
+        ):
+            able.append(position)
+        else:
+            unable += 1
+    counts = space.replica_counts(layout)
+    times = len(space.concurrencies) * (1 if counts is None else len(counts))
+    # Whatever shares a host shares its memory, so that there no domain is like a smaller one.
+    most_ranks = layout.replica_accelerators if environment.tiers is None else None
+    batches = [
+        _batch(architecture, space, structure, positions, option, demand, environment)
+        for positions, option in stacks.of(tuple(able), times, precisions, most_ranks)
+    ]
+    return Evaluation(tuple(batches), tuple(small), beyond, unable)
 
 
 def _weights_bytes(
@@ -282,144 +273,100 @@ def _weights_bytes(
     return max(plan.weights.total_bytes for plan in plans)
 
 
-def _runs(accelerator: Accelerator, precisions: Sequence[str], native_only: bool) -> bool:
+def _runs(option: AcceleratorOption, precisions: Sequence[str], native_only: bool) -> bool:
     """Whether the accelerator multiplies each of the precisions, or a wider one if that will do."""
+    accelerator = option.accelerator
     if accelerator.thermal_design_power_w is None:
         return False
-    for precision in precisions:
+    for wanted in used_precisions(precisions, option.engine):
         try:
-            peak_flops_per_s(accelerator, precision)
+            used = multiplied_precision(accelerator, wanted)
         except ValueError:
             return False
-        if native_only and not _HALVES.get(precision, {precision}) & set(
-            accelerator.peak_flops_per_s
-        ):
+        if native_only and used not in _HALVES.get(wanted, {wanted}):
             return False
     return True
-
-
-def _by_speed(accelerator: Accelerator, tiers: Sequence[SharedTier]) -> tuple[int, ...]:
-    """Tiers from the fastest to the slowest, the accelerator's own memory being the first."""
-    link = host_link_bytes_per_s(accelerator)
-    rates = [
-        float(accelerator.memory_bandwidth_bytes_per_s),
-        *(float(tier.seen(1.0, link).bandwidth_bytes_per_s) for tier in tiers),
-    ]
-    return tuple(sorted(range(len(rates)), key=lambda at: rates[at], reverse=True))
 
 
 #: The 16-bit formats stand for each other.
 _HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate")}
 
 
-def _pass(
+def _batch(
     architecture: ModelArchitecture,
-    space: Space,
-    at: tuple[int, int, int],
-    able: Sequence[int],
-    wanted: Sequence[str],
+    space: SearchSpace,
+    structure: tuple[int, int, int],
+    positions: Sequence[int],
+    option: AcceleratorOption,
     demand: Demand,
-    around: Around,
-) -> Pass:
-    layout_at, precision_at, draft_at = at
-    layout, precision = space.layouts[layout_at], space.precisions[precision_at]
-    draft, infrastructure = space.drafts[draft_at], around.infrastructure
-    serving = replace(around.serving, speculation=draft.speculation)
-    offers = [space.offers[at] for at in able]
+    environment: Environment,
+) -> EvaluatedBatch:
+    layout_at, precision_at, speculation_at = structure
+    layout, speculation = space.layouts[layout_at], space.speculations[speculation_at]
     counts = space.replica_counts(layout)
     sizes = 1 if counts is None else len(counts)
-    times = len(space.concurrencies) * sizes
-    accelerators = [offer.accelerator for offer in offers]
-    idle = [infrastructure.idle_power_w(one) for one in accelerators]
-    accelerator = replace(
-        stacked_accelerator(accelerators, times, wanted), idle_power=stacked_interval(idle, times)
+    concurrency = np.tile(
+        np.repeat(np.array(space.concurrencies, dtype=float), sizes), len(positions)
     )
-    calibration = stacked_calibration(
-        [offer.calibration for offer in offers], accelerators, times, wanted
-    )
-    running = np.tile(np.repeat(np.array(space.concurrencies, dtype=float), sizes), len(offers))
-    workload = InferenceWorkload(
-        demand.input_tokens,
-        demand.output_tokens,
-        running,
-        prefix_cached_ratio=demand.prefix_cached_ratio,
-        calls_per_task=demand.calls_per_task,
-    )
-    deployment = Deployment(architecture, precision, accelerator, layout)
-    memory = inference_memory(deployment, workload, serving, around.runtime)
-    if draft.log_sigma:
-        calibration = with_decode_spread(calibration, draft.log_sigma)
-    given = (
-        None
+    setup = InferenceSetup(
+        deployment=Deployment(
+            architecture, space.precisions[precision_at], option.accelerator, layout
+        ),
+        workload=InferenceWorkload(
+            demand.input_tokens,
+            demand.output_tokens,
+            concurrency,
+            prefix_cached_ratio=demand.prefix_cached_ratio,
+            calls_per_task=demand.calls_per_task,
+        ),
+        serving=replace(environment.serving, speculation=speculation.speculation),
+        runtime=environment.runtime,
+        calibration=option.calibration,
+        tiers=environment.tiers,
+        acceptance_log_sigma=speculation.log_sigma,
+        copies=1.0
         if counts is None
-        else np.tile(np.array(counts, dtype=float), len(offers) * len(space.concurrencies))
+        else np.tile(np.array(counts, dtype=float), len(concurrency) // sizes),
     )
-
-    def computed(tiers: Tiered | None) -> tuple[InferenceLatency, FloatArray]:
-        placed = deployment if tiers is None else replace(deployment, accelerator=tiers.accelerator)
-        latency = inference_latency(
-            placed,
-            workload,
-            serving,
-            calibration if tiers is None else tiers.calibration,
-            np.maximum(memory.max_concurrency.value, running),
-        )
-        return latency, _replicas(demand, running, latency.requests_per_s.value)
-
-    fits = np.asarray(memory.fits)
-    spilled = np.zeros(len(running), dtype=bool)
-    if around.tiers:
-        sharing = np.ones(len(running)) if given is None else given
-        tiers = with_tiers(memory, calibration, accelerators, times, sharing, around)
-        latency, needed = computed(tiers)
-        if given is None and (needed > 1.0).any():
-            # More replicas share a host with as many others as it holds.
-            tiers = with_tiers(memory, calibration, accelerators, times, needed, around)
-            latency, needed = computed(tiers)
-        fits, spilled, accelerator = tiers.fits, tiers.spilled, tiers.accelerator
-    else:
-        latency, needed = computed(None)
-    rate = latency.requests_per_s
-    replicas = needed if given is None else given
-    # Replicas are whole: what they could carry beyond the demand, they wait.
-    carried = (
-        rate
-        if demand.requests_per_s is None
-        else exact(np.minimum(demand.requests_per_s / replicas, rate.value))
-    )
-    share = np.minimum(carried.value / rate.value, 1.0)
-    usage = Usage(
-        memory_ratio=latency.usage.memory_ratio,
-        compute_ratio=latency.usage.compute_ratio * share,
-        busy_ratio=np.minimum(running * share, 1.0),
-        kernel_ratio=latency.usage.kernel_ratio,
-    )
-    ranks = layout.replica_accelerators
-    power = deployment_power(accelerator, ranks, usage, calibration.power, infrastructure)
-    return Pass(
+    estimate = estimate_inference(setup)
+    needed = _replicas(demand, estimate)
+    if counts is None:
+        estimate = _carrying(demand, estimate, needed)
+        needed = estimate.setup.copies
+    return EvaluatedBatch(
         layout=layout_at,
         precision=precision_at,
-        draft=draft_at,
-        ranks=ranks,
-        offer=np.repeat(np.asarray(able, dtype=np.intp), times),
-        concurrency=running,
-        replicas=replicas,
+        speculation=speculation_at,
+        accelerator=np.repeat(
+            np.asarray(positions, dtype=np.intp), len(concurrency) // len(positions)
+        ),
+        concurrency=concurrency,
+        replicas=estimate.setup.copies,
         needed_replicas=needed,
-        accelerators=replicas * ranks,
-        carried_per_s=carried,
-        memory=memory,
-        fits=fits,
-        spilled=spilled,
-        latency=latency,
-        power=power,
-        energy=request_energy(power, carried),
+        estimate=estimate,
+        energy=inference_energy(estimate, environment.infrastructure, demand.requests_per_s),
     )
 
 
-def _replicas(demand: Demand, running: FloatArray, rate: FloatArray) -> FloatArray:
+def _carrying(demand: Demand, estimate: InferenceEstimate, needed: FloatArray) -> InferenceEstimate:
+    """The estimate with as many copies as carry the demand.
+
+    Where they share the memory of a host, more of them are slower each.
+    """
+    setup = replace(estimate.setup, copies=needed)
+    if setup.tiers is None:
+        return replace(estimate, setup=setup)
+    estimate = estimate_inference(setup, estimate.memory)
+    more = np.maximum(_replicas(demand, estimate), needed)
+    return _carrying(demand, estimate, more) if (more > needed).any() else estimate
+
+
+def _replicas(demand: Demand, estimate: InferenceEstimate) -> FloatArray:
     """Replicas that carry the demand, each running so many sequences [-]."""
+    concurrency = estimate.setup.workload.concurrency
+    needed: FloatArray = np.ones_like(concurrency)
     if demand.requests_per_s is not None:
-        return np.ceil(demand.requests_per_s / rate)
-    if demand.concurrency is not None:
-        return np.ceil(demand.concurrency / running)
-    return np.ones_like(running)
+        needed = np.ceil(demand.requests_per_s / estimate.latency.requests_per_s.value)
+    elif demand.concurrency is not None:
+        needed = np.ceil(demand.concurrency / concurrency)
+    return needed

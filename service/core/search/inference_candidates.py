@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
-from service.core.search.batch_evaluation import Around, Demand, Pass, Space, evaluated
+from service.core.search.batch_evaluation import (
+    Demand,
+    Environment,
+    EvaluatedBatch,
+    SearchSpace,
+    evaluate_batches,
+)
 from service.core.search.rows import LeftOut, TooSmall, joined, taken
 
 #: Share of the sequences that fit which a replica is planned to run: room for bursts.
@@ -21,7 +27,7 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class InferenceCandidates:
     """One row a candidate.
 
     ``precision``, ``layout``, ``draft``, ``offer`` are positions in the lists that were searched.
@@ -57,14 +63,14 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.offer)
 
-    def chosen(self, rows: NDArray[Any]) -> Candidates:
+    def chosen(self, rows: NDArray[Any]) -> InferenceCandidates:
         """The given rows only."""
         return taken(self, rows)
 
 
-def candidates(
-    architecture: ModelArchitecture, space: Space, demand: Demand, around: Around
-) -> tuple[Candidates, LeftOut]:
+def inference_candidates(
+    architecture: ModelArchitecture, space: SearchSpace, demand: Demand, environment: Environment
+) -> tuple[InferenceCandidates, LeftOut]:
     """Every combination that the most accelerators allow, fitting or not.
 
     Parameters
@@ -75,55 +81,57 @@ def candidates(
         Formats, layouts and accelerators, and how many of these at most.
     demand
         The load.
-    around
+    environment
         The engine, and what stands around accelerators.
 
     Returns
     -------
-    Candidates, LeftOut
+    InferenceCandidates, LeftOut
         Rows in the order of layouts and formats; and combinations that hold not even the
         weights, reach beyond fast links, or cannot run, which have no rows.
     """
-    parts: list[Candidates] = []
+    parts: list[InferenceCandidates] = []
     small: list[TooSmall] = []
     beyond = unable = 0
-    for one in evaluated(architecture, space, demand, around):
-        small += one.too_small
-        beyond += one.beyond_domain
-        unable += one.unable
-        for found in one.passes:
-            part = _rows(found)
+    for evaluation in evaluate_batches(architecture, space, demand, environment):
+        small += evaluation.too_small
+        beyond += evaluation.beyond_domain
+        unable += evaluation.unable
+        for batch in evaluation.batches:
+            part = _rows(batch)
             parts.append(part.chosen(part.accelerators <= space.most_accelerators))
-    return joined(Candidates, parts), LeftOut(tuple(small), beyond, unable)
+    return joined(InferenceCandidates, parts), LeftOut(tuple(small), beyond, unable)
 
 
-def _rows(found: Pass) -> Candidates:
-    memory, latency, energy = found.memory, found.latency, found.energy
-    fitting = memory.max_concurrency.value
-    room = found.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
-    fits = (room & np.asarray(memory.fits) & found.fits) | found.spilled
+def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
+    estimate, energy = batch.estimate, batch.energy
+    memory, latency = estimate.memory, estimate.latency
+    fitting, spilled = memory.max_concurrency.value, estimate.spilled
+    room = batch.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
+    fits = (room & memory.fits & estimate.fits) | spilled
     headroom = memory.headroom.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
-    headroom = np.where(found.spilled, np.maximum(headroom, 0.0), headroom)
-    return Candidates(
-        precision=np.full(len(found), found.precision),
-        layout=np.full(len(found), found.layout),
-        draft=np.full(len(found), found.draft),
-        offer=found.offer,
-        concurrency=found.concurrency,
-        replicas=found.replicas,
-        accelerators=found.accelerators,
+    headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
+    rows, it_wh = np.ones(len(batch)), energy.request.it_wh
+    return InferenceCandidates(
+        precision=np.full(len(batch), batch.precision),
+        layout=np.full(len(batch), batch.layout),
+        draft=np.full(len(batch), batch.speculation),
+        offer=batch.accelerator,
+        concurrency=batch.concurrency,
+        replicas=batch.replicas,
+        accelerators=batch.accelerators,
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
-        memory_spread=memory.total.high / memory.total.value,
-        spilled=found.spilled,
+        memory_spread=rows * (memory.total.high / memory.total.value),
+        spilled=np.broadcast_to(spilled, len(batch)),
         ttft_s=latency.ttft_s.value,
         tpot_s=latency.tpot_s.value,
         e2e_s=latency.e2e_s.value,
-        latency_spread=latency.e2e_s.high / latency.e2e_s.value,
-        requests_per_s=latency.requests_per_s.value * found.replicas,
-        it_wh=energy.it_wh.value,
-        it_wh_spread=energy.it_wh.high / energy.it_wh.value,
-        accelerator_hours=found.ranks / found.carried_per_s.value / 3600.0,
-        accelerator_hours_spread=found.carried_per_s.value / found.carried_per_s.low,
-        power_w=found.power.it_w.value * found.replicas,
+        latency_spread=rows * (latency.e2e_s.high / latency.e2e_s.value),
+        requests_per_s=latency.requests_per_s.value * batch.replicas,
+        it_wh=it_wh.value,
+        it_wh_spread=it_wh.high / it_wh.value,
+        accelerator_hours=energy.request_hours.value,
+        accelerator_hours_spread=rows * (energy.requests_per_s.value / energy.requests_per_s.low),
+        power_w=energy.power.it_w.value * batch.replicas,
     )

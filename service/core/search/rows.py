@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from service.core.interval import Interval, exact
 
 Table = TypeVar("Table")
 
@@ -45,6 +47,25 @@ def taken(table: Table, rows: NDArray[Any]) -> Table:
     """The given rows of a table only."""
     columns = {field.name: getattr(table, field.name)[rows] for field in fields(table)}  # type: ignore[arg-type]
     return type(table)(**columns)
+
+
+def picked(value: Any, rows: Any) -> Any:
+    """The given rows of whatever has arrays in it: a figure, or a value or mapping of such."""
+    if isinstance(value, np.ndarray):
+        return value[rows] if value.ndim else value
+    if isinstance(value, Interval) and value.low is value.high:
+        return exact(picked(value.value, rows))
+    if isinstance(value, Mapping):
+        return {key: picked(each, rows) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {}
+        for each in fields(value):
+            before = getattr(value, each.name)
+            after = picked(before, rows)
+            if after is not before:
+                changed[each.name] = after
+        return replace(value, **changed) if changed else value
+    return value
 
 
 def joined(kind: type[Table], parts: Sequence[Table]) -> Table:

@@ -1,192 +1,230 @@
-"""Several accelerators as one whose figures are arrays, to evaluate them all in one pass."""
+"""Several values as one whose figures are arrays, to compute with all of them at once.
+
+How a field behaves is declared beside it, by :mod:`service.core.stacking`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from math import inf
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from service.core.deployment import Accelerator, Link
-from service.core.elementwise import FloatArray, Number
-from service.core.interval import Interval
+from service.core.deployment import Accelerator
+from service.core.elementwise import Number
+from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import Interval, exact
 from service.core.memory.inference.runtime import SMALL_BATCH_FAMILY
-from service.core.performance.calibration import (
-    EngineOverhead,
-    HardwareEfficiency,
-    PerformanceCalibration,
-    PowerModel,
-)
+from service.core.memory.inference.tiers import host_link_bytes_per_s
+from service.core.performance.calibration import EngineOverhead
 from service.core.performance.collectives import scale_out
-from service.core.performance.step import peak_flops_per_s
-from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.traffic import HostRates
+from service.core.performance.step import accumulate_precision, multiplied_precision
+from service.core.stacking import Stacking, declared
+
+Value = TypeVar("Value")
+
+#: What a stack of values of several names is called.
+SEVERAL = "several"
 
 
-def stackable(accelerator: Accelerator, ranks: int, calibration: PerformanceCalibration) -> object:
-    """What accelerators must share to be evaluated in one pass over ``ranks`` of each.
+class Option(Protocol):
+    """An accelerator that may be chosen, with what is measured of its family."""
 
-    Formulas choose by these before they compute: how far the ranks reach beyond a scale-up domain,
-    whether the engine prepares a smaller sampler, whether its kernels are launch-bound, and how
-    wide it adds up.
-    """
-    return (
-        min(accelerator.scale_up_domain_accelerators, ranks),
-        accelerator.family == SMALL_BATCH_FAMILY,
-        calibration.engine.launch_bound,
-        calibration.engine.half_accumulation,
+    @property
+    def accelerator(self) -> Accelerator:
+        """The hardware."""
+
+    @property
+    def engine(self) -> EngineOverhead:
+        """The engine's overheads on it."""
+
+
+Chosen = TypeVar("Chosen", bound=Option)
+
+
+class Stacks(Generic[Chosen]):
+    """Options by position as stacks of those that are alike; the same stand together often."""
+
+    def __init__(self, options: Sequence[Chosen], infrastructure: Infrastructure) -> None:
+        self._options, self._infrastructure = options, infrastructure
+        self._prepared: dict[Hashable, tuple[Hashable, Chosen]] = {}
+        self._stacks: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
+
+    def of(
+        self,
+        positions: tuple[int, ...],
+        times: int,
+        precisions: tuple[str, ...],
+        most_ranks: int | None,
+    ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
+        """Stacks with the positions of what is in them, in the order of the first of each.
+
+        Parameters are those of :func:`prepared` and :func:`stacked`.
+        """
+        key = positions, times, precisions, most_ranks
+        if key not in self._stacks:
+            groups: dict[Hashable, list[int]] = {}
+            for position in positions:
+                alike, _ = self._option(position, precisions, most_ranks)
+                groups.setdefault(alike, []).append(position)
+            self._stacks[key] = tuple(
+                (
+                    tuple(group),
+                    stacked(
+                        [self._option(each, precisions, most_ranks)[1] for each in group], times
+                    ),
+                )
+                for group in groups.values()
+            )
+        return self._stacks[key]
+
+    def _option(
+        self, position: int, precisions: tuple[str, ...], most_ranks: int | None
+    ) -> tuple[Hashable, Chosen]:
+        key = position, precisions, most_ranks
+        if key not in self._prepared:
+            option: Any = self._options[position]
+            accelerator = prepared(
+                option.accelerator,
+                used_precisions(precisions, option.engine),
+                most_ranks,
+                self._infrastructure,
+            )
+            option = replace(option, accelerator=accelerator)
+            self._prepared[key] = stacking_key(option), option
+        return self._prepared[key]
+
+
+def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[str, ...]:
+    """Matrix precisions that are asked for, and what an engine adds halves up in."""
+    return tuple(
+        dict.fromkeys(
+            used for each in precisions for used in (each, accumulate_precision(each, engine))
+        )
     )
 
 
-def stacked_accelerator(
-    accelerators: Sequence[Accelerator], times: int, precisions: Sequence[str]
+def prepared(
+    accelerator: Accelerator,
+    precisions: Sequence[str],
+    most_ranks: int | None,
+    infrastructure: Infrastructure,
 ) -> Accelerator:
-    """Accelerators as one, each standing ``times`` times in a row.
+    """An accelerator with everything filled in that formulas take in place of what is unknown.
 
     Parameters
     ----------
-    accelerators
-        Alike as :func:`stackable` says, with known thermal design power.
-    times
-        How often each is repeated in the arrays.
+    accelerator
+        Of known thermal design power.
     precisions
-        Matrix precisions whose peaks are needed, each of a different width; those that hardware
-        lacks are those of the next wider format that it has.
-
-    Returns
-    -------
-    Accelerator
-        Its figures are arrays of ``len(accelerators) × times`` elements.
+        Matrix precisions that are needed; only peaks that are used for them remain.
+    most_ranks
+        Ranks that share links at most [-]: larger scale-up domains are alike; None where all of a
+        domain may share a host.
+    infrastructure
+        Gives the usual idle power.
 
     Raises
     ------
     ValueError
-        If an accelerator has no peak in one of the precisions or wider.
+        If the accelerator has no peak in one of the precisions or wider.
     """
-
-    def column(read: Callable[[Accelerator], Any]) -> FloatArray:
-        return np.repeat([float(read(accelerator)) for accelerator in accelerators], times)
-
-    def link(read: Callable[[Accelerator], Link]) -> Link:
-        return Link(
-            column(lambda one: read(one).bandwidth_bytes_per_s),
-            column(lambda one: read(one).latency_s),
-        )
-
-    def peak(precision: str) -> FloatArray:
-        return column(lambda one: peak_flops_per_s(one, precision)[0])
-
+    used = {multiplied_precision(accelerator, wanted) for wanted in precisions}
+    link = host_link_bytes_per_s(accelerator)
+    domain = accelerator.scale_up_domain_accelerators
     return replace(
-        accelerators[0],
-        id="stacked",
-        memory_bytes=column(lambda one: one.memory_bytes),
-        memory_bandwidth_bytes_per_s=column(lambda one: one.memory_bandwidth_bytes_per_s),
-        peak_flops_per_s={precision: peak(precision) for precision in precisions},
-        scale_up=link(lambda one: one.scale_up),
-        scale_out=link(scale_out),
-        thermal_design_power_w=column(lambda one: one.thermal_design_power_w),
-        idle_power=None,
-        embodied_kgco2e=None,
-        mass_kg=None,
+        accelerator,
+        family=SMALL_BATCH_FAMILY if accelerator.family == SMALL_BATCH_FAMILY else SEVERAL,
+        peak_flops_per_s={name: accelerator.peak_flops_per_s[name] for name in sorted(used)},
+        scale_out=scale_out(accelerator),
+        scale_up_domain_accelerators=domain if most_ranks is None else min(domain, most_ranks),
+        host_link_bandwidth_bytes_per_s=inf if link is None else link,
+        idle_power=infrastructure.idle_power_w(accelerator),
+        unified_memory=False,
     )
 
 
-def stacked_calibration(
-    calibrations: Sequence[PerformanceCalibration],
-    accelerators: Sequence[Accelerator],
-    times: int,
-    precisions: Sequence[str],
-) -> PerformanceCalibration:
-    """Calibrations of the accelerators of a stack, in the same order.
+def stacking_key(value: Any) -> Hashable:
+    """What values must share to be stacked: all that formulas choose by before they compute."""
+    if isinstance(value, Mapping):
+        return tuple(sorted(value))
+    if isinstance(value, Interval) or not is_dataclass(value):
+        return None
+    return tuple(_keys(value))
 
-    Efficiencies of matrix products stand under the width of the wanted precision, with the value
-    of the width that the hardware computes it in.
+
+def _keys(value: Any) -> Iterator[Hashable]:
+    for name, stacking in declared(value.__class__):
+        if stacking is Stacking.ALIKE:
+            yield getattr(value, name)
+        elif stacking is Stacking.FIGURE:
+            key = stacking_key(getattr(value, name))
+            if key is not None:
+                yield key
+
+
+def stacked(values: Sequence[Value], times: int) -> Value:
+    """Values as one, each standing ``times`` times in a row.
+
+    Parameters
+    ----------
+    values
+        Of one class, which declares how its fields are stacked, and of one :func:`stacking_key`.
+    times
+        How often each is repeated in the arrays.
+
+    Returns
+    -------
+    Value
+        Figures are arrays of ``len(values) × times`` elements, NaN where one is unknown; what is
+        the same for all remains a plain number, with which formulas are faster.
+
+    Raises
+    ------
+    ValueError
+        If formulas choose by something in which the values differ.
     """
-
-    def column(read: Callable[[PerformanceCalibration], float]) -> Number:
-        return _column([float(read(one)) for one in calibrations], times)
-
-    def matrix_ratio(precision: str) -> FloatArray:
-        return np.repeat(
-            [
-                one.hardware.matrix_ratio[peak_flops_per_s(accelerator, precision)[1]]
-                for one, accelerator in zip(calibrations, accelerators, strict=True)
-            ],
-            times,
-        )
-
-    first = calibrations[0]
-    stacked = stacked_accelerator(accelerators, 1, precisions)
-    hardware: dict[str, Any] = {
-        name: column(lambda one, name=name: getattr(one.hardware, name))  # type: ignore[misc]
-        for name in _numbers(HardwareEfficiency)
+    if len({stacking_key(value) for value in values}) > 1:
+        raise ValueError(f"these {type(values[0]).__name__} values are not alike")
+    first: Any = values[0]
+    columns = {
+        name: _column([getattr(value, name) for value in values], stacking, times)
+        for name, stacking in declared(first.__class__)
     }
-    engine: dict[str, Any] = {
-        name: column(lambda one, name=name: getattr(one.engine, name))  # type: ignore[misc]
-        for name in _numbers(EngineOverhead)
-    }
-    power: dict[str, Any] = {
-        name: column(lambda one, name=name: getattr(one.power, name))  # type: ignore[misc]
-        for name in _numbers(PowerModel)
-    }
-    ratios: dict[int, Any] = {
-        peak_flops_per_s(stacked, precision)[1]: matrix_ratio(precision) for precision in precisions
-    }
-    return replace(
-        first,
-        hardware=replace(
-            first.hardware,
-            **hardware,
-            matrix_ratio=ratios,
-        ),
-        engine=replace(first.engine, **engine),
-        power=replace(first.power, **power),
-        source="stacked",
-    )
+    together: Value = replace(first, **columns)
+    return together
 
 
-def stacked_training(
-    calibrations: Sequence[TrainingCalibration],
-    accelerators: Sequence[Accelerator],
-    times: int,
-    precisions: Sequence[str],
-) -> TrainingCalibration:
-    """Calibrations of training of the accelerators of a stack, in the same order."""
-    performance = stacked_calibration(
-        [one.performance for one in calibrations], accelerators, times, precisions
-    )
-    figures: dict[str, Any] = {
-        name: _column([float(getattr(one, name)) for one in calibrations], times)
-        for name in (*_numbers(TrainingCalibration, "Number"), "log_sigma")
-    }
-    return replace(calibrations[0], performance=performance, **figures)
+def _column(values: Sequence[Any], stacking: Stacking, times: int) -> Any:
+    first = values[0]
+    if all(value is first for value in values) or stacking is Stacking.ALIKE:
+        return first
+    if stacking is Stacking.NAME:
+        return first if len(set(values)) == 1 else SEVERAL
+    if any(isinstance(value, Interval) for value in values):
+        return _interval([_UNKNOWN if value is None else value for value in values], times)
+    if isinstance(first, Mapping):
+        return {key: _figures([value[key] for value in values], times) for key in first}
+    if is_dataclass(first):
+        return stacked(values, times)
+    return _figures([np.nan if value is None else value for value in values], times)
 
 
-def stacked_hosts(hosts: Sequence[HostRates], times: int) -> HostRates:
-    """Bandwidths around the accelerators of a stack, in the same order."""
-    return HostRates(
-        **{
-            name: _column([float(getattr(one, name)) for one in hosts], times)
-            for name in _numbers(HostRates, "Number")
-        }
-    )
+_UNKNOWN = exact(np.nan)
 
 
-def stacked_interval(figures: Sequence[Interval], times: int) -> Interval:
-    """Intervals of single accelerators as one of arrays."""
+def _interval(values: Sequence[Interval], times: int) -> Interval:
+    middle = _figures([value.value for value in values], times)
+    if all(value.low is value.high for value in values):
+        return exact(middle)
     return Interval(
-        *(
-            np.repeat([float(getattr(figure, end)) for figure in figures], times)
-            for end in ("value", "low", "high")
-        )
+        middle,
+        _figures([value.low for value in values], times),
+        _figures([value.high for value in values], times),
     )
 
 
-def _column(figures: Sequence[float], times: int) -> Number:
-    """What is the same for all need not be repeated: formulas are faster with a plain number."""
-    return figures[0] if len(set(figures)) == 1 else np.repeat(figures, times)
-
-
-def _numbers(kind: type[Any], of_type: str = "float") -> list[str]:
-    return [field.name for field in fields(kind) if field.type == of_type]
+def _figures(values: Sequence[Number], times: int) -> Number:
+    return values[0] if len(set(values)) == 1 else np.repeat(np.asarray(values), times)

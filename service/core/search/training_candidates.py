@@ -1,14 +1,14 @@
 """Training runs by the hundred thousand: one array for each figure, one row a candidate.
 
-Structure (formats, method, recomputation, sharding, layout) is fixed within a pass; accelerators
-and micro-batches vary over its rows. Every pass uses the formulas that single estimates use.
+Structure (formats, method, recomputation, sharding, layout) is fixed within a batch; accelerators
+and micro-batches vary over its rows. A batch is a stack of runs, which the pipeline of single
+estimates computes at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,28 +17,24 @@ from numpy.typing import NDArray
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import FloatArray
+from service.core.estimate.training import TrainingSpeedSetup, run_energy, training_speed, whole_run
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.impacts.training_energy import run_energy_kwh, training_energy
-from service.core.interval import Interval, from_log_sigma
-from service.core.memory.training.memory import decisive_stages
+from service.core.impacts.training_energy import run_energy_kwh
+from service.core.interval import Interval
+from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import stage_state
+from service.core.performance.calibration import EngineOverhead
 from service.core.performance.step import peak_flops_per_s
 from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.run import Failures, training_run
-from service.core.performance.training.step import training_step
+from service.core.performance.training.run import Failures
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
 from service.core.search.kernels import trains
 from service.core.search.rows import LeftOut, TooSmall, joined, taken
-from service.core.search.stack import (
-    stackable,
-    stacked_accelerator,
-    stacked_hosts,
-    stacked_interval,
-    stacked_training,
-)
+from service.core.search.stack import Stacks
+from service.core.stacking import FIGURE
 
 #: Sequences of a micro-batch, as they are tried.
 MICRO_BATCH_GRID = (1, 2, 4, 8, 16, 32, 64)
@@ -49,12 +45,17 @@ _WIDEST_SPREAD = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingOffer:
+class TrainingAcceleratorOption:
     """An accelerator that may be chosen, with what is measured of its family and its host."""
 
-    accelerator: Accelerator
-    calibration: TrainingCalibration
-    host: HostRates
+    accelerator: Accelerator = field(metadata=FIGURE)
+    calibration: TrainingCalibration = field(metadata=FIGURE)
+    host: HostRates = field(metadata=FIGURE)
+
+    @property
+    def engine(self) -> EngineOverhead:
+        """The framework's overheads on it."""
+        return self.calibration.performance.engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,12 @@ class TrainingSpace:
 
     variants: Sequence[TrainingVariant]
     layouts: Sequence[Parallelism]
-    offers: Sequence[TrainingOffer]
+    accelerators: Sequence[TrainingAcceleratorOption]
     micro_batches: Sequence[int] = MICRO_BATCH_GRID
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingAround:
+class TrainingEnvironment:
     """What stands around the accelerators: measured overheads, hosts and buildings."""
 
     overheads: TrainingOverheads
@@ -150,7 +151,7 @@ def training_candidates(
     architecture: ModelArchitecture,
     space: TrainingSpace,
     demand: TrainingDemand,
-    around: TrainingAround,
+    environment: TrainingEnvironment,
 ) -> tuple[TrainingCandidates, LeftOut]:
     """Every combination of a space that divides the batch, fitting or not.
 
@@ -162,7 +163,7 @@ def training_candidates(
         Formats and settings, layouts and accelerators.
     demand
         The run.
-    around
+    environment
         What stands around accelerators.
 
     Returns
@@ -175,19 +176,19 @@ def training_candidates(
     parts: list[TrainingCandidates] = []
     small: list[TooSmall] = []
     beyond = unable = undivided = 0
-    stacks = _Stacks(space, around)
+    stacks = Stacks(space.accelerators, environment.infrastructure)
     trainable = [tuple(_trainable(space, variant)) for variant in space.variants]
     for layout_at, layout in enumerate(space.layouts):
         sizes = _micro_batches(space, layout, demand)
         within = frozenset(
             at
-            for at, offer in enumerate(space.offers)
+            for at, offer in enumerate(space.accelerators)
             if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
         )
         for variant_at, variant in enumerate(space.variants):
             if not variant.suits(layout):
                 continue
-            unable += len(space.offers) - len(trainable[variant_at])
+            unable += len(space.accelerators) - len(trainable[variant_at])
             joined_fast = [at for at in trainable[variant_at] if at in within]
             beyond += len(trainable[variant_at]) - len(joined_fast)
             if not sizes:
@@ -196,14 +197,27 @@ def training_candidates(
             needed = _state_bytes(architecture, variant, layout)
             able: list[int] = []
             for at in joined_fast:
-                lacking = needed - space.offers[at].accelerator.memory_bytes
+                lacking = needed - space.accelerators[at].accelerator.memory_bytes
                 if lacking > 0.0:
                     small.append(TooSmall(variant_at, layout_at, at, lacking))
                 else:
                     able.append(at)
-            for alike in _alike(space, able, layout):
-                pick = (variant_at, layout_at, alike)
-                parts.append(_pass(architecture, space, pick, sizes, demand, around, stacks))
+            structure, ranks = (variant_at, layout_at), layout.accelerator_count
+            for positions, option in stacks.of(
+                tuple(able), len(sizes), _precisions(variant), ranks
+            ):
+                parts.append(
+                    _batch(
+                        architecture,
+                        space,
+                        structure,
+                        positions,
+                        option,
+                        sizes,
+                        demand,
+                        environment,
+                    )
+                )
     return joined(TrainingCandidates, parts), LeftOut(tuple(small), beyond, unable, undivided)
 
 
@@ -237,7 +251,7 @@ def _state_bytes(
 
 def _trainable(space: TrainingSpace, variant: TrainingVariant) -> Iterator[int]:
     """Accelerators that multiply a variant's formats themselves, and whose power is known."""
-    for at, offer in enumerate(space.offers):
+    for at, offer in enumerate(space.accelerators):
         accelerator = offer.accelerator
         known = set(accelerator.peak_flops_per_s)
         if (
@@ -268,111 +282,48 @@ def _precisions(variant: TrainingVariant) -> tuple[str, ...]:
     return tuple(dict.fromkeys((chosen, "bf16")))
 
 
-def _alike(
-    space: TrainingSpace, able: Sequence[int], layout: Parallelism
-) -> tuple[tuple[int, ...], ...]:
-    """Accelerators that one pass can evaluate together."""
-    found: dict[object, list[int]] = {}
-    for at in able:
-        offer = space.offers[at]
-        key = stackable(offer.accelerator, layout.accelerator_count, offer.calibration.performance)
-        found.setdefault(key, []).append(at)
-    return tuple(tuple(group) for group in found.values())
-
-
-class _Stacks:
-    """Accelerators as one whose figures are arrays: the same ones stand together in many passes."""
-
-    def __init__(self, space: TrainingSpace, around: TrainingAround) -> None:
-        self._space, self._infrastructure = space, around.infrastructure
-        self._known: dict[
-            tuple[tuple[int, ...], int, tuple[str, ...]],
-            tuple[Accelerator, TrainingCalibration, HostRates],
-        ] = {}
-
-    def of(
-        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
-    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
-        """Offers by position, each so many times, with peaks in the precisions."""
-        key = (able, times, precisions)
-        if key not in self._known:
-            self._known[key] = self._made(able, times, precisions)
-        return self._known[key]
-
-    def _made(
-        self, able: tuple[int, ...], times: int, precisions: tuple[str, ...]
-    ) -> tuple[Accelerator, TrainingCalibration, HostRates]:
-        offers = [self._space.offers[at] for at in able]
-        accelerators = [offer.accelerator for offer in offers]
-        idle = [self._infrastructure.idle_power_w(one) for one in accelerators]
-        return (
-            replace(
-                stacked_accelerator(accelerators, times, precisions),
-                idle_power=stacked_interval(idle, times),
-            ),
-            stacked_training(
-                [offer.calibration for offer in offers], accelerators, times, precisions
-            ),
-            stacked_hosts([offer.host for offer in offers], times),
-        )
-
-
-def _pass(
+def _batch(
     architecture: ModelArchitecture,
     space: TrainingSpace,
-    pick: tuple[int, int, tuple[int, ...]],
+    structure: tuple[int, int],
+    positions: Sequence[int],
+    option: TrainingAcceleratorOption,
     sizes: Sequence[int],
     demand: TrainingDemand,
-    around: TrainingAround,
-    stacks: _Stacks,
+    environment: TrainingEnvironment,
 ) -> TrainingCandidates:
-    variant_at, layout_at, able = pick
+    variant_at, layout_at = structure
     variant, layout = space.variants[variant_at], space.layouts[layout_at]
-    times = len(sizes)
-    accelerator, calibration, host = stacks.of(able, times, _precisions(variant))
-    sequences = np.tile(np.array(sizes, dtype=float), len(able))
+    sequences = np.tile(np.array(sizes, dtype=float), len(positions))
     accumulation = demand.global_batch_sequences / layout.data / sequences
-    batch = MicroBatch(sequences, demand.sequence_tokens)
-    settings = replace(variant.settings, gradient_accumulation_steps=accumulation)
-    deployment = Deployment(architecture, variant.precision, accelerator, layout)
-    stages = decisive_stages(deployment, batch, settings, around.overheads)
-    step = training_step(
-        deployment,
-        settings,
-        batch,
-        host,
-        calibration,
+    setup = TrainingSpeedSetup(
+        deployment=Deployment(architecture, variant.precision, option.accelerator, layout),
+        micro_batch=MicroBatch(sequences, demand.sequence_tokens),
+        settings=replace(variant.settings, gradient_accumulation_steps=accumulation),
+        calibration=option.calibration,
+        host=option.host,
     )
-    step_s = from_log_sigma(step.step_s, calibration.log_sigma)
-    count = layout.accelerator_count
-    run = training_run(demand.tokens, step.tokens_per_step, step_s, count, demand.failures)
-    energy = training_energy(
-        accelerator,
-        count,
-        step,
-        step_s,
-        run,
-        calibration.performance.power,
-        around.infrastructure,
+    memory = training_memory(
+        setup.deployment, setup.micro_batch, setup.settings, environment.overheads
     )
-    run_kwh = run_energy_kwh(energy.power, run)
-    total = reduce(np.maximum, (stage.total.value for stage in stages))
-    highest = reduce(np.maximum, (stage.total.high for stage in stages))
-    rows = np.ones(len(sequences))
+    speed = training_speed(setup)
+    energy = run_energy(speed, environment.infrastructure)
+    run = whole_run(speed, demand.tokens, demand.failures)
+    run_kwh, rows = run_energy_kwh(energy.power, run), np.ones(len(sequences))
     return TrainingCandidates(
         variant=np.full(len(rows), variant_at),
         layout=np.full(len(rows), layout_at),
-        offer=np.repeat(np.asarray(able, dtype=np.intp), times),
+        offer=np.repeat(np.asarray(positions, dtype=np.intp), len(sizes)),
         micro_batch=sequences,
         accumulation=accumulation,
-        accelerators=rows * count,
-        headroom_ratio=1.0 - total / accelerator.memory_bytes,
-        memory_spread=highest / total,
-        host_bytes=rows * reduce(np.maximum, (stage.host_bytes for stage in stages)),
-        step_s=rows * step.step_s,
+        accelerators=rows * layout.accelerator_count,
+        headroom_ratio=rows * (memory.headroom.value / memory.capacity_bytes),
+        memory_spread=rows * (memory.total.high / memory.total.value),
+        host_bytes=rows * memory.host_bytes,
+        step_s=rows * speed.step.step_s,
         wall_s=rows * run.wall_s.value,
         wall_spread=rows * _spread(run.wall_s),
-        mfu_ratio=rows * step.mfu_ratio,
+        mfu_ratio=rows * speed.step.mfu_ratio,
         it_wh=rows * run_kwh.value * _WATT_HOURS,
         it_wh_spread=rows * _spread(run_kwh),
         accelerator_hours=rows * run.accelerator_hours.value,

@@ -50,8 +50,10 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
         answer["warnings"] += warning_entries((_PLAIN_STEPS,))
     phases = _phases(computed)
     sigma = {
-        "prefill": computed.performance.prefill_log_sigma(computed.deployment.parallelism.pipeline),
-        "decode": computed.performance.hardware.decode_log_sigma,
+        "prefill": computed.estimate.calibration.prefill_log_sigma(
+            computed.estimate.deployment.parallelism.pipeline
+        ),
+        "decode": computed.estimate.calibration.hardware.decode_log_sigma,
     }
     lines = [
         series(
@@ -70,7 +72,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     ]
     intensities = [p["x"]["value"] for line in lines for p in line["points"]]
     roofs = _roofs(computed, min(intensities) / _MARGIN, max(intensities) * _MARGIN)
-    accelerator = computed.deployment.accelerator
+    accelerator = computed.estimate.deployment.accelerator
     ridge = answer["decode"]["ridge_point_flop_per_byte"]
     return chart(
         f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
@@ -89,7 +91,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
 
 def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     """Operators of a step of a prompt alone, and of one of decoding sequences alone."""
-    deployment, workload = computed.deployment, computed.resolved.workload
+    deployment, workload = computed.estimate.deployment, computed.resolved.workload
     parallelism = deployment.parallelism
     work = rank_work(deployment.architecture, deployment.precision, parallelism)
     prefill, decode = lone_loads(
@@ -101,19 +103,21 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     )
 
     def operators(load: StepLoad) -> tuple[Operator, ...]:
-        return step_operators(work, load, deployment.accelerator, parallelism, computed.performance)
+        return step_operators(
+            work, load, deployment.accelerator, parallelism, computed.estimate.calibration
+        )
 
     return {"prefill": operators(prefill), "decode": operators(decode)}
 
 
 def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[dict[str, Any]]:
     """What the datasheet allows, and what the hardware was measured to reach of it."""
-    hardware = computed.performance.hardware
-    bandwidth = float(computed.deployment.accelerator.memory_bandwidth_bytes_per_s)
-    precision = computed.deployment.precision.weights.matrix_precision
+    hardware = computed.estimate.calibration.hardware
+    bandwidth = float(computed.estimate.deployment.accelerator.memory_bandwidth_bytes_per_s)
+    precision = computed.estimate.deployment.precision.weights.matrix_precision
     peak, bits = peak_flops_per_s(
-        computed.deployment.accelerator,
-        accumulate_precision(precision, computed.performance.engine),
+        computed.estimate.deployment.accelerator,
+        accumulate_precision(precision, computed.estimate.calibration.engine),
     )
     for name, flops_per_s, bytes_per_s in (
         ("datasheet", float(peak), bandwidth),
@@ -130,10 +134,10 @@ def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[
 
 
 def _peak(computed: ComputedDeployment) -> float:
-    precision = computed.deployment.precision.weights.matrix_precision
+    precision = computed.estimate.deployment.precision.weights.matrix_precision
     peak, _ = peak_flops_per_s(
-        computed.deployment.accelerator,
-        accumulate_precision(precision, computed.performance.engine),
+        computed.estimate.deployment.accelerator,
+        accumulate_precision(precision, computed.estimate.calibration.engine),
     )
     return float(peak)
 

@@ -96,7 +96,7 @@ def _with_concurrency(request: ThroughputChartRequest, number: int) -> Throughpu
 def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[int]:
     """Powers of two up to what memory holds, and at least up to what was asked for."""
     computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
-    replicas = computed.deployment.parallelism.data
+    replicas = computed.estimate.deployment.parallelism.data
     held = min(float(computed.memory.max_concurrency.value), _MOST_IN_FLIGHT * replicas)
     most = max(int(held), min(request.workload.concurrency, _MOST_IN_FLIGHT * replicas), 1)
     steps = (2**power for power in range(MOST_POINTS - 1))

@@ -168,7 +168,9 @@ def served_costs(
         return {
             "usd_per_hour": figure(usd_per_hour),
             "usd_per_request": figure(per_request),
-            "usd_per_million_output_tokens": figure(scale(per_request, _MILLION / output_tokens)),
+            "usd_per_million_output_tokens": figure(
+                cost.usd_per_million_tokens(usd_per_hour, requests_per_s, output_tokens)
+            ),
             "usd_per_year": figure(scale(usd_per_hour, cost.HOURS_PER_YEAR)),
             "usd_period": figure(whole),
         }

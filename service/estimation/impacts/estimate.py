@@ -10,17 +10,20 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import Number
+from service.core.estimate.inference import (
+    InferenceEnergy,
+    inference_energy,
+    inference_footprints,
+)
 from service.core.explanation import EstimateWarning, Step
 from service.core.impacts.energy import (
     DeploymentPower,
-    RequestEnergy,
     deployment_power,
     energy_steps,
-    request_energy,
 )
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
-from service.core.interval import Interval, exact, independent_sum, quotient, scale
+from service.core.interval import Interval, exact, independent_sum, scale
 from service.core.performance.inference.latency import Usage
 from service.estimation.answers import explanation, figure, frame, provenance, warning_entries
 from service.estimation.calibrations import Calibration, calibration
@@ -148,9 +151,7 @@ def deployment_impacts(
         Shapes a footprint; the short form unless more is asked for.
     """
     resolved = computed.resolved
-    latency = computed.latency
     accelerator = resolved.deployment.accelerator
-    count = resolved.deployment.parallelism.accelerator_count
     around = infrastructure or resolved.calibration.infrastructure
     if accelerator.thermal_design_power_w is None:
         return DeploymentImpacts(
@@ -165,19 +166,10 @@ def deployment_impacts(
                 ),
             ),
         )
-    power = deployment_power(
-        accelerator, count, latency.usage, resolved.calibration.performance.power, around
-    )
-    energy = request_energy(power, latency.requests_per_s)
-    hours = scale(quotient(exact(1.0), latency.requests_per_s), count / 3600.0)
+    energy = inference_energy(computed.estimate, around)
     made = making(accelerator, around)
-    per_request = footprint(
-        scale(energy.it_wh, 1e-3), hours, accelerator, region.value, around, made
-    )
-    # Over a span of time the deployment's power counts, whatever the rate turns out to be.
-    per_hour = footprint(
-        scale(power.it_w, 1e-3), exact(float(count)), accelerator, region.value, around, made
-    )
+    footprints = inference_footprints(energy, made, region.value, around)
+    per_request, per_hour = footprints.request, footprints.hour
     per_token = 1.0 / float(resolved.workload.output_tokens)
     of_request, of_hour = writer(per_request), writer(per_hour)
     period_hours = period.days * _HOURS_PER_DAY
@@ -185,7 +177,7 @@ def deployment_impacts(
     if period.requests is not None:
         unit, unit_count, of_unit = per_request, period.requests, of_request
     return DeploymentImpacts(
-        energy=_energy(power, energy, per_token),
+        energy=_energy(energy, per_token),
         impacts={
             "per_request": of_request(1.0),
             "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
@@ -195,9 +187,9 @@ def deployment_impacts(
         },
         steps=lambda: (
             *energy_steps(
-                power,
-                energy,
-                latency.requests_per_s,
+                energy.power,
+                energy.request,
+                energy.requests_per_s,
                 resolved.calibration.power_source,
             ),
             *per_request.steps(),
@@ -289,7 +281,8 @@ def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:
     }
 
 
-def _energy(power: DeploymentPower, energy: RequestEnergy, per_token: float) -> dict[str, Any]:
+def _energy(energy: InferenceEnergy, per_token: float) -> dict[str, Any]:
+    power, request = energy.power, energy.request
     return {
         "accelerator_busy_power_w": figure(power.busy_w),
         "accelerator_idle_power_w": figure(power.idle_w),
@@ -299,10 +292,10 @@ def _energy(power: DeploymentPower, energy: RequestEnergy, per_token: float) -> 
         "busy_ratio": float(power.usage.busy_ratio),
         "memory_utilisation_ratio": float(power.usage.memory_ratio),
         "compute_utilisation_ratio": float(power.usage.compute_ratio),
-        "it_energy_per_request_wh": figure(energy.it_wh),
-        "accelerator_energy_per_request_wh": figure(energy.accelerators_wh),
-        "host_energy_per_request_wh": figure(energy.host_wh),
+        "it_energy_per_request_wh": figure(request.it_wh),
+        "accelerator_energy_per_request_wh": figure(request.accelerators_wh),
+        "host_energy_per_request_wh": figure(request.host_wh),
         "accelerator_energy_per_output_token_j": figure(
-            scale(energy.accelerators_wh, _JOULES_PER_WH * per_token)
+            scale(request.accelerators_wh, _JOULES_PER_WH * per_token)
         ),
     }

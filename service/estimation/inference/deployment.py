@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.entries import Entry
@@ -14,13 +15,13 @@ from service.core.deployment import (
     InferenceWorkload,
     ServingSettings,
 )
+from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
-from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
-from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.latency import InferenceLatency, inference_latency
-from service.core.performance.inference.tasks import is_plain, mean_call, prefill_tokens, task_s
+from service.core.performance.inference.latency import InferenceLatency
+from service.core.performance.inference.tasks import prefill_tokens
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import link_default_warnings
 from service.estimation.impacts.requests import ImpactsRequest
@@ -28,15 +29,8 @@ from service.estimation.inference.speculation import (
     ResolvedSpeculation,
     echo_speculation,
     resolve_speculation,
-    with_acceptance,
 )
-from service.estimation.inference.tiers import (
-    Outside,
-    placed_tiers,
-    resolve_outside,
-    tier_warnings,
-    with_tiers,
-)
+from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
@@ -62,8 +56,21 @@ class ResolvedDeployment:
     serving: ServingSettings
     calibration: Calibration
     warnings: tuple[EstimateWarning, ...]
-    outside: Outside | None = None
+    tiers: ResolvedTiers | None = None
     speculation: ResolvedSpeculation | None = None
+
+    @property
+    def setup(self) -> InferenceSetup:
+        """What the core computes with."""
+        return InferenceSetup(
+            deployment=self.deployment,
+            workload=self.workload,
+            serving=self.serving,
+            runtime=self.calibration.runtime,
+            calibration=self.calibration.performance,
+            tiers=None if self.tiers is None else self.tiers.value,
+            acceptance_log_sigma=0.0 if self.speculation is None else self.speculation.log_sigma,
+        )
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
@@ -73,35 +80,37 @@ class ResolvedDeployment:
             *(() if draft is None else (("models", draft),)),
             ("accelerators", self.accelerator),
             *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibration.entries),
-            *(("memory-tiers", entry) for entry in (self.outside.entries if self.outside else ())),
+            *(("memory-tiers", entry) for entry in (self.tiers.entries if self.tiers else ())),
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedDeployment:
-    """A resolved deployment with its memory and latency.
-
-    ``deployment`` and ``performance`` are what the latency was computed from: with memory beyond
-    the accelerator its bandwidth is that of all tiers together.
-
-    When it does not fit, the latency is what it would be if memory were enough, which the
-    answer's warnings say.
-    """
+    """A resolved deployment with what the core says of it, and what to say about that."""
 
     resolved: ResolvedDeployment
-    memory: InferenceMemory
-    latency: InferenceLatency
+    estimate: InferenceEstimate
     warnings: tuple[EstimateWarning, ...]
-    deployment: Deployment
-    performance: PerformanceCalibration
-    tiers: InferenceTiers | None = None
+
+    @property
+    def memory(self) -> InferenceMemory:
+        """Memory of the fullest accelerator."""
+        return self.estimate.memory
+
+    @property
+    def latency(self) -> InferenceLatency:
+        """Speed; when it does not fit, what it would be if memory were enough."""
+        return self.estimate.latency
+
+    @property
+    def tiers(self) -> InferenceTiers | None:
+        """The placement, where there is memory beyond the accelerator."""
+        return self.estimate.tiers
 
     @property
     def fits(self) -> bool:
         """Whether everything has a place, in the accelerator or outside it."""
-        if self.tiers is not None:
-            return self.tiers.bandwidth is not None
-        return bool(self.memory.fits)
+        return bool(self.estimate.fits)
 
     def memory_steps(self) -> tuple[Step, ...]:
         """How the memory came about, with the placement where there is one."""
@@ -141,7 +150,7 @@ def resolve_deployment(
     parallelism = problems.resolved(parallelism)
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
-    outside = resolve_outside(request.serving, accelerator.value, parallelism, snapshot, problems)
+    tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
     speculation = resolve_speculation(request.serving.speculative, parallelism, snapshot, problems)
     disaggregation = resolve_disaggregation(
         request.serving.disaggregated, accelerator.value, parallelism, problems
@@ -157,7 +166,7 @@ def resolve_deployment(
     warnings += link_default_warnings(accelerator)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)
-    warnings += outside.warnings if outside is not None else ()
+    warnings += tiers.warnings if tiers is not None else ()
     warnings += speculation.warnings if speculation is not None else ()
     return ResolvedDeployment(
         model,
@@ -167,74 +176,52 @@ def resolve_deployment(
         serving,
         chosen,
         tuple(warnings),
-        outside,
+        tiers,
         speculation,
     )
 
 
 def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     """Memory and latency of a resolved deployment."""
-    memory = inference_memory(
-        resolved.deployment, resolved.workload, resolved.serving, resolved.calibration.runtime
+    estimate = estimate_inference(resolved.setup)
+    return ComputedDeployment(
+        resolved, estimate, (*resolved.warnings, *_estimate_warnings(estimate))
     )
-    replicas = resolved.deployment.parallelism.data
-    fitting = memory.max_concurrency.value / replicas
-    warnings = list(resolved.warnings)
-    deployment = resolved.deployment
-    performance = with_acceptance(resolved.calibration.performance, resolved.speculation)
-    tiers = None if resolved.outside is None else placed_tiers(memory, resolved.outside)
-    if tiers is not None:
-        accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
-        deployment = replace(deployment, accelerator=accelerator)
-        warnings += tier_warnings(tiers)
-    if tiers is not None and tiers.bandwidth is not None:
-        # What has no room in the accelerator lies outside: all sequences run.
-        fitting = max(fitting, resolved.workload.concurrency / replicas)
-    elif not memory.fits:
-        missing = memory.shortfall.value / 1e9
-        warnings.append(
-            EstimateWarning(
-                "does_not_fit",
-                f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
-                + (
-                    f"; at most {fitting * replicas:.0f} requests can be in flight, the others wait"
-                    if fitting >= 1
-                    else "; speed, energy and impacts assume that memory were large enough"
-                ),
-            )
-        )
-    elif memory.fits_certainty != "yes":
-        warnings.append(
-            EstimateWarning(
-                "fits_narrowly",
-                "the upper end of the memory interval exceeds what the engine may use",
-            )
-        )
-    if fitting < 1:
-        fitting = max(resolved.workload.concurrency / replicas, 1.0)
-    latency = inference_latency(
-        deployment, resolved.workload, resolved.serving, performance, fitting
-    )
-    if resolved.workload.calls_per_task > 1:
-        call_s = latency.e2e_s
-        if not is_plain(resolved.workload):
-            average = mean_call(resolved.workload)
-            call_s = inference_latency(
-                deployment, average, resolved.serving, performance, fitting
-            ).e2e_s
-        latency = replace(latency, task_s=task_s(call_s, resolved.workload))
+
+
+def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]:
+    """What a careful colleague would say of the memory and the load."""
+    latency = estimate.latency
+    if estimate.tiers is not None:
+        yield from tier_warnings(estimate.tiers)
+    if estimate.tiers is None or not estimate.tiers.fits:
+        yield from _memory_warnings(estimate.memory)
     if latency.load is not None and latency.load.saturated:
         rate = latency.saturation_requests_per_s.value
-        warnings.append(
-            EstimateWarning(
-                "saturated",
-                f"requests arrive faster than they can be served; at most {rate:.3g} requests/s "
-                "can be sustained",
-            )
+        yield EstimateWarning(
+            "saturated",
+            f"requests arrive faster than they can be served; at most {rate:.3g} requests/s "
+            "can be sustained",
         )
-    return ComputedDeployment(
-        resolved, memory, latency, tuple(warnings), deployment, performance, tiers
-    )
+
+
+def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
+    if not memory.fits:
+        missing, most = memory.shortfall.value / 1e9, memory.max_concurrency.value
+        yield EstimateWarning(
+            "does_not_fit",
+            f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"
+            + (
+                f"; at most {most:.0f} requests can be in flight, the others wait"
+                if most >= memory.deployment.parallelism.data
+                else "; speed, energy and impacts assume that memory were large enough"
+            ),
+        )
+    elif memory.fits_certainty != "yes":
+        yield EstimateWarning(
+            "fits_narrowly",
+            "the upper end of the memory interval exceeds what the engine may use",
+        )
 
 
 def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:
@@ -268,7 +255,7 @@ def _length_warnings(
 
 def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
     """The deployment as it was understood, with every default filled in."""
-    deployment, outside = resolved.deployment, resolved.outside
+    deployment, tiers = resolved.deployment, resolved.tiers
     parallelism = deployment.parallelism
     return {
         "model": resolved.model.id,
@@ -317,14 +304,14 @@ def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
                     resolved.serving.disaggregation.link.bandwidth_bytes_per_s
                 ),
             },
-            "memory_tiers": [] if outside is None else [tier.id for tier in outside.tiers],
+            "memory_tiers": [] if tiers is None else [tier.id for tier in tiers.value.shared],
             "offload": None
-            if outside is None
+            if tiers is None
             else {
-                "weights_ratio": outside.offload.weights_ratio,
-                "kv_cache_ratio": outside.offload.kv_cache_ratio,
-                "parked_sequences": int(outside.offload.parked_sequences),
-                "overlap_ratio": outside.offload.overlap_ratio,
+                "weights_ratio": tiers.value.offload.weights_ratio,
+                "kv_cache_ratio": tiers.value.offload.kv_cache_ratio,
+                "parked_sequences": int(tiers.value.offload.parked_sequences),
+                "overlap_ratio": tiers.value.offload.overlap_ratio,
             },
         },
     }

@@ -161,7 +161,10 @@ def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedD
 
 def _latency_steps(computed: ComputedDeployment) -> Any:
     return latency_steps(
-        computed.latency, computed.deployment, computed.resolved.workload, computed.performance
+        computed.latency,
+        computed.estimate.deployment,
+        computed.resolved.workload,
+        computed.estimate.calibration,
     )
 
 

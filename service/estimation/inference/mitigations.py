@@ -8,10 +8,11 @@ from math import inf
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Deployment
+from service.core.deployment import Accelerator
+from service.core.estimate.inference import with_tiers
 from service.core.interval import shift
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
-from service.core.memory.inference.tiers import InferenceTiers
+from service.core.memory.inference.tiers import InferenceTiers, inference_tiers
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.latency import inference_latency
 from service.core.techniques.plan import Judgement
@@ -19,7 +20,7 @@ from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup
 from service.core.techniques.technique import InferenceChange, Technique
 from service.estimation.inference.deployment import ComputedDeployment
-from service.estimation.inference.tiers import Outside, placed_tiers, resolve_outside, with_tiers
+from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.mitigations import USUAL_HOST_BYTES, remedies, remembered
 from service.estimation.requests import OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
@@ -42,9 +43,9 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
     """
     resolved = computed.resolved
     calibration = resolved.calibration
-    outside = resolved.outside or _host_memory(resolved.deployment, snapshot)
+    around = resolved.tiers or _host_memory(resolved.deployment.accelerator, snapshot)
     # Tiers that a request names say themselves how much they hold.
-    host_capacity_bytes = USUAL_HOST_BYTES if resolved.outside is None else inf
+    host_capacity_bytes = USUAL_HOST_BYTES if resolved.tiers is None else inf
     known: dict[Hashable, InferenceMemory] = {}
 
     def memory_of(setup: InferenceSetup) -> InferenceMemory:
@@ -58,8 +59,8 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
     def judge(setup: InferenceSetup) -> Judgement[InferenceSetup]:
         found = memory_of(setup)
         tiers = None
-        if setup.in_host_memory and outside is not None:
-            tiers = placed_tiers(found, outside)
+        if setup.in_host_memory and around is not None:
+            tiers = inference_tiers(found, around.value)
         return _judgement(setup, found, tiers, calibration.performance, host_capacity_bytes)
 
     def propose(
@@ -73,19 +74,17 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
         resolved.deployment,
         resolved.workload,
         resolved.serving,
-        in_host_memory=resolved.outside is not None,
+        in_host_memory=resolved.tiers is not None,
     )
     return remedies(start, remembered(judge, _name), propose)
 
 
-def _host_memory(deployment: Deployment, snapshot: CatalogSnapshot) -> Outside | None:
+def _host_memory(accelerator: Accelerator, snapshot: CatalogSnapshot) -> ResolvedTiers | None:
     """Host memory as a request gets it that asks for some without naming it."""
-    if deployment.accelerator.unified_memory:
+    if accelerator.unified_memory:
         return None
     asked = ServingRequest(offload=OffloadRequest())
-    return resolve_outside(
-        asked, deployment.accelerator, deployment.parallelism, snapshot, Problems()
-    )
+    return resolve_tiers(asked, accelerator, snapshot, Problems())
 
 
 def _name(setup: InferenceSetup) -> Hashable:
@@ -107,9 +106,8 @@ def _judgement(
     total, headroom_bytes = memory.total, float(memory.headroom.value)
     fits, outside_bytes = bool(memory.fits), 0.0
     if tiers is not None and not fits:
-        accelerator, performance = with_tiers(deployment.accelerator, performance, tiers)
-        deployment = replace(deployment, accelerator=accelerator)
-        fits = tiers.bandwidth is not None
+        deployment, performance = with_tiers(deployment, performance, tiers)
+        fits = bool(tiers.fits)
         headroom_bytes = -float(tiers.unplaced.value)
         outside_bytes = sum(float(used.value) for used in tiers.used[1:])
         total = shift(total, -outside_bytes)

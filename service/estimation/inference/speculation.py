@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import Any
 
@@ -12,8 +12,8 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism, Speculation
 from service.core.explanation import EstimateWarning
 from service.core.interval import Z_90, Interval
-from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import expected_tokens
+from service.core.search.batch_evaluation import SpeculationOption
 from service.estimation.requests import SpeculativeRequest
 from service.estimation.resolution import (
     Problems,
@@ -81,15 +81,11 @@ def resolve_speculation(
     return ResolvedSpeculation(value, draft, log_sigma, tuple(warnings))
 
 
-def with_acceptance(
-    calibration: PerformanceCalibration, resolved: ResolvedSpeculation | None
-) -> PerformanceCalibration:
-    """The calibration with the spread of an acceptance that is not known."""
-    if resolved is None or not resolved.log_sigma:
-        return calibration
-    hardware = calibration.hardware
-    sigma = (hardware.decode_log_sigma**2 + resolved.log_sigma**2) ** 0.5
-    return replace(calibration, hardware=replace(hardware, decode_log_sigma=sigma))
+def speculation_option(resolved: ResolvedSpeculation | None) -> SpeculationOption:
+    """A way to decode as searches try it; token by token without a draft."""
+    if resolved is None:
+        return SpeculationOption()
+    return SpeculationOption(resolved.value, resolved.log_sigma)
 
 
 def echo_speculation(resolved: ResolvedSpeculation | None) -> dict[str, Any] | None:

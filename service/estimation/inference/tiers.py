@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import inf, log
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.deployment import Accelerator, Parallelism
+from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
-from service.core.interval import Z_90
-from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import (
     InferenceTiers,
+    MemoryTiers,
     Offload,
-    OutsideTier,
     SharedTier,
-    inference_tiers,
+    host_link_bytes_per_s,
 )
 from service.core.memory.tiers import MemoryTier
-from service.core.performance.calibration import PerformanceCalibration
 from service.estimation.answers import figure, known_figure
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
@@ -35,53 +32,52 @@ _HOST, _DRIVES = frozenset({"host", "expansion", "pool"}), frozenset({"storage"}
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ResolvedTiers:
     """The tiers of one request, resolved; ``entries`` are those of the catalog that were used."""
 
-    tiers: tuple[OutsideTier, ...]
-    offload: Offload
+    value: MemoryTiers
     entries: tuple[Entry[MemoryTier], ...]
     warnings: tuple[EstimateWarning, ...]
 
 
-def resolve_outside(
-    serving: ServingRequest,
-    accelerator: Accelerator,
-    parallelism: Parallelism,
-    snapshot: CatalogSnapshot,
-    problems: Problems,
-) -> Outside | None:
+def resolve_tiers(
+    serving: ServingRequest, accelerator: Accelerator, snapshot: CatalogSnapshot, problems: Problems
+) -> ResolvedTiers | None:
     """The tiers that a request names, or None where it stays within the accelerator.
 
     Notes problems of tiers that are unknown or whose bandwidth is.
     """
-    asked = list(serving.memory_tiers)
-    if not asked and serving.offload is None:
+    if not serving.memory_tiers and serving.offload is None:
         return None
     warnings: list[EstimateWarning] = []
-    if not asked:
+    if not serving.memory_tiers:
         warnings.append(
             EstimateWarning(
                 "host_memory_assumed",
                 "no memory_tiers are given; two sockets of eight DDR5 channels each are assumed",
             )
         )
-    found = _named_tiers(serving, snapshot, problems)
-    tiers = [_outside(one, entry.value, accelerator, parallelism, warnings) for one, entry in found]
-    entries = tuple(entry for _, entry in found)
-    return Outside(tuple(tiers), _offload(serving.offload), entries, tuple(warnings))
+    named = _named_tiers(serving, snapshot, problems)
+    tiers = MemoryTiers(
+        tuple(shared_tier(asked, entry.value) for asked, entry in named), _offload(serving.offload)
+    )
+    for tier, (_, entry) in zip(tiers.shared, named, strict=True):
+        warnings += _unknown_figures(tier, entry, accelerator)
+    return ResolvedTiers(tiers, tuple(entry for _, entry in named), tuple(warnings))
 
 
 def tiers_around(
     serving: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[tuple[SharedTier, ...], Offload]:
+) -> MemoryTiers | None:
     """The tiers that a request names, whatever accelerator they will stand beside.
 
     Notes problems of tiers that are unknown or whose bandwidth is.
     """
-    found = _named_tiers(serving, snapshot, problems)
-    tiers = tuple(shared_tier(one, entry.value) for one, entry in found)
-    return tiers, _offload(serving.offload)
+    named = _named_tiers(serving, snapshot, problems)
+    if not named:
+        return None
+    tiers = tuple(shared_tier(asked, entry.value) for asked, entry in named)
+    return MemoryTiers(tiers, _offload(serving.offload))
 
 
 def _named_tiers(
@@ -118,43 +114,22 @@ def _offload(asked: OffloadRequest | None) -> Offload:
     )
 
 
-def _outside(
-    asked: MemoryTierRequest,
-    tier: MemoryTier,
-    accelerator: Accelerator,
-    parallelism: Parallelism,
-    warnings: list[EstimateWarning],
-) -> OutsideTier:
-    shared = shared_tier(asked, tier)
-    users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
-    link = host_link(accelerator)
-    if shared.link_bytes_per_s is None and not accelerator.unified_memory and link is None:
-        warnings.append(
-            EstimateWarning(
-                "host_link_unknown",
-                f"{accelerator.name} has no published host link; {tier.name} is used at its own "
-                "bandwidth. Give link_bytes_per_s if you know it",
-            )
+def _unknown_figures(
+    tier: SharedTier, entry: Entry[MemoryTier], accelerator: Accelerator
+) -> Iterator[EstimateWarning]:
+    """What to say of a tier beside an accelerator where a figure of either is not known."""
+    if tier.link_bytes_per_s is None and host_link_bytes_per_s(accelerator) is None:
+        yield EstimateWarning(
+            "host_link_unknown",
+            f"{accelerator.name} has no published host link; {entry.value.name} is used at its own "
+            "bandwidth. Give link_bytes_per_s if you know it",
         )
-    if shared.capacity_bytes == inf:
-        warnings.append(
-            EstimateWarning(
-                "tier_capacity_unknown",
-                f"{tier.id} has no typical capacity; it is assumed to be large enough. Give "
-                "capacity_bytes if you know it",
-            )
+    if tier.capacity_bytes == inf:
+        yield EstimateWarning(
+            "tier_capacity_unknown",
+            f"{tier.id} has no typical capacity; it is assumed to be large enough. Give "
+            "capacity_bytes if you know it",
         )
-    return shared.seen(users, inf if link is None else link)
-
-
-def host_link(accelerator: Accelerator) -> float | None:
-    """What an accelerator reads of its host at most [B/s].
-
-    Infinite where both share one memory, None where it is not known.
-    """
-    if accelerator.unified_memory:
-        return inf
-    return accelerator.host_link_bandwidth_bytes_per_s
 
 
 def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
@@ -168,50 +143,22 @@ def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
         kind=tier.kind,
         capacity_bytes=inf if capacity is None else capacity,
         bandwidth_bytes_per_s=float(tier.bandwidth_bytes_per_s) * asked.units,  # type: ignore[arg-type]
-        latency=tier.latency,
         users=asked.shared_by,
         link_bytes_per_s=inf if link is None and tier.kind not in _LINKED else link,
     )
-
-
-def placed_tiers(memory: InferenceMemory, outside: Outside) -> InferenceTiers:
-    """Where weights and caches of a deployment live."""
-    return inference_tiers(memory, outside.tiers, outside.offload, None)
-
-
-def with_tiers(
-    accelerator: Accelerator, calibration: PerformanceCalibration, tiers: InferenceTiers
-) -> tuple[Accelerator, PerformanceCalibration]:
-    """Accelerator and calibration as steps see them when part of what they read lies outside.
-
-    The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
-    spread joins that of the measured efficiencies.
-    """
-    if tiers.bandwidth is None:
-        return accelerator, calibration
-    found = tiers.bandwidth
-    spread = log(found.high / found.low) / 2.0 / Z_90 if found.low > 0.0 else 0.0
-    hardware = calibration.hardware
-    wider = replace(
-        hardware,
-        decode_log_sigma=(hardware.decode_log_sigma**2 + spread**2) ** 0.5,
-        prefill_log_sigma=(hardware.prefill_log_sigma**2 + spread**2) ** 0.5,
-    )
-    slower = replace(accelerator, memory_bandwidth_bytes_per_s=float(found.value))
-    return slower, replace(calibration, hardware=wider)
 
 
 def tiers_figures(tiers: InferenceTiers) -> dict[str, Any]:
     """The placement as it goes over the wire, for each accelerator."""
     named = [("accelerator", "device"), *((tier.id, tier.kind) for tier in tiers.outside)]
     return {
-        "fits": tiers.fits and tiers.bandwidth is not None,
+        "fits": tiers.fits,
         "fits_certainty": tiers.fits_certainty,
         "unplaced_bytes": figure(tiers.unplaced),
         "host_bytes": figure(tiers.held_outside(_HOST)),
         "nvme_bytes": figure(tiers.held_outside(_DRIVES)),
-        "effective_bandwidth_bytes_per_s": known_figure(tiers.bandwidth),
-        "slowdown_ratio": known_figure(tiers.slowdown_ratio),
+        "effective_bandwidth_bytes_per_s": known_figure(tiers.effective_bandwidth),
+        "slowdown_ratio": figure(tiers.slowdown_ratio) if tiers.fits else None,
         "tiers": [
             {
                 "tier": name,
@@ -240,7 +187,7 @@ def _parts(tiers: InferenceTiers, at: int) -> Mapping[str, float]:
 def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
     """What a careful colleague would say of the placement."""
     said: list[EstimateWarning] = []
-    if tiers.bandwidth is None:
+    if not tiers.fits:
         missing = tiers.unplaced.value / 1e9
         said.append(
             EstimateWarning(
@@ -249,7 +196,7 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
                 "everything were in the accelerator",
             )
         )
-    elif tiers.slowdown_ratio is not None and tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
+    elif tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:
         said.append(
             EstimateWarning(
                 "tiers_slow_steps",

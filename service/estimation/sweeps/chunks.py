@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.costs import usd_per_million_tokens
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, making
-from service.core.interval import Interval, exact, quotient, scale
-from service.core.search.batch_evaluation import Pass, evaluate
+from service.core.interval import Interval, exact, scale
+from service.core.search.batch_evaluation import AcceleratorOption, EvaluatedBatch, evaluate
 from service.core.search.regions import in_regions, making_of_rows
+from service.core.search.rows import picked
+from service.core.search.stack import Stacks
 from service.estimation.recommendations.inference.limits import (
     DEPLOYMENT_LIMITS,
     DeploymentFigures,
@@ -62,7 +65,6 @@ FIGURES = (
 ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
 
 _TOKENS_PER_BASIS = 1000.0
-_SECONDS_PER_HOUR = 3600.0
 
 _Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -102,7 +104,10 @@ def evaluate_chunk(study: Study, chunk: Chunk) -> Rows:
         "kv_cache": tuple(dict.fromkeys(one.kv_cache.id for one in formats)),
     }
     excluded: Counter[str] = Counter()
-    parts = [part for block in chunk.blocks for part in _block(study, block, texts, excluded)]
+    stacks: dict[tuple[int, int], Stacks[AcceleratorOption]] = {}
+    parts = [
+        part for block in chunk.blocks for part in _block(study, block, texts, excluded, stacks)
+    ]
     return Rows(
         {name: np.concatenate([part[name] for part in parts]) for name in column_types()}
         if parts
@@ -123,16 +128,23 @@ def column_types() -> dict[str, type[np.generic]]:
 
 
 def _block(
-    study: Study, block: Block, texts: Mapping[str, tuple[str, ...]], excluded: Counter[str]
+    study: Study,
+    block: Block,
+    texts: Mapping[str, tuple[str, ...]],
+    excluded: Counter[str],
+    stacks: dict[tuple[int, int], Stacks[AcceleratorOption]],
 ) -> list[_Columns]:
     whole = study.spaces[block.model]
-    space = replace(whole, offers=whole.offers[block.first : block.last])
+    space = replace(whole, accelerators=whole.accelerators[block.first : block.last])
+    part = (block.first, block.last)
+    if part not in stacks:
+        stacks[part] = Stacks(space.accelerators, study.environment.infrastructure)
     layout, precision = space.layouts[block.layout], space.precisions[block.precision]
     counts = space.replica_counts(layout)
     each = len(space.concurrencies) * (1 if counts is None else len(counts)) * len(study.regions)
     architecture = study.models[block.model][1]
-    at = (block.layout, block.precision, 0)
-    found = evaluate(architecture, space, at, study.demand, study.around)
+    structure = (block.layout, block.precision, 0)
+    found = evaluate(architecture, space, structure, study.demand, study.environment, stacks[part])
     for reason, count in (
         ("weights_do_not_fit", len(found.too_small)),
         (WITHIN_DOMAIN.name, found.beyond_domain),
@@ -148,8 +160,8 @@ def _block(
         "pipeline": layout.pipeline,
         "expert": layout.expert,
     }
-    of_passes = [_pass(study, one, block.first, same, excluded) for one in found.passes]
-    parts = [part for part in of_passes if part is not None]
+    batches = [_batch(study, batch, block.first, same, excluded) for batch in found.batches]
+    parts = [columns for columns in batches if columns is not None]
     if not parts:
         return []
     # What was alike was evaluated together; rows go by accelerator.
@@ -158,11 +170,11 @@ def _block(
     return [{name: column[order] for name, column in joined.items()}]
 
 
-def _pass(
-    study: Study, found: Pass, first: int, same: Mapping[str, int], excluded: Counter[str]
+def _batch(
+    study: Study, found: EvaluatedBatch, first: int, same: Mapping[str, int], excluded: Counter[str]
 ) -> _Columns | None:
-    """Rows of a pass: configurations within limits, in the regions within limits."""
-    offer = found.offer + first
+    """Rows of a batch: configurations within limits, in the regions within limits."""
+    offer = found.accelerator + first
     of_configuration = _configuration_figures(found)
     fine = _configurations_within(study, found, of_configuration, excluded)
     kept = (
@@ -182,9 +194,9 @@ def _pass(
         "accelerator_count": found.accelerators[kept],
         "data": found.replicas[kept],
         "concurrency_per_replica": found.concurrency[kept],
-        "fits": found.fits[kept],
+        "fits": np.broadcast_to(found.estimate.fits, len(found))[kept],
         **{name: np.full(len(kept), value) for name, value in same.items()},
-        **_ends({name: _at(one, kept) for name, one in of_configuration.items()}, len(kept)),
+        **_ends(picked(of_configuration, kept), len(kept)),
     }
     columns = {name: np.repeat(column, regions) for name, column in columns.items()}
     columns |= _ends(of_place, len(kept) * regions)
@@ -196,9 +208,9 @@ def _pass(
     }
 
 
-def _configuration_figures(found: Pass) -> dict[str, Interval]:
+def _configuration_figures(found: EvaluatedBatch) -> dict[str, Interval]:
     """Figures that do not depend on the place, over all replicas."""
-    memory, latency = found.memory, found.latency
+    memory, latency = found.estimate.memory, found.estimate.latency
     return {
         "total_bytes": memory.total,
         "headroom_bytes": memory.headroom,
@@ -207,24 +219,24 @@ def _configuration_figures(found: Pass) -> dict[str, Interval]:
         "e2e_s": latency.e2e_s,
         "output_tokens_per_s": scale(latency.output_tokens_per_s, found.replicas),
         "requests_per_s": scale(latency.requests_per_s, found.replicas),
-        "it_energy_per_request_wh": found.energy.it_wh,
-        "it_power_w": scale(found.power.it_w, found.replicas),
+        "it_energy_per_request_wh": found.energy.request.it_wh,
+        "it_power_w": scale(found.energy.power.it_w, found.replicas),
     }
 
 
 def _configurations_within(
-    study: Study, found: Pass, figures: Mapping[str, Interval], excluded: Counter[str]
+    study: Study, found: EvaluatedBatch, figures: Mapping[str, Interval], excluded: Counter[str]
 ) -> NDArray[np.bool_]:
     """Which configurations are within the limits that do not depend on the place."""
-    memory = found.memory
+    memory, spilled = found.estimate.memory, found.estimate.spilled
     free = memory.headroom.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
-    free = np.where(found.spilled, np.maximum(free, 0.0), free)
+    free = np.where(spilled, np.maximum(free, 0.0), free)
     within_limits = np.ones(len(found), dtype=bool)
     each = len(study.regions)
     most = study.spaces[0].most_accelerators
     _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
-    _exclude("fits", found.fits, within_limits, excluded, each)
+    _exclude("fits", found.estimate.fits, within_limits, excluded, each)
     e2e_s = figures["e2e_s"].value
     checked = DeploymentFigures(
         headroom_ratio=free,
@@ -240,18 +252,18 @@ def _configurations_within(
 
 
 def _place_figures(
-    study: Study, found: Pass, offer: NDArray[np.intp], kept: NDArray[np.intp], tensor: int
+    study: Study,
+    found: EvaluatedBatch,
+    offer: NDArray[np.intp],
+    kept: NDArray[np.intp],
+    tensor: int,
 ) -> dict[str, Interval]:
     """Figures that depend on the place; rows by configuration, then region."""
-    around = study.around.infrastructure
+    around = study.environment.infrastructure
     embodied = [making(value, around).embodied_kgco2e for _, value in study.accelerators]
     made = making_of_rows(embodied, offer[kept], around)
     regions = [region for _, region in study.regions]
-    carried = _at(found.carried_per_s, kept)
-    request_kwh = scale(_at(found.energy.it_wh, kept), 1e-3)
-    request_hours = scale(quotient(exact(1.0), carried), found.ranks / _SECONDS_PER_HOUR)
-    hour_kwh = scale(_at(found.power.it_w, kept), found.replicas[kept] * 1e-3)
-    hour_hours = exact(found.accelerators[kept])
+    energy = picked(found.energy, kept)
     per_1k = _TOKENS_PER_BASIS / study.demand.output_tokens
 
     def of_request(one: Footprint) -> dict[str, Interval | None]:
@@ -269,21 +281,18 @@ def _place_figures(
         }
 
     group = np.full(len(kept), tensor)
-    rent = usd_per_hour_in_regions(
-        study.prices, offer[kept], found.accelerators[kept], group
-    ).ravel()
-    carried_per_hour = scale(carried, found.replicas[kept] * _SECONDS_PER_HOUR)
-    tokens_per_hour = scale(carried_per_hour, study.demand.output_tokens / 1e6)
-    return (
-        in_regions(request_kwh, request_hours, made, regions, around, of_request)
-        | in_regions(hour_kwh, hour_hours, made, regions, around, of_hour)
-        | {
-            "rented_usd_per_hour": exact(rent),
-            "rented_usd_per_million_output_tokens": quotient(
-                exact(rent), _repeated(tokens_per_hour, len(study.regions))
-            ),
-        }
+    rent = exact(
+        usd_per_hour_in_regions(study.prices, offer[kept], found.accelerators[kept], group).ravel()
     )
+    ended_per_s = _repeated(scale(energy.requests_per_s, energy.copies), len(regions))
+    return {
+        **in_regions(energy.request_kwh, energy.request_hours, made, regions, around, of_request),
+        **in_regions(energy.hour_kwh, energy.hour_hours, made, regions, around, of_hour),
+        "rented_usd_per_hour": rent,
+        "rented_usd_per_million_output_tokens": usd_per_million_tokens(
+            rent, ended_per_s, study.demand.output_tokens
+        ),
+    }
 
 
 def _repeated(figure: Interval, times: int) -> Interval:
@@ -341,16 +350,6 @@ def _exclude(
 
 def _times(figure: Interval | None, factor: float) -> Interval | None:
     return None if figure is None else scale(figure, factor)
-
-
-def _at(figure: Interval, rows: NDArray[np.intp]) -> Interval:
-    if np.ndim(figure.value) == 0:
-        return figure
-    if figure.low is figure.high:
-        return exact(np.asarray(figure.value)[rows])
-    return Interval(
-        np.asarray(figure.value)[rows], np.asarray(figure.low)[rows], np.asarray(figure.high)[rows]
-    )
 
 
 def _ends(figures: Mapping[str, Interval], rows: int) -> dict[str, NDArray[Any]]:

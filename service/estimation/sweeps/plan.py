@@ -15,14 +15,14 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
-    Around,
+    AcceleratorOption,
     Demand,
-    Draft,
-    Offer,
-    Space,
+    Environment,
+    SearchSpace,
+    SpeculationOption,
 )
 from service.estimation.calibrations import calibration
-from service.estimation.inference.speculation import resolve_speculation
+from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.recommendations.inference.space import check_bits, layouts, precisions
 from service.estimation.recommendations.limits import Bounds
@@ -74,9 +74,9 @@ class Study:
     models: tuple[tuple[str, ModelArchitecture], ...]
     accelerators: tuple[tuple[str, Accelerator], ...]
     regions: tuple[tuple[str, Region], ...]
-    spaces: tuple[Space, ...]
+    spaces: tuple[SearchSpace, ...]
     demand: Demand
-    around: Around
+    environment: Environment
     limits: LimitsRequest
     keep_all: bool
     prices: PriceList
@@ -109,22 +109,21 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     asked_draft = request.serving.speculative
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
-    tiers, offload = tiers_around(request.serving, snapshot, problems)
+    tiers = tiers_around(request.serving, snapshot, problems)
     for _, entry in models:
         least = request.limits.weight_bits_at_least
         check_bits(entry.value, request.space.precisions, least, problems)
     problems.stop_if_any()
     serving = serving_values(request.serving)
-    draft = Draft() if speculation is None else Draft(speculation.value, speculation.log_sigma)
     measured = [
         calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
     ]
-    offers = tuple(
-        Offer(entry.value, one.performance)
+    options = tuple(
+        AcceleratorOption(entry.value, one.performance)
         for (_, entry), one in zip(accelerators, measured, strict=True)
     )
     spaces = tuple(
-        _space(at, entry.value, request, offers, draft, problems)
+        _space(at, entry.value, request, options, speculation_option(speculation), problems)
         for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()
@@ -142,7 +141,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
             workload.prefix_cached_ratio,
             workload.calls_per_task,
         ),
-        around=Around(serving, measured[0].runtime, measured[0].infrastructure, tiers, offload),
+        environment=Environment(serving, measured[0].runtime, measured[0].infrastructure, tiers),
         limits=request.limits,
         keep_all=request.keep == "candidates",
         prices=price_list(
@@ -234,10 +233,10 @@ def _space(
     at: int,
     architecture: ModelArchitecture,
     request: SweepRequest,
-    offers: tuple[Offer, ...],
-    draft: Draft,
+    options: tuple[AcceleratorOption, ...],
+    speculation: SpeculationOption,
     problems: Problems,
-) -> Space:
+) -> SearchSpace:
     asked = request.space
     found: tuple[Parallelism, ...]
     if asked.parallelisms is None:
@@ -251,20 +250,20 @@ def _space(
                 "/space/parallelisms",
                 f"the heads, layers or experts of models/{at} allow no layout",
             )
-    found = tuple(layout for layout in found if draft.divides(layout))
-    return Space(
+    found = tuple(layout for layout in found if speculation.divides(layout))
+    return SearchSpace(
         precisions=precisions(
             architecture, asked.precisions, asked.kv_caches, request.limits.weight_bits_at_least
         ),
         layouts=found,
-        offers=offers,
+        accelerators=options,
         most_accelerators=asked.max_accelerators,
         native_only=asked.precisions is None,
         concurrencies=tuple(dict.fromkeys(asked.concurrencies or CONCURRENCY_GRID)),
         accelerator_counts=None
         if asked.accelerator_counts is None
         else tuple(dict.fromkeys(asked.accelerator_counts)),
-        drafts=(draft,),
+        speculations=(speculation,),
     )
 
 
@@ -298,7 +297,7 @@ def _blocks(study: Study) -> Iterator[tuple[Block, int]]:
             each = len(space.concurrencies) * (1 if counts is None else len(counts))
             for precision_at in range(len(space.precisions)):
                 yield (
-                    Block(model_at, layout_at, precision_at, 0, len(space.offers)),
+                    Block(model_at, layout_at, precision_at, 0, len(space.accelerators)),
                     each * len(study.regions),
                 )
 

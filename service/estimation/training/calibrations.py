@@ -14,6 +14,7 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
+from service.core.techniques.setup import TrainingSetup
 from service.estimation.calibrations import infrastructure_of, power_of
 
 _FALLBACK = "default"
@@ -48,6 +49,12 @@ class TrainingFigures:
         known = accelerator.host_link_bandwidth_bytes_per_s
         link = self.host_link_bytes_per_s if known is None else known
         return HostRates(link, self.host_memory_bytes_per_s, self.nvme_bytes_per_s)
+
+
+def setup_figures(setup: TrainingSetup, snapshot: CatalogSnapshot) -> TrainingFigures:
+    """Figures of the framework and the hardware of a training run."""
+    family = setup.deployment.accelerator.family
+    return training_figures(snapshot, setup.settings.framework, family)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.estimate.training import TrainingSpeed
 from service.core.explanation import explain
 from service.core.interval import exact, scale
 from service.core.memory.training.formulas import MEMORY
@@ -16,6 +17,7 @@ from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.impacts import training_impacts
 from service.estimation.training.memory import fit_warnings, memory_figures
 from service.estimation.training.mitigations import planning_figures
@@ -25,12 +27,7 @@ from service.estimation.training.requests import (
     MemoryTrainingRequest,
 )
 from service.estimation.training.setup import ResolvedTraining, echo_training, resolve_training
-from service.estimation.training.speed import (
-    TrainingSpeed,
-    run_warnings,
-    speed_figures,
-    training_speed,
-)
+from service.estimation.training.speed import resolved_speed, run_steps, run_warnings, speed_figures
 
 _HOURS_PER_DAY = 24.0
 _SECONDS_PER_HOUR = 3_600.0
@@ -75,17 +72,18 @@ def training_latency_answer(
     """
     resolved = resolve_training(request, snapshot, Problems())
     memory = _memory(resolved)
-    speed = training_speed(resolved.setup, snapshot, request)
+    figures = setup_figures(resolved.setup, snapshot)
+    speed = resolved_speed(resolved.setup, figures, request)
     answer = frame(snapshot.revision)
     answer |= {"deployment": echo_training(resolved), "fits": bool(memory.fits)}
     answer |= speed_figures(speed)
     answer["warnings"] = warning_entries(
-        (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed))
+        (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures))
     )
-    entries = [*resolved.entries(snapshot), *speed_entries(speed, snapshot)]
+    entries = [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)]
     answer["provenance"] = provenance(snapshot, entries)
     if request.explain:
-        answer["explanation"] = explanation(speed.steps())
+        answer["explanation"] = explanation(run_steps(speed))
     return answer
 
 
@@ -106,14 +104,15 @@ def training_estimate(
     resolved = resolve_training(request, snapshot, problems)
     region = problems.resolved(region)
     memory = _memory(resolved)
-    speed = training_speed(resolved.setup, snapshot, request)
-    impacts = training_impacts(speed, resolved.accelerator, region, request.year)
+    figures = setup_figures(resolved.setup, snapshot)
+    speed = resolved_speed(resolved.setup, figures, request)
+    impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year)
     prices = resolve_prices(
         request.cost,
         resolved.accelerator,
         resolved.setup.deployment.parallelism,
         region,
-        speed.figures.infrastructure.hardware_life_years,
+        figures.infrastructure.hardware_life_years,
         snapshot,
     )
     rules = None
@@ -146,7 +145,7 @@ def training_estimate(
         (
             *resolved.warnings,
             *fit_warnings(resolved, memory),
-            *run_warnings(speed),
+            *run_warnings(speed, figures),
             *impacts.warnings,
             *prices.warnings,
             *(rules.warnings if rules is not None else ()),
@@ -156,8 +155,8 @@ def training_estimate(
         snapshot,
         [
             *resolved.entries(snapshot),
-            *speed_entries(speed, snapshot),
-            *calibration_entries(speed.figures.power_entries, snapshot),
+            *speed_entries(speed, figures, snapshot),
+            *calibration_entries(figures.power_entries, snapshot),
             ("regions", region),
             *prices.entries,
             *(rules.entries if rules is not None else ()),
@@ -165,7 +164,7 @@ def training_estimate(
     )
     if request.explain:
         answer["explanation"] = explanation(
-            (*explain(memory, MEMORY), *speed.steps(), *impacts.steps, *costed.steps)
+            (*explain(memory, MEMORY), *run_steps(speed), *impacts.steps, *costed.steps)
             + (rules.steps if rules is not None else ())
         )
     return answer
@@ -178,11 +177,13 @@ def _training_flop(speed: TrainingSpeed) -> float | None:
     return 6.0 * speed.setup.deployment.architecture.active_parameters * float(speed.run.tokens)
 
 
-def speed_entries(speed: TrainingSpeed, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+def speed_entries(
+    speed: TrainingSpeed, figures: TrainingFigures, snapshot: CatalogSnapshot
+) -> list[tuple[str, Entry[Any]]]:
     """Calibrations that speed and the run's length were computed with."""
-    used = speed.figures.entries
+    used = figures.entries
     if speed.run is not None:
-        used = (*used, speed.figures.failure_entry)
+        used = (*used, figures.failure_entry)
     return calibration_entries(used, snapshot)
 
 

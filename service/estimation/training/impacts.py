@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from service.catalog.entries import Entry
 from service.core.deployment import Accelerator, Region
+from service.core.estimate.training import TrainingSpeed, run_energy, training_footprints
 from service.core.explanation import EstimateWarning, Step
-from service.core.impacts.footprint import Footprint, footprint
-from service.core.impacts.training_energy import TrainingEnergy, training_energy
-from service.core.interval import exact, scale
+from service.core.impacts.training_energy import TrainingEnergy
+from service.core.interval import scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.impacts.footprint_views import basis
 from service.estimation.impacts.place import footprint_warnings
-from service.estimation.training.speed import TrainingSpeed
+from service.estimation.training.calibrations import TrainingFigures
 
 _TOKENS_PER_BASIS = 1000.0
 _HOURS_PER_DAY = 24.0
@@ -38,6 +37,7 @@ class TrainingImpacts:
 
 def training_impacts(
     speed: TrainingSpeed,
+    figures: TrainingFigures,
     entry: Entry[Accelerator],
     region: Entry[Region],
     year: int | None,
@@ -46,38 +46,21 @@ def training_impacts(
 
     Parameters
     ----------
-    speed, entry
-        The run with its speed, and its accelerator in the catalog.
+    speed, figures, entry
+        The run with its speed, what that was computed with, and its accelerator in the catalog.
     region, year
         Where it trains, and the year whose factors were asked for, if any.
     """
-    deployment, figures = speed.setup.deployment, speed.figures
-    accelerator, around = deployment.accelerator, figures.infrastructure
+    accelerator, around = speed.setup.deployment.accelerator, figures.infrastructure
     if accelerator.thermal_design_power_w is None:
         message = (
             f"{accelerator.id} has no thermal design power; give figures.thermal_design_power_w to "
             "get energy and impacts"
         )
         return TrainingImpacts(None, None, (), (EstimateWarning("power_unknown", message),))
-    count = deployment.parallelism.accelerator_count
-    energy = training_energy(
-        accelerator,
-        count,
-        speed.step,
-        speed.step_s,
-        speed.run,
-        figures.efficiency.performance.power,
-        around,
-    )
-    per_step = footprint(energy.step_kwh, energy.step_hours, accelerator, region.value, around)
-    per_hour = footprint(
-        scale(energy.power.it_w, 1.0 / _WATT_HOURS),
-        exact(float(count)),
-        accelerator,
-        region.value,
-        around,
-    )
-    whole = _whole(speed, energy, region.value)
+    energy = run_energy(speed, around)
+    footprints = training_footprints(speed, energy, region.value, around)
+    per_step, whole = footprints.step, footprints.run
     of_step = basis(per_step)
     per_token = 1.0 / float(speed.step.tokens_per_step)
     return TrainingImpacts(
@@ -85,7 +68,7 @@ def training_impacts(
         impacts={
             "per_step": of_step(1.0),
             "per_1k_tokens": of_step(_TOKENS_PER_BASIS * per_token),
-            "per_day": basis(per_hour)(_HOURS_PER_DAY),
+            "per_day": basis(footprints.hour)(_HOURS_PER_DAY),
             "run": None if whole is None else basis(whole)(1.0),
         },
         steps=(
@@ -93,19 +76,6 @@ def training_impacts(
             *(per_step if whole is None else whole).steps(),
         ),
         warnings=(*figures.power_warnings, *footprint_warnings(per_step, entry, region, year)),
-    )
-
-
-def _whole(speed: TrainingSpeed, energy: TrainingEnergy, region: Region) -> Footprint | None:
-    """Footprint of the run; None without one, or where it never ends."""
-    if speed.run is None or energy.run_kwh is None or not isfinite(speed.run.wall_s.value):
-        return None
-    return footprint(
-        energy.run_kwh,
-        speed.run.accelerator_hours,
-        speed.setup.deployment.accelerator,
-        region,
-        speed.figures.infrastructure,
     )
 
 

@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from service.catalog.snapshot import CatalogSnapshot
+from service.core.estimate.training import (
+    TrainingSpeed,
+    TrainingSpeedSetup,
+    training_speed,
+    whole_run,
+)
 from service.core.explanation import EstimateWarning, Step
-from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
+from service.core.interval import exact, scale
 from service.core.performance.training.explained import speed_steps
-from service.core.performance.training.run import Failures, TrainingRun, training_run
-from service.core.performance.training.step import TrainingStep, bottleneck, training_step
+from service.core.performance.training.run import Failures, TrainingRun
+from service.core.performance.training.step import bottleneck
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.answers import figure, known_figure
-from service.estimation.training.calibrations import TrainingFigures, training_figures
+from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.requests import FailuresRequest, TrainingRequest
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingSpeed:
-    """A training run's speed, with the intervals that its calibration's spread gives.
-
-    ``run`` is None unless the number of tokens is known.
-    """
-
-    setup: TrainingSetup
-    figures: TrainingFigures
-    step: TrainingStep
-    step_s: Interval
-    tokens_per_s: Interval
-    tokens_per_s_per_accelerator: Interval
-    mfu_ratio: Interval
-    hfu_ratio: Interval
-    run: TrainingRun | None
-
-    def steps(self) -> tuple[Step, ...]:
-        """The formulas applied, in order, with the figures that went in and came out."""
-        described = speed_steps(
-            self.step, self.setup.deployment, self.setup.settings, self.figures.efficiency
-        )
-        return described + (() if self.run is None else self.run.explained())
-
-
-def training_speed(
-    setup: TrainingSetup, snapshot: CatalogSnapshot, request: TrainingRequest | None = None
+def resolved_speed(
+    setup: TrainingSetup, figures: TrainingFigures, request: TrainingRequest | None = None
 ) -> TrainingSpeed:
     """Speed of a resolved training run.
 
@@ -52,48 +32,36 @@ def training_speed(
     ----------
     setup
         What is trained where, in what micro-batches, and how.
-    snapshot
-        The catalog, for efficiencies.
+    figures
+        What is measured of the framework, the hardware and its failures.
     request
         Says how many tokens the run has and how it fails; without it there is no run.
     """
-    deployment, settings = setup.deployment, setup.settings
-    figures = training_figures(snapshot, settings.framework, deployment.accelerator.family)
-    step = training_step(
-        deployment,
-        settings,
-        setup.micro_batch,
-        figures.host(deployment.accelerator),
-        figures.efficiency,
-    )
-    step_s = from_log_sigma(step.step_s, figures.efficiency.log_sigma)
-    tokens_per_s = quotient(exact(step.tokens_per_step), step_s)
-    accelerators = deployment.parallelism.accelerator_count
-    run = None
-    if request is not None and request.training.tokens is not None:
-        run = training_run(
-            request.training.tokens,
-            step.tokens_per_step,
-            step_s,
-            accelerators,
-            failures_of(request.training.failures, figures),
+    speed = training_speed(
+        TrainingSpeedSetup(
+            deployment=setup.deployment,
+            micro_batch=setup.micro_batch,
+            settings=setup.settings,
+            calibration=figures.efficiency,
+            host=figures.host(setup.deployment.accelerator),
         )
-    return TrainingSpeed(
-        setup=setup,
-        figures=figures,
-        step=step,
-        step_s=step_s,
-        tokens_per_s=tokens_per_s,
-        tokens_per_s_per_accelerator=scale(tokens_per_s, 1.0 / accelerators),
-        mfu_ratio=_share(step.mfu_ratio, step_s),
-        hfu_ratio=_share(step.hfu_ratio, step_s),
-        run=run,
     )
+    if request is None or request.training.tokens is None:
+        return speed
+    failures = failures_of(request.training.failures, figures)
+    return replace(speed, run=whole_run(speed, request.training.tokens, failures))
 
 
-def run_warnings(speed: TrainingSpeed) -> Iterable[EstimateWarning]:
+def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
+    """The formulas applied, in order, with the figures that went in and came out."""
+    setup = speed.setup
+    described = speed_steps(speed.step, setup.deployment, setup.settings, setup.calibration)
+    return described + (() if speed.run is None else speed.run.explained())
+
+
+def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:
     """What to say about efficiencies that stand in for others, and about failures."""
-    yield from speed.figures.warnings
+    yield from figures.warnings
     if speed.run is None:
         return
     if not speed.run.goodput_ratio.value:
@@ -108,11 +76,6 @@ def run_warnings(speed: TrainingSpeed) -> Iterable[EstimateWarning]:
             "less_than_a_step",
             f"one step takes {tokens_per_step:.0f} tokens, more than the whole run has",
         )
-
-
-def _share(value: float, step_s: Interval) -> Interval:
-    """A share of peak with the relative spread of the step's time."""
-    return bounded(quotient(exact(value * step_s.value), step_s), 0.0, max(value, 1.0))
 
 
 def failures_of(asked: FailuresRequest, figures: TrainingFigures) -> Failures:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import Number
+from service.core.estimate.training import TrainingSpeed
 from service.core.interval import Interval
 from service.core.performance.training.step import TrainingStep
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.training.speed import TrainingSpeed, training_speed
+from service.estimation.training.calibrations import setup_figures
+from service.estimation.training.speed import resolved_speed
 from service.validation.report.statistics import Compared
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import in_narrow_products, run_of
@@ -60,10 +62,11 @@ def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapsh
     quantity = _quantity(row)
     size = unit_size(row, vocabulary)
     setup = measured_setup(row, vocabulary, snapshot)
-    speed = training_speed(setup, snapshot)
+    figures = setup_figures(setup, snapshot)
+    speed = resolved_speed(setup, figures)
     estimate = quantity.estimate(speed)
     deployment = setup.deployment
-    warnings = (*deployment.architecture.warnings, *speed.figures.warnings)
+    warnings = (*deployment.architecture.warnings, *figures.warnings)
     return Compared(
         row=row,
         metric=row.text("metric"),

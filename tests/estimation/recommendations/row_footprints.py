@@ -3,13 +3,13 @@
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Making
 from service.core.interval import exact
-from service.core.search.inference_candidates import Candidates
+from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.training_candidates import TrainingCandidates
 from service.estimation.recommendations.search_context import SearchContext
 
 
 def row_footprint(
-    rows: Candidates | TrainingCandidates, row: int, context: SearchContext, region: int
+    rows: InferenceCandidates | TrainingCandidates, row: int, context: SearchContext, region: int
 ) -> Footprint:
     embodied = context.embodied_kgco2e[rows.offer[row]]
     return footprint(

@@ -13,11 +13,16 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
-from service.core.memory.inference.memory import inference_memory
+from service.core.estimate.inference import InferenceSetup, estimate_inference
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.inference.latency import inference_latency
-from service.core.search.batch_evaluation import CONCURRENCY_GRID, Around, Demand, Offer, Space
-from service.core.search.inference_candidates import candidates
+from service.core.search.batch_evaluation import (
+    CONCURRENCY_GRID,
+    AcceleratorOption,
+    Demand,
+    Environment,
+    SearchSpace,
+)
+from service.core.search.inference_candidates import inference_candidates
 from service.core.search.ranking import scores, utilities, weight_row
 from service.core.search.workloads import METRICS
 from service.estimation.calibrations import calibration
@@ -66,16 +71,17 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     entries = list(snapshot.accelerators.values())
     measured = [calibration(snapshot, "vllm", entry.value.family) for entry in entries]
     offers = [
-        Offer(entry.value, one.performance) for entry, one in zip(entries, measured, strict=True)
+        AcceleratorOption(entry.value, one.performance)
+        for entry, one in zip(entries, measured, strict=True)
     ]
     formats = NUMBER_FORMATS
     precision = Precision(formats[format_id], formats["bf16"], formats["bf16"])
     serving = ServingSettings()
-    around = Around(serving, measured[0].runtime, measured[0].infrastructure)
+    around = Environment(serving, measured[0].runtime, measured[0].infrastructure)
     demand = Demand(1024.0, 256.0, None, None)
-    found, left_out = candidates(
+    found, left_out = inference_candidates(
         architecture,
-        Space((precision,), (layout,), offers, 64, native_only=False),
+        SearchSpace((precision,), (layout,), offers, 64, native_only=False),
         demand,
         around,
     )
@@ -95,9 +101,10 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
         offer = offers[found.offer[row]]
         deployment = Deployment(architecture, precision, offer.accelerator, layout)
         workload = InferenceWorkload(1024.0, 256.0, float(found.concurrency[row]))
-        memory = inference_memory(deployment, workload, serving, around.runtime)
-        fitting = max(float(memory.max_concurrency.value), found.concurrency[row])
-        latency = inference_latency(deployment, workload, serving, offer.calibration, fitting)
+        estimate = estimate_inference(
+            InferenceSetup(deployment, workload, serving, around.runtime, offer.calibration)
+        )
+        memory, latency = estimate.memory, estimate.latency
         name = offer.accelerator.id
         assert found.ttft_s[row] == pytest.approx(latency.ttft_s.value), name
         assert found.tpot_s[row] == pytest.approx(latency.tpot_s.value), name
@@ -121,7 +128,9 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot, placement):
     weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
     best = scores(utilities(found.placed.metrics, anchored), weights).max()
 
-    rows, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
+    rows, _ = inference_candidates(
+        search.models[0].value, search.spaces[0], search.demand, search.environment
+    )
     prices = np.array([3.0, 1.2, np.nan])
     brute = 0.0
     for row in range(len(rows)):
@@ -287,9 +296,11 @@ def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snaps
         packaged_snapshot,
     )
     space = search.spaces[0]
-    native, _ = candidates(search.models[0].value, space, search.demand, search.around)
-    named, _ = candidates(
-        search.models[0].value, replace(space, native_only=False), search.demand, search.around
+    native, _ = inference_candidates(
+        search.models[0].value, space, search.demand, search.environment
+    )
+    named, _ = inference_candidates(
+        search.models[0].value, replace(space, native_only=False), search.demand, search.environment
     )
     tried = {space.precisions[at].weights.id for at in np.unique(native.precision)}
     assert "fp8" not in tried
@@ -301,7 +312,9 @@ def test_formats_are_tried_where_engines_have_kernels(packaged_snapshot):
     wanted = {"accelerators": three, "max_accelerators": 1}
     limits = {"ttft_s": 1.0, "tpot_s": 0.05}
     search = resolve_search(asked(search=wanted, limits=limits), packaged_snapshot)
-    found, _ = candidates(search.models[0].value, search.spaces[0], search.demand, search.around)
+    found, _ = inference_candidates(
+        search.models[0].value, search.spaces[0], search.demand, search.environment
+    )
     tried = {
         (search.accelerators[offer].id, search.spaces[0].precisions[at].weights.id)
         for offer, at in zip(found.offer, found.precision, strict=True)
@@ -384,7 +397,9 @@ def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snaps
     )
     search = resolve_search(request, packaged_snapshot)
     space = search.spaces[0]
-    rows, left_out = candidates(search.models[0].value, space, search.demand, search.around)
+    rows, left_out = inference_candidates(
+        search.models[0].value, space, search.demand, search.environment
+    )
     # Nothing is too small for the weights where they may lie outside.
     assert not left_out.too_small
     assert {False, True} == set(rows.spilled.tolist())

@@ -52,7 +52,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
     )
     search = resolve_training_search(request, packaged_snapshot)
     space = search.spaces[0]
-    rows, _ = training_candidates(search.models[0].value, space, search.demand, search.around)
+    rows, _ = training_candidates(search.models[0].value, space, search.demand, search.environment)
     assert len(rows) > 2000
     # Every pipeline depth, sharding and recomputation is among what is compared.
     picked = np.random.default_rng(7).choice(len(rows), 60, replace=False)
@@ -115,7 +115,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
 
     context = search.context
     rows, _ = training_candidates(
-        search.models[0].value, search.spaces[0], search.demand, search.around
+        search.models[0].value, search.spaces[0], search.demand, search.environment
     )
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
     tensor = np.array([layout.tensor for layout in search.spaces[0].layouts])
@@ -256,7 +256,7 @@ def test_what_only_infers_is_not_trained_on(packaged_snapshot):
     }
     resolved = resolve_training_search(asked(search=search), packaged_snapshot)
     rows, _ = training_candidates(
-        resolved.models[0].value, resolved.spaces[0], resolved.demand, resolved.around
+        resolved.models[0].value, resolved.spaces[0], resolved.demand, resolved.environment
     )
     assert {resolved.context.accelerators[at].id for at in rows.offer} == {"aws-trainium2"}
 

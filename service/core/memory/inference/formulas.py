@@ -237,7 +237,7 @@ TIERS = (
         "sum(touched_bytes) / (overlap_ratio * max(time_s) + (1 - overlap_ratio) * sum(time_s))",
         "B/s",
         "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
-        "bandwidth",
+        "effective_bandwidth",
         {"overlap_ratio": "offload.overlap_ratio"},
     ),
 )

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
@@ -19,6 +17,7 @@ from service.core.deployment import (
 )
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
 from service.core.interval import Interval, exact, independent_sum, scale, shift
+from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
 from service.core.memory.kv_cache import (
@@ -73,6 +72,7 @@ class InferenceMemory:
     engine: EngineRuntime
     plan: StagePlan
     weights: Interval
+    weights_by_class: Mapping[TensorClass, Number]
     kv_cache: Interval
     activations: Interval
     runtime: Interval
@@ -98,11 +98,6 @@ class InferenceMemory:
     libraries: Interval
     slack: Interval
     draft_bytes: Number = 0.0
-
-    @property
-    def weights_by_class(self) -> Mapping[TensorClass, float]:
-        """Weights on the rank by tensor class [B]."""
-        return self.plan.weights.by_class
 
     @property
     def tokens(self) -> Number:
@@ -182,9 +177,7 @@ def inference_memory(
         serving.kv_block_tokens,
     )
     estimates = [_on_stage(plan, deployment, workload, serving, overheads) for plan in plans]
-    if len(estimates) == 1:
-        return estimates[0]
-    return max(estimates, key=lambda memory: float(np.max(memory.total.value)))
+    return fullest(estimates, lambda memory: memory.total.value)
 
 
 @lru_cache(maxsize=1024)
@@ -266,6 +259,7 @@ def _on_stage(
         engine=engine,
         plan=plan,
         weights=exact(weights),
+        weights_by_class=plan.weights.by_class,
         kv_cache=exact(cache),
         activations=activations,
         runtime=runtime,
@@ -348,7 +342,7 @@ def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
 
 
 def _budget(
-    weights: float, usable: Number, inside: Interval, capacity: Number, overhead: Interval
+    weights: Number, usable: Number, inside: Interval, capacity: Number, overhead: Interval
 ) -> Interval:
     """Room for caches: within the engine's share, and within the accelerator with all beside it."""
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from service.core.architecture.model import MixtureOfExperts
 from service.core.architecture.tensors import TensorClass
+from service.core.deployment import Accelerator
 from service.core.elementwise import Number, ceil, maximum, minimum, where
-from service.core.interval import Interval, independent_sum, scale, shift
+from service.core.interval import Interval, shift
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.placement import Part, Placement, Room, place
 from service.core.memory.tiers import (
     Traffic,
     effective_bandwidth,
     free_share,
-    mean_latency,
     shared_bandwidth,
     step_time_s,
 )
@@ -38,7 +39,34 @@ class OutsideTier:
     kind: str
     capacity_bytes: Number
     bandwidth_bytes_per_s: Number
-    latency: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTier:
+    """Memory of a host, a pool or drives, before it is divided among the accelerators that use it.
+
+    Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
+    all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
+    accelerator's own to its host.
+    """
+
+    id: str
+    kind: str
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+    users: int | None = None
+    link_bytes_per_s: float | None = None
+
+    def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
+        """The part of one of so many users, through a link [B/s]."""
+        sharing = users if self.users is None else self.users
+        link = link_bytes_per_s if self.link_bytes_per_s is None else self.link_bytes_per_s
+        return OutsideTier(
+            id=self.id,
+            kind=self.kind,
+            capacity_bytes=self.capacity_bytes / sharing,
+            bandwidth_bytes_per_s=shared_bandwidth(self.bandwidth_bytes_per_s, sharing, link),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +99,45 @@ class TierContent:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryTiers:
+    """Memory around an accelerator, in the order in which it was named, and what is moved there."""
+
+    shared: tuple[SharedTier, ...]
+    offload: Offload
+
+
+@dataclass(frozen=True, slots=True)
 class InferenceTiers:
     """Where everything lives on the fullest accelerator, and what a decoding step reads.
 
     The first of ``used``, ``rooms`` and the placement's tiers is the accelerator, the others are
-    those of ``outside``. ``bandwidth``, ``slowdown_ratio`` (over an accelerator with room for
-    everything) and ``latency`` are None if something has no place, and ``latency`` also where
-    that of a tier is unknown.
+    those of ``outside``. ``fits`` says whether everything has a place, ``fits_certainty`` the same
+    of the whole interval: "yes", "likely", "unlikely" or "no". ``bandwidth`` is what all tiers
+    together amount to [B/s], and ``slowdown_ratio`` how much longer a step reads than with room for
+    everything in the accelerator; where something has no place, they are as if there were room.
     """
 
     memory: InferenceMemory
     outside: tuple[OutsideTier, ...]
     offload: Offload
     rooms: tuple[Room, ...]
-    accelerator_latency: Interval | None
     placement: Placement
-    reserved: Interval
     used: tuple[Interval, ...]
     unplaced: Interval
-    fits_certainty: str
-    bandwidth: Interval | None
-    slowdown_ratio: Interval | None
-    latency: Interval | None
+    fits: Number
+    fits_certainty: Number
+    bandwidth: Interval
+    slowdown_ratio: Interval
 
     @property
-    def fits(self) -> bool:
-        """Whether everything has a place."""
-        return bool(self.placement.fits)
+    def effective_bandwidth(self) -> Interval | None:
+        """Bandwidth that all tiers together amount to; None if something has no place [B/s]."""
+        return self.bandwidth if self.fits else None
+
+    @property
+    def outside_bytes(self) -> Number:
+        """What all tiers outside hold for one accelerator [B]."""
+        return sum(self.placement.stored_bytes(index) for index in range(1, len(self.rooms)))
 
     def held_outside(self, kinds: Iterable[str]) -> Interval:
         """Bytes in tiers of some kinds, for all accelerators together [B]."""
@@ -164,10 +204,7 @@ class InferenceTiers:
 
 
 def inference_tiers(
-    memory: InferenceMemory,
-    outside: Sequence[OutsideTier],
-    offload: Offload,
-    accelerator_latency: Interval | None,
+    memory: InferenceMemory, tiers: MemoryTiers, copies: Number = 1.0
 ) -> InferenceTiers:
     """Place weights and caches of an inference deployment in the accelerator and outside it.
 
@@ -176,28 +213,33 @@ def inference_tiers(
     Parameters
     ----------
     memory
-        What the fullest accelerator needs, for a single workload.
-    outside
-        The other tiers, in the order in which they were named.
-    offload
-        What is moved out regardless.
-    accelerator_latency
-        Latency of the accelerator's own memory, if known [s].
+        What the fullest accelerator needs.
+    tiers
+        The memory around it, and what is moved there regardless.
+    copies
+        Deployments like this one that share the load and stand side by side: they share hosts [-].
 
     Returns
     -------
     InferenceTiers
         Placement, verdict, and the bandwidth that the tiers together amount to.
     """
-    parts = inference_parts(memory, offload)
-    bandwidth = memory.deployment.accelerator.memory_bandwidth_bytes_per_s
+    accelerator, offload = memory.deployment.accelerator, tiers.offload
+    users = minimum(
+        memory.deployment.parallelism.accelerator_count * copies,
+        accelerator.scale_up_domain_accelerators,
+    )
+    link = host_link_bytes_per_s(accelerator)
+    outside = tuple(tier.seen(users, inf if link is None else link) for tier in tiers.shared)
+    parts = inference_parts(memory, offload, copies)
+    bandwidth = accelerator.memory_bandwidth_bytes_per_s
     others = [Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside]
     budget = shift(memory.kv_cache_budget, memory.weights.value)
     # Weights and caches cannot make up for other parts that are too large by themselves.
-    lacking = Interval(*(max(-room, 0.0) for room in (budget.value, budget.high, budget.low)))
+    lacking = Interval(*(maximum(-room, 0.0) for room in (budget.value, budget.high, budget.low)))
 
-    def placed(room: float) -> tuple[tuple[Room, ...], Placement]:
-        rooms = (Room(max(room, 0.0), bandwidth), *others)
+    def placed(room: Number) -> tuple[tuple[Room, ...], Placement]:
+        rooms = (Room(maximum(room, 0.0), bandwidth), *others)
         return rooms, place(parts, rooms)
 
     rooms, placement = placed(budget.value)
@@ -212,94 +254,37 @@ def inference_tiers(
         narrow.stored_bytes(None) + lacking.high,
         wide.stored_bytes(None) + lacking.low,
     )
-    complete = placement.fits and lacking.value == 0.0
-    speed = _speed(placement, rooms, offload.overlap_ratio) if complete else None
+    fits = placement.fits & (lacking.value == 0.0)
+    together, slowdown = _speed(placement, rooms, offload.overlap_ratio, fits)
     return InferenceTiers(
         memory=memory,
-        outside=tuple(outside),
+        outside=outside,
         offload=offload,
         rooms=rooms,
-        accelerator_latency=accelerator_latency,
         placement=placement,
-        reserved=independent_sum((memory.activations, memory.runtime)),
         used=used,
         unplaced=unplaced,
-        fits_certainty=_certainty(complete, narrow.fits and lacking.high == 0.0, wide.fits),
-        bandwidth=None if speed is None else speed[0],
-        slowdown_ratio=None if speed is None else speed[1],
-        latency=None
-        if speed is None
-        else _latency(placement, rooms, [accelerator_latency, *(tier.latency for tier in outside)]),
+        fits=fits,
+        fits_certainty=_certainty(fits, narrow.fits & (lacking.high == 0.0), wide.fits),
+        bandwidth=together,
+        slowdown_ratio=slowdown,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SharedTier:
-    """Memory of a host, a pool or drives, before it is divided among the accelerators that use it.
+def host_link_bytes_per_s(accelerator: Accelerator) -> Number | None:
+    """What an accelerator reads of its host at most [B/s].
 
-    Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
-    all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
-    accelerator's own to its host.
+    Infinite where both share one memory, None where it is not known.
     """
-
-    id: str
-    kind: str
-    capacity_bytes: float
-    bandwidth_bytes_per_s: float
-    latency: Interval | None
-    users: int | None = None
-    link_bytes_per_s: float | None = None
-
-    def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
-        """The part of one of so many users, through a link [B/s]."""
-        sharing = users if self.users is None else self.users
-        link = link_bytes_per_s if self.link_bytes_per_s is None else self.link_bytes_per_s
-        return OutsideTier(
-            id=self.id,
-            kind=self.kind,
-            capacity_bytes=self.capacity_bytes / sharing,
-            bandwidth_bytes_per_s=shared_bandwidth(self.bandwidth_bytes_per_s, sharing, link),
-            latency=self.latency,
-        )
+    return inf if accelerator.unified_memory else accelerator.host_link_bandwidth_bytes_per_s
 
 
-def tiered(
-    memory: InferenceMemory, outside: Sequence[OutsideTier], offload: Offload
-) -> tuple[Number, Number, Interval]:
-    """Whether everything has a place with tiers outside, what they hold, and how fast all are.
-
-    Parameters and references as for :func:`inference_tiers`, of which this is the central case;
-    figures may be arrays. Where something has no place, the bandwidth is the accelerator's own.
-
-    Returns
-    -------
-    Number, Number, Interval
-        Verdict, bytes outside [B], and bandwidth of all tiers together [B/s], whose ends take
-        prefetching to hide nothing, and all it can.
-    """
-    bandwidth = memory.deployment.accelerator.memory_bandwidth_bytes_per_s
-    room = memory.kv_cache_budget.value + memory.weights.value
-    rooms = (
-        Room(maximum(room, 0.0), bandwidth),
-        *(Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside),
-    )
-    placement = place(inference_parts(memory, offload), rooms)
-    fits = (room >= 0.0) & placement.fits
-    traffic = _traffic(placement, rooms)
-
-    def amounting(overlap_ratio: float) -> Number:
-        return where(fits, effective_bandwidth(traffic, overlap_ratio), bandwidth)
-
-    held = sum(placement.stored_bytes(index) for index in range(1, len(rooms)))
-    bandwidths = Interval(amounting(offload.overlap_ratio), amounting(0.0), amounting(1.0))
-    return fits, held, bandwidths
-
-
-def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
+def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 1.0) -> list[Part]:
     """What a decoding step stores and touches on the fullest accelerator.
 
     All weights and caches of running sequences are read once, but of the embedding table only the
-    rows of the step's tokens, and of routed experts those that some token chose.
+    rows of the step's tokens, and of routed experts those that some token chose. Parked sequences
+    are divided among the replicas of all ``copies`` of the deployment.
 
     References
     ----------
@@ -326,7 +311,7 @@ def inference_parts(memory: InferenceMemory, offload: Offload) -> list[Part]:
     parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
     if offload.parked_sequences:
         each = memory.sequence_bytes - memory.shared_bytes
-        parked = ceil(offload.parked_sequences / memory.deployment.parallelism.data)
+        parked = ceil(offload.parked_sequences / (memory.deployment.parallelism.data * copies))
         parts.append(Part("parked_kv_cache", parked * each, 0.0))
     return parts
 
@@ -367,45 +352,32 @@ def _traffic(placement: Placement, rooms: Sequence[Room]) -> tuple[Traffic, ...]
 
 
 def _speed(
-    placement: Placement, rooms: Sequence[Room], overlap_ratio: float
+    placement: Placement, rooms: Sequence[Room], overlap_ratio: float, fits: Number
 ) -> tuple[Interval, Interval]:
     """Bandwidth with tiers, and how much longer a step is than with one tier for everything."""
     traffic = _traffic(placement, rooms)
-    bandwidth = Interval(
-        effective_bandwidth(traffic, overlap_ratio),
-        effective_bandwidth(traffic, 0.0),
-        effective_bandwidth(traffic, 1.0),
+    own = rooms[0].bandwidth_bytes_per_s
+    alone = 1.0 / maximum(sum(tier.touched_bytes for tier in traffic) / own, _LEAST_S)
+
+    def bandwidth(hidden: float) -> Number:
+        return where(fits, effective_bandwidth(traffic, hidden), own)
+
+    def slowdown(hidden: float) -> Number:
+        return where(fits, step_time_s(traffic, hidden) * alone, 1.0)
+
+    return (
+        Interval(bandwidth(overlap_ratio), bandwidth(0.0), bandwidth(1.0)),
+        Interval(slowdown(overlap_ratio), slowdown(1.0), slowdown(0.0)),
     )
-    alone = sum(tier.touched_bytes for tier in traffic) / rooms[0].bandwidth_bytes_per_s
-    times = Interval(
-        step_time_s(traffic, overlap_ratio),
-        step_time_s(traffic, 1.0),
-        step_time_s(traffic, 0.0),
-    )
-    return bandwidth, scale(times, 1.0 / alone)
 
 
-def _latency(
-    placement: Placement, rooms: Sequence[Room], latencies: Sequence[Interval | None]
-) -> Interval | None:
-    """Mean latency over accesses in proportion to the bytes touched, if all tiers' are known."""
-    touched = [placement.touched_bytes(index) for index in range(len(rooms))]
-    shares = []
-    for size, latency in zip(touched, latencies, strict=True):
-        if size and latency is None:
-            return None
-        if latency is not None:
-            shares.append((size / sum(touched), latency))
-    return mean_latency(shares)
+#: Stands for no time where something is divided by it [s].
+_LEAST_S = 1e-300
 
 
-def _spread(value: float, one: float, other: float) -> Interval:
-    return Interval(value, min(value, one, other), max(value, one, other))
+def _spread(value: Number, one: Number, other: Number) -> Interval:
+    return Interval(value, minimum(minimum(value, one), other), maximum(maximum(value, one), other))
 
 
-def _certainty(fits: bool, fits_narrow: bool, fits_wide: bool) -> str:
-    if fits_narrow:
-        return "yes"
-    if fits:
-        return "likely"
-    return "unlikely" if fits_wide else "no"
+def _certainty(fits: Number, fits_narrow: Number, fits_wide: Number) -> Number:
+    return where(fits_narrow, "yes", where(fits, "likely", where(fits_wide, "unlikely", "no")))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum, where
 from service.core.interval import Interval, exact, independent_sum, product, scale, shift
+from service.core.memory.fullest import fullest
 from service.core.memory.inference.runtime import communicates
 from service.core.memory.training.activations import (
     HALF_BYTES,
@@ -48,6 +47,7 @@ class TrainingMemory:
     "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same; they are the
     least of ``sequences_by_stage``. ``savings`` is what layers keep, ``without_optimizer`` the
     total less optimizer states, and ``parts`` are what a figure is the sum of.
+    Host memory and NVMe are those of the stage that needs most of each.
     """
 
     deployment: Deployment
@@ -136,38 +136,27 @@ def training_memory(
     https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
     https://arxiv.org/abs/2101.06840
     """
-    estimates = decisive_stages(deployment, micro_batch, settings, overheads)
-    if len(estimates) == 1:
-        return estimates[0]
-    fullest = max(estimates, key=lambda memory: float(np.max(memory.total.value)))
-    by_stage = {name: each for one in estimates for name, each in one.sequences_by_stage.items()}
-    return replace(
-        fullest, max_micro_batch_sequences=_least(estimates), sequences_by_stage=by_stage
-    )
-
-
-def decisive_stages(
-    deployment: Deployment,
-    micro_batch: MicroBatch,
-    settings: TrainingSettings,
-    overheads: TrainingOverheads,
-) -> tuple[TrainingMemory, ...]:
-    """Memory of the pipeline stages of which one is the fullest, whatever is trained.
-
-    Parameters and references as for :func:`training_memory`. With arrays the fullest stage may be
-    another one in each element.
-
-    Returns
-    -------
-    tuple of TrainingMemory
-        At most three, in order.
-    """
     pipeline = deployment.parallelism.pipeline
     layers = stage_layer_counts(deployment.architecture.layer_count, pipeline)
     # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
-    stages = {0, layers.index(max(layers)), pipeline - 1}
-    return tuple(
-        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(stages)
+    decisive = {0, layers.index(max(layers)), pipeline - 1}
+    stages = [
+        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(decisive)
+    ]
+    if len(stages) == 1:
+        return stages[0]
+    host = fullest(stages, lambda stage: stage.host_bytes)
+    nvme = fullest(stages, lambda stage: stage.nvme_bytes)
+    return replace(
+        fullest(stages, lambda stage: stage.total.value),
+        max_micro_batch_sequences=_least(stages),
+        sequences_by_stage={
+            name: each for stage in stages for name, each in stage.sequences_by_stage.items()
+        },
+        host_bytes=host.host_bytes,
+        host_parts=host.host_parts,
+        nvme_bytes=nvme.nvme_bytes,
+        nvme_parts=nvme.nvme_parts,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from service.core.elementwise import Number
@@ -13,6 +13,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
     PowerModel,
 )
+from service.core.stacking import FIGURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,14 @@ class TrainingCalibration:
     quantised base into 16 bit moves [B]. ``log_sigma`` is the spread of the residuals.
     """
 
-    performance: PerformanceCalibration
-    elementwise_passes: Number
-    tensor_overlap_ratio: Number
-    data_overlap_ratio: Number
-    sharded_layer_s: Number
-    routing_s: Number
-    dequantised_bytes: Number
-    log_sigma: float
+    performance: PerformanceCalibration = field(metadata=FIGURE)
+    elementwise_passes: Number = field(metadata=FIGURE)
+    tensor_overlap_ratio: Number = field(metadata=FIGURE)
+    data_overlap_ratio: Number = field(metadata=FIGURE)
+    sharded_layer_s: Number = field(metadata=FIGURE)
+    routing_s: Number = field(metadata=FIGURE)
+    dequantised_bytes: Number = field(metadata=FIGURE)
+    log_sigma: float = field(metadata=FIGURE)
 
 
 def training_calibration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
@@ -12,6 +12,7 @@ from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState
 from service.core.performance.collectives import scale_out
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.stacking import FIGURE
 
 #: Share of a micro-batch's work that is its backward pass.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361 (twice the forward).
@@ -27,9 +28,9 @@ class HostRates:
     ``link`` leads to the host, ``memory`` is its share of host memory's, ``nvme`` of storage's.
     """
 
-    link_bytes_per_s: Number
-    memory_bytes_per_s: Number
-    nvme_bytes_per_s: Number
+    link_bytes_per_s: Number = field(metadata=FIGURE)
+    memory_bytes_per_s: Number = field(metadata=FIGURE)
+    nvme_bytes_per_s: Number = field(metadata=FIGURE)
 
 
 def data_messages_s(

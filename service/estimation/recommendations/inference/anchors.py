@@ -16,8 +16,8 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.search.batch_evaluation import Offer, Space
-from service.core.search.inference_candidates import Candidates, candidates
+from service.core.search.batch_evaluation import AcceleratorOption, SearchSpace
+from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
 from service.estimation.calibrations import calibration
@@ -38,7 +38,7 @@ _WORST_LATENCY_RATIO = 2.0
 
 
 def anchors(
-    search: ResolvedSearch, snapshot: CatalogSnapshot, result: SearchResult[Candidates]
+    search: ResolvedSearch, snapshot: CatalogSnapshot, result: SearchResult[InferenceCandidates]
 ) -> Mapping[Metric, Anchor]:
     """Anchors of the metrics that can be compared, for a result that is not empty.
 
@@ -83,24 +83,26 @@ def _rows(
     entry: Entry[Accelerator],
     search: ResolvedSearch,
     snapshot: CatalogSnapshot,
-    result: SearchResult[Candidates],
-) -> tuple[Candidates, int]:
+    result: SearchResult[InferenceCandidates],
+) -> tuple[InferenceCandidates, int]:
     """The first model as shipped, on as few of the reference accelerators as hold it."""
-    measured = calibration(snapshot, search.around.serving.engine, entry.value.family)
+    measured = calibration(snapshot, search.environment.serving.engine, entry.value.family)
     architecture = search.models[0].value
     shipped = resolve_precision(PrecisionRequest(), architecture)
     halves = NUMBER_FORMATS["bf16"]
     weights = shipped.weights if shipped.weights.bits_per_element < 16.0 else halves
     precision = type(shipped)(weights, halves, halves)
     widest = search.spaces[0].layouts
-    space = Space(
+    space = SearchSpace(
         (precision,),
         widest,
-        (Offer(entry.value, measured.performance),),
+        (AcceleratorOption(entry.value, measured.performance),),
         max(layout.replica_accelerators for layout in widest),
         native_only=False,
     )
-    found, _ = candidates(architecture, space, search.demand, replace(search.around, tiers=()))
+    found, _ = inference_candidates(
+        architecture, space, search.demand, replace(search.environment, tiers=None)
+    )
     if not len(found):
         # Not even the widest layout holds the weights there: what holds them is what there is.
         return next((rows, 0) for rows in result.by_model if len(rows))

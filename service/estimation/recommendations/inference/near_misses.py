@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from service.core.search.inference_candidates import Candidates
+from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.rows import TooSmall
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.inference.search import deployment_figures
@@ -17,7 +17,7 @@ from service.estimation.recommendations.placement import SearchResult
 
 
 def least_violating(
-    search: ResolvedSearch, found: SearchResult[Candidates]
+    search: ResolvedSearch, found: SearchResult[InferenceCandidates]
 ) -> list[dict[str, Any]]:
     """Configurations by how far they are past their limits, each with what must change.
 
@@ -31,7 +31,7 @@ def least_violating(
 
 
 def _misses_of_model(
-    search: ResolvedSearch, model_at: int, rows: Candidates, small: tuple[TooSmall, ...]
+    search: ResolvedSearch, model_at: int, rows: InferenceCandidates, small: tuple[TooSmall, ...]
 ) -> list[Miss]:
     model, space = search.models[model_at], search.spaces[model_at]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.search.inference_candidates import Candidates
+from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
 from service.estimation.recommendations.choices import Subject, recommendation
 from service.estimation.recommendations.inference.anchors import anchors
@@ -78,7 +78,7 @@ def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
 
 
 def _draft(
-    at: int, search: ResolvedSearch, found: SearchResult[Candidates]
+    at: int, search: ResolvedSearch, found: SearchResult[InferenceCandidates]
 ) -> SpeculativeRequest | None:
     """How a candidate decodes."""
     placed = found.placed
@@ -86,7 +86,7 @@ def _draft(
 
 
 def _description(
-    at: int, search: ResolvedSearch, found: SearchResult[Candidates]
+    at: int, search: ResolvedSearch, found: SearchResult[InferenceCandidates]
 ) -> dict[str, Any]:
     """A candidate as the search sees it."""
     placed = found.placed

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.impacts.infrastructure import HOURS_PER_YEAR
-from service.core.search.inference_candidates import Candidates, candidates
+from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.rows import LeftOut
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.inference.limits import (
@@ -30,7 +30,7 @@ _GRAMS_PER_KG = 1000.0
 _PER_1K_TOKENS = 1000.0
 
 
-def search_candidates(search: ResolvedSearch) -> SearchResult[Candidates]:
+def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidates]:
     """Search everything.
 
     Returns
@@ -40,12 +40,12 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[Candidates]:
         beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water
         [L/1k], cost [USD/1k].
     """
-    by_model: list[Candidates] = []
+    by_model: list[InferenceCandidates] = []
     left_out: list[LeftOut] = []
     candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        found, left = candidates(entry.value, space, search.demand, search.around)
+        found, left = inference_candidates(entry.value, space, search.demand, search.environment)
         by_model.append(found)
         left_out.append(left)
         candidate_sets.append(_candidate_set(found, left, at, search, excluded))
@@ -59,13 +59,13 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[Candidates]:
     )
 
 
-def latency_metric(found: Candidates, search: ResolvedSearch) -> FloatArray:
+def latency_metric(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """What users wait for: a task of an agent, else one request [s]."""
     calls = search.demand.calls_per_task if search.kind.id == "agentic" else 1
     return found.e2e_s * calls
 
 
-def deployment_figures(found: Candidates, search: ResolvedSearch) -> DeploymentFigures:
+def deployment_figures(found: InferenceCandidates, search: ResolvedSearch) -> DeploymentFigures:
     """What limits are held against wherever a candidate stands, but for the memory left free."""
     demand = search.demand
     return DeploymentFigures(
@@ -78,13 +78,13 @@ def deployment_figures(found: Candidates, search: ResolvedSearch) -> DeploymentF
     )
 
 
-def filled(found: Candidates, search: ResolvedSearch) -> FloatArray:
+def filled(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """Share of memory filled, no better below what the kind asks to stay free [-]."""
     return 1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio)
 
 
 def _candidate_set(
-    found: Candidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
+    found: InferenceCandidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
 ) -> CandidateSet:
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     yearly = _yearly_requests(found, search)
@@ -122,7 +122,7 @@ def _candidate_set(
     return CandidateSet(metrics, row_indices, within_price, within_region)
 
 
-def _yearly_requests(found: Candidates, search: ResolvedSearch) -> FloatArray:
+def _yearly_requests(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """Requests of a year: those that arrive, or as many as the deployment carries."""
     rate = search.demand.requests_per_s
     carried = found.requests_per_s if rate is None else np.full(len(found), rate)

@@ -14,10 +14,16 @@ from service.core.architecture.model import (
 )
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.search.batch_evaluation import Around, Demand, Draft, Offer, Space
+from service.core.search.batch_evaluation import (
+    AcceleratorOption,
+    Demand,
+    Environment,
+    SearchSpace,
+    SpeculationOption,
+)
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.inference.speculation import resolve_speculation
+from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import (
@@ -66,15 +72,15 @@ class ResolvedSearch:
     context: SearchContext
     calibrations: tuple[Calibration, ...]
     demand: Demand
-    around: Around
-    spaces: tuple[Space, ...]
+    environment: Environment
+    spaces: tuple[SearchSpace, ...]
     drafts: tuple[SpeculativeRequest | None, ...]
     limits: LimitsRequest
     weights: Mapping[str, float]
 
     def most_tokens(self, architecture: ModelArchitecture) -> int | None:
         """Longest sequence of a model under the engine's settings; None without a limit."""
-        return self.around.serving.max_model_len or architecture.max_position_embeddings
+        return self.environment.serving.max_model_len or architecture.max_position_embeddings
 
     def bounds(self, architecture: ModelArchitecture) -> Bounds:
         """What limits are set to, by the caller and by a model."""
@@ -106,7 +112,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             f"{kind.id} is decided by /v1/recommendations/training, which knows what a run is",
         )
     drafts = searched_drafts(request, snapshot, problems)
-    tiers, offload = tiers_around(request.serving, snapshot, problems)
+    tiers = tiers_around(request.serving, snapshot, problems)
     for model in models:
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
@@ -117,8 +123,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         calibration(snapshot, serving.engine, accelerator.value.family)
         for accelerator in accelerators
     )
-    offers = [
-        Offer(accelerator.value, measured.performance)
+    options = [
+        AcceleratorOption(accelerator.value, measured.performance)
         for accelerator, measured in zip(accelerators, calibrations, strict=True)
     ]
     first = calibrations[0]
@@ -143,8 +149,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         ),
         calibrations=calibrations,
         demand=_demand(request),
-        around=Around(serving, first.runtime, first.infrastructure, tiers, offload),
-        spaces=tuple(_space(model.value, request, offers, drafts) for model in models),
+        environment=Environment(serving, first.runtime, first.infrastructure, tiers),
+        spaces=tuple(_space(model.value, request, options, drafts) for model in models),
         drafts=tuple(asked for asked, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
@@ -198,7 +204,7 @@ def matrix_weights(asked: WeightsRequest | None, kind: WorkloadKind) -> Mapping[
 
 
 #: A way of decoding as it was asked for, None for decoding token by token, and resolved.
-AskedDraft = tuple[SpeculativeRequest | None, Draft]
+AskedDraft = tuple[SpeculativeRequest | None, SpeculationOption]
 
 
 def searched_drafts(
@@ -220,16 +226,16 @@ def _draft(
 ) -> AskedDraft:
     # Layouts that do not divide a draft model are left out where they are evaluated.
     resolved = resolve_speculation(asked, Parallelism(), snapshot, problems, pointer)
-    return asked, Draft() if resolved is None else Draft(resolved.value, resolved.log_sigma)
+    return asked, speculation_option(resolved)
 
 
 def _space(
     architecture: ModelArchitecture,
     request: RecommendationRequest,
-    offers: Sequence[Offer],
+    options: Sequence[AcceleratorOption],
     drafts: Sequence[AskedDraft],
-) -> Space:
-    return Space(
+) -> SearchSpace:
+    return SearchSpace(
         precisions=precisions(
             architecture,
             request.search.precisions,
@@ -237,10 +243,10 @@ def _space(
             request.limits.weight_bits_at_least,
         ),
         layouts=layouts(architecture, request.search.max_accelerators),
-        offers=offers,
+        accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
-        drafts=tuple(draft for _, draft in drafts),
+        speculations=tuple(option for _, option in drafts),
     )
 
 

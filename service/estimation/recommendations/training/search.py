@@ -41,7 +41,7 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        found, left = training_candidates(entry.value, space, search.demand, search.around)
+        found, left = training_candidates(entry.value, space, search.demand, search.environment)
         by_model.append(found)
         left_out.append(left)
         candidate_sets.append(_candidate_set(found, left, at, search, excluded))

@@ -16,9 +16,9 @@ from service.core.deployment import Parallelism
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
 from service.core.search.training_candidates import (
-    TrainingAround,
+    TrainingAcceleratorOption,
     TrainingDemand,
-    TrainingOffer,
+    TrainingEnvironment,
     TrainingSpace,
     TrainingVariant,
 )
@@ -81,7 +81,7 @@ class ResolvedTrainingSearch:
     models: tuple[Entry[ModelArchitecture], ...]
     context: SearchContext
     demand: TrainingDemand
-    around: TrainingAround
+    environment: TrainingEnvironment
     spaces: tuple[TrainingSpace, ...]
     limits: RunLimits
     weights: Mapping[str, float]
@@ -115,8 +115,8 @@ def resolve_training_search(
     _check_formats(request, problems)
     problems.stop_if_any()
     figures = [training_figures(snapshot, run.framework, one.value.family) for one in accelerators]
-    offers = [
-        TrainingOffer(one.value, measured.efficiency, measured.host(one.value))
+    options = [
+        TrainingAcceleratorOption(one.value, measured.efficiency, measured.host(one.value))
         for one, measured in zip(accelerators, figures, strict=True)
     ]
     overheads = measured_overheads(snapshot)
@@ -148,12 +148,12 @@ def resolve_training_search(
             global_batch_sequences=run.global_batch_size or usual_batch(run),
             failures=failures_of(run.failures, figures[0]),
         ),
-        around=TrainingAround(overheads, infrastructure),
+        environment=TrainingEnvironment(overheads, infrastructure),
         spaces=tuple(
             TrainingSpace(
                 tuple(variants(model.value, request)),
                 tuple(layouts(model.value, request)),
-                offers,
+                options,
             )
             for model in models
         ),

@@ -5,15 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.interval import Interval, exact
 from service.core.memory.placement import Part, Room, place
 from service.core.memory.tiers import (
     Traffic,
     effective_bandwidth,
     free_share,
-    loaded_latency,
-    mean_latency,
-    paging_slowdown,
     shared_bandwidth,
     step_time_s,
 )
@@ -54,31 +50,6 @@ def test_tiers_take_arrays():
 def test_a_pool_is_shared_until_the_link_is_the_limit():
     assert shared_bandwidth(480e9, 16, CXL) == 30e9
     assert shared_bandwidth(480e9, 4, CXL) == CXL
-
-
-def test_latency_rises_with_load_and_is_refused_near_saturation():
-    idle = Interval(250e-9, 140e-9, 410e-9)
-    assert loaded_latency(idle, 0.0) == idle
-    assert loaded_latency(idle, 0.5).value == pytest.approx(375e-9)
-    assert loaded_latency(idle, 0.9).value == pytest.approx(1375e-9)
-    for utilisation in (0.95, 1.0, -0.1):
-        with pytest.raises(ValueError, match="utilisation"):
-            loaded_latency(idle, utilisation)
-
-
-def test_mean_latency_is_weighted_by_accesses():
-    mean = mean_latency([(0.9, exact(100e-9)), (0.1, Interval(250e-9, 200e-9, 500e-9))])
-    assert mean.value == pytest.approx(115e-9)
-    assert mean.low == pytest.approx(110e-9)
-    assert mean.high == pytest.approx(140e-9)
-
-
-def test_paging_is_as_slow_as_the_link_lets_it_be():
-    assert paging_slowdown(40e9, 80e9, HBM, CXL, 0.5) == 1.0
-    # A tenth of the pages over the link: as the tier model says, and slower with page faults.
-    assert paging_slowdown(100e9, 90e9, HBM, CXL, 1.0) == pytest.approx(3350 / 546, rel=0.005)
-    faulting = paging_slowdown(100e9, 90e9, HBM, CXL, 0.5)
-    assert faulting == pytest.approx(0.9 + 0.1 * 2 * HBM / CXL)
 
 
 def seconds(placement, rooms):

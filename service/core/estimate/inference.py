@@ -1,0 +1,265 @@
+"""An inference deployment from its setup to memory, speed, power, energy and footprint.
+
+Every door goes through here: a single estimate with plain floats, searches and sweeps with stacks
+of accelerators and loads, whose figures are arrays with an element a configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
+from service.core.elementwise import Number, hypot, log, maximum, minimum, where
+from service.core.impacts.energy import (
+    SECONDS_PER_HOUR,
+    DeploymentPower,
+    RequestEnergy,
+    deployment_power,
+    request_energy,
+)
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import Infrastructure, Making
+from service.core.interval import Z_90, Interval, exact, quotient, scale
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.latency import InferenceLatency, inference_latency
+from service.core.performance.inference.tasks import is_plain, mean_call, task_s
+
+#: Bytes that rounding of sums may leave over.
+_NOTHING_BYTES = 1e-3
+_KWH_PER_WH = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceSetup:
+    """Everything that an inference estimate is computed from; figures may be arrays.
+
+    ``tiers`` is memory beyond the accelerator, None where all stays within it.
+    ``acceptance_log_sigma`` is what not knowing how many drafted tokens are accepted adds to the
+    spread of decoding [-]. ``copies`` of the deployment share a load evenly and stand side by
+    side; workload and results are those of one [-].
+    """
+
+    deployment: Deployment
+    workload: InferenceWorkload
+    serving: ServingSettings
+    runtime: RuntimeOverheads
+    calibration: PerformanceCalibration
+    tiers: MemoryTiers | None = None
+    acceptance_log_sigma: float = 0.0
+    copies: Number = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceEstimate:
+    """Memory and speed of a setup.
+
+    ``deployment`` and ``calibration`` are what the latency was computed from: with memory beyond
+    the accelerator its bandwidth is that of all tiers together. Where it does not fit, the latency
+    is what it would be if memory were enough for all requests, or for one at a time to wait for
+    its turn.
+    """
+
+    setup: InferenceSetup
+    memory: InferenceMemory
+    tiers: InferenceTiers | None
+    deployment: Deployment
+    calibration: PerformanceCalibration
+    latency: InferenceLatency
+
+    @property
+    def fits(self) -> Number:
+        """Whether everything has a place, in the accelerator or outside it."""
+        return self.memory.fits if self.tiers is None else self.tiers.fits
+
+    @property
+    def spilled(self) -> Number:
+        """Whether it fits because a part of it lies outside the accelerator."""
+        if self.tiers is None:
+            return self.memory.fits & False
+        return self.tiers.fits & (self.tiers.outside_bytes > _NOTHING_BYTES)
+
+
+def estimate_inference(
+    setup: InferenceSetup, memory: InferenceMemory | None = None
+) -> InferenceEstimate:
+    """Memory, placement and latency of an inference deployment.
+
+    Parameters
+    ----------
+    setup
+        What runs where, under which load.
+    memory
+        That of the setup, where it is known already: it does not depend on ``copies``.
+    """
+    deployment, workload, serving = setup.deployment, setup.workload, setup.serving
+    if memory is None:
+        memory = inference_memory(deployment, workload, serving, setup.runtime)
+    calibration = _with_decode_spread(setup.calibration, setup.acceptance_log_sigma)
+    tiers = None
+    if setup.tiers is not None:
+        tiers = inference_tiers(memory, setup.tiers, setup.copies)
+        deployment, calibration = with_tiers(deployment, calibration, tiers)
+    running = _fitting_sequences(workload, memory, tiers)
+    latency = inference_latency(deployment, workload, serving, calibration, running)
+    if workload.calls_per_task > 1:
+        call = latency
+        if not is_plain(workload):
+            average = mean_call(workload)
+            call = inference_latency(deployment, average, serving, calibration, running)
+        latency = replace(latency, task_s=task_s(call.e2e_s, workload))
+    return InferenceEstimate(setup, memory, tiers, deployment, calibration, latency)
+
+
+def _fitting_sequences(
+    workload: InferenceWorkload, memory: InferenceMemory, tiers: InferenceTiers | None
+) -> Number:
+    """Sequences that a replica has room for; all there are where it has not room for one [-]."""
+    replicas = memory.deployment.parallelism.data
+    concurrency = workload.concurrency / replicas
+    fitting = memory.max_concurrency.value / replicas
+    if tiers is not None:
+        # What has no room in the accelerator lies outside: all sequences run.
+        fitting = where(tiers.fits, maximum(fitting, concurrency), fitting)
+    return where(fitting < 1.0, maximum(concurrency, 1.0), fitting)
+
+
+def with_tiers(
+    deployment: Deployment, calibration: PerformanceCalibration, tiers: InferenceTiers
+) -> tuple[Deployment, PerformanceCalibration]:
+    """Deployment and calibration as steps see them when part of what they read lies outside.
+
+    The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
+    spread joins that of the measured efficiencies.
+    """
+    bandwidth, hardware = tiers.bandwidth, calibration.hardware
+    spread = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
+    wider = replace(
+        hardware,
+        decode_log_sigma=hypot(hardware.decode_log_sigma, spread),
+        prefill_log_sigma=hypot(hardware.prefill_log_sigma, spread),
+    )
+    slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
+    return replace(deployment, accelerator=slower), replace(calibration, hardware=wider)
+
+
+def _with_decode_spread(
+    calibration: PerformanceCalibration, log_sigma: float
+) -> PerformanceCalibration:
+    """The calibration with a further spread of decoding."""
+    if not log_sigma:
+        return calibration
+    hardware = calibration.hardware
+    sigma = hypot(hardware.decode_log_sigma, log_sigma)
+    return replace(calibration, hardware=replace(hardware, decode_log_sigma=sigma))
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceEnergy:
+    """Power of a deployment and energy of a request, at the rate at which requests end.
+
+    ``requests_per_s`` [1/s], power and ``accelerators`` are those of one of ``copies``;
+    ``request_hours`` is the accelerator time that a request takes up, idle time included [h].
+    """
+
+    requests_per_s: Interval
+    power: DeploymentPower
+    request: RequestEnergy
+    request_hours: Interval
+    accelerators: int
+    copies: Number
+
+    @property
+    def request_kwh(self) -> Interval:
+        """IT energy of a request [kWh]."""
+        return scale(self.request.it_wh, _KWH_PER_WH)
+
+    @property
+    def hour_kwh(self) -> Interval:
+        """IT energy of an hour of all copies, whatever the rate turns out to be [kWh]."""
+        return scale(self.power.it_w, self.copies * _KWH_PER_WH)
+
+    @property
+    def hour_hours(self) -> Interval:
+        """Accelerator time of an hour of all copies [h]."""
+        return exact(self.accelerators * self.copies)
+
+
+def inference_energy(
+    estimate: InferenceEstimate,
+    infrastructure: Infrastructure,
+    offered_per_s: Number | None = None,
+) -> InferenceEnergy:
+    """Power and energy of a deployment under its load.
+
+    Idle time and idle accelerators are part of a request's share: a request carries the power of
+    the whole deployment over the time between two requests.
+
+    Parameters
+    ----------
+    estimate
+        The deployment, whose accelerator has a known thermal design power.
+    infrastructure
+        What stands around the accelerators.
+    offered_per_s
+        Requests that come to all copies together, where that may be fewer than they could end:
+        the rest of the time they wait [1/s].
+    """
+    setup, latency, usage = estimate.setup, estimate.latency, estimate.latency.usage
+    count, rate = setup.deployment.parallelism.accelerator_count, latency.requests_per_s
+    if offered_per_s is not None:
+        ended_per_s = minimum(offered_per_s / setup.copies, rate.value)
+        share = minimum(ended_per_s / rate.value, 1.0)
+        usage = replace(
+            usage,
+            compute_ratio=usage.compute_ratio * share,
+            busy_ratio=minimum(latency.running_sequences * share, 1.0),
+        )
+        rate = exact(ended_per_s)
+    power = deployment_power(
+        setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure
+    )
+    return InferenceEnergy(
+        requests_per_s=rate,
+        power=power,
+        request=request_energy(power, rate),
+        request_hours=scale(quotient(exact(1.0), rate), count / SECONDS_PER_HOUR),
+        accelerators=count,
+        copies=setup.copies,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceFootprints:
+    """Footprints of one request, and of an hour of all copies of the deployment."""
+
+    request: Footprint
+    hour: Footprint
+
+
+def inference_footprints(
+    energy: InferenceEnergy, made: Making, region: Region, infrastructure: Infrastructure
+) -> InferenceFootprints:
+    """Carbon, water and hardware worn by a request, and by an hour of the deployment.
+
+    Parameters
+    ----------
+    energy
+        Power and energy under load.
+    made
+        Making of one accelerator with its share of the server.
+    region
+        Where it runs.
+    infrastructure
+        What stands around the accelerators.
+    """
+
+    def worn(kwh: Interval, hours: Interval) -> Footprint:
+        return footprint(kwh, hours, None, region, infrastructure, made)
+
+    return InferenceFootprints(
+        request=worn(energy.request_kwh, energy.request_hours),
+        hour=worn(energy.hour_kwh, energy.hour_hours),
+    )

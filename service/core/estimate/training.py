@@ -1,0 +1,143 @@
+"""A training run from its setup to memory, speed, power, energy and footprint.
+
+A single estimate comes with plain floats, searches with stacks of accelerators and micro-batches,
+whose figures are arrays with an element a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.deployment import Deployment, Region
+from service.core.elementwise import Number, maximum
+from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.infrastructure import Infrastructure, making
+from service.core.impacts.training_energy import TrainingEnergy, training_energy
+from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.run import Failures, TrainingRun, training_run
+from service.core.performance.training.step import TrainingStep, training_step
+from service.core.performance.training.traffic import HostRates
+
+_KWH_PER_WH = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSpeedSetup:
+    """Everything that the speed of a training run is computed from; figures may be arrays."""
+
+    deployment: Deployment
+    micro_batch: MicroBatch
+    settings: TrainingSettings
+    calibration: TrainingCalibration
+    host: HostRates
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSpeed:
+    """A training run's speed, with the intervals that its calibration's spread gives.
+
+    ``run`` is that of :func:`whole_run`, None where the number of tokens is not known.
+    """
+
+    setup: TrainingSpeedSetup
+    step: TrainingStep
+    step_s: Interval
+    tokens_per_s: Interval
+    tokens_per_s_per_accelerator: Interval
+    mfu_ratio: Interval
+    hfu_ratio: Interval
+    run: TrainingRun | None = None
+
+
+def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
+    """Time of a step and throughput."""
+    calibration = setup.calibration
+    step = training_step(
+        setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
+    )
+    step_s = from_log_sigma(step.step_s, calibration.log_sigma)
+    tokens_per_s = quotient(exact(step.tokens_per_step), step_s)
+    count = setup.deployment.parallelism.accelerator_count
+    return TrainingSpeed(
+        setup=setup,
+        step=step,
+        step_s=step_s,
+        tokens_per_s=tokens_per_s,
+        tokens_per_s_per_accelerator=scale(tokens_per_s, 1.0 / count),
+        mfu_ratio=_share(step.mfu_ratio, step_s),
+        hfu_ratio=_share(step.hfu_ratio, step_s),
+    )
+
+
+def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:
+    """Time and accelerator-hours of a run of so many tokens, failures included."""
+    count = speed.setup.deployment.parallelism.accelerator_count
+    return training_run(tokens, speed.step.tokens_per_step, speed.step_s, count, failures)
+
+
+def _share(value: Number, step_s: Interval) -> Interval:
+    """A share of peak with the relative spread of the step's time."""
+    return bounded(quotient(exact(value * step_s.value), step_s), 0.0, maximum(value, 1.0))
+
+
+def run_energy(speed: TrainingSpeed, infrastructure: Infrastructure) -> TrainingEnergy:
+    """Power and energy of a training run on accelerators of known thermal design power."""
+    deployment = speed.setup.deployment
+    return training_energy(
+        deployment.accelerator,
+        deployment.parallelism.accelerator_count,
+        speed.step,
+        speed.step_s,
+        speed.run,
+        speed.setup.calibration.performance.power,
+        infrastructure,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFootprints:
+    """Footprints of a step, of an hour of all accelerators, and of the run.
+
+    ``run`` is None without one, or where it never ends.
+    """
+
+    step: Footprint
+    hour: Footprint
+    run: Footprint | None
+
+
+def training_footprints(
+    speed: TrainingSpeed, energy: TrainingEnergy, region: Region, infrastructure: Infrastructure
+) -> TrainingFootprints:
+    """Carbon, water and hardware worn by a step, by an hour, and by the whole run.
+
+    Parameters
+    ----------
+    speed, energy
+        The run, and what it draws.
+    region
+        Where it trains.
+    infrastructure
+        What stands around the accelerators.
+    """
+    deployment, run = speed.setup.deployment, speed.run
+    made = making(deployment.accelerator, infrastructure)
+
+    def worn(kwh: Interval, hours: Interval) -> Footprint:
+        return footprint(kwh, hours, None, region, infrastructure, made)
+
+    whole = None
+    if run is not None and energy.run_kwh is not None and np.all(np.isfinite(run.wall_s.value)):
+        whole = worn(energy.run_kwh, run.accelerator_hours)
+    return TrainingFootprints(
+        step=worn(energy.step_kwh, energy.step_hours),
+        hour=worn(
+            scale(energy.power.it_w, _KWH_PER_WH),
+            exact(float(deployment.parallelism.accelerator_count)),
+        ),
+        run=whole,
+    )
