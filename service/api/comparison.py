@@ -5,6 +5,7 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -56,7 +57,7 @@ async def create_batch(http: HttpRequest) -> Response:
     _bounded(http, len(request.requests), "/requests")
     items = await with_hub_items(request.requests, shared(http).hub)
 
-    def compute() -> dict[str, Any]:
+    def compute() -> BatchAnswer:
         return batch_answer(items, snapshot, _field_errors)
 
     return _json(await beside(http, compute))
@@ -126,5 +127,5 @@ def _field_errors(error: ValidationError) -> list[FieldError]:
     return list(problem.errors) or [FieldError("", problem.detail)]
 
 
-def _json(answer: dict[str, Any]) -> Response:
+def _json(answer: Mapping[str, Any]) -> Response:
     return Response(orjson.dumps(answer), media_type="application/json")

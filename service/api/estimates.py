@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,6 @@ from service.api.http.problems import invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.answers import Answer
 from service.estimation.compliance.answers import ComplianceAnswer
 from service.estimation.compliance.check import compliance_answer
 from service.estimation.compliance.requests import ComplianceRequest
@@ -84,8 +83,8 @@ class Operation:
     summary: str
     description: str
     request: type[Request]
-    answer: type[Answer]
-    use_case: Callable[[Any, CatalogSnapshot], dict[str, Any]]
+    answer: type[Any]
+    use_case: Callable[[Any, CatalogSnapshot], Mapping[str, Any]]
 
 
 OPERATIONS = (

@@ -50,7 +50,7 @@ from service.estimation.training.requests import (
 from service.hub.hub import Hub
 from service.settings import Settings
 
-_UseCase = Callable[[Any, CatalogSnapshot], dict[str, Any]]
+_UseCase = Callable[[Any, CatalogSnapshot], Mapping[str, Any]]
 
 _QUESTIONS: Mapping[str, tuple[type[Request], _UseCase]] = {
     "estimates/inference": (InferenceRequest, inference_estimate),
@@ -92,7 +92,7 @@ class InProcess:
             asked: Any = model.model_validate_json(orjson.dumps(body), strict=True)
             request = await self._with_hub_models(asked)
             self._check_revision(request.catalog_revision)
-            return use_case(request, self._snapshot)
+            return {**use_case(request, self._snapshot)}
         except ValidationError as error:
             raise _refused(validation_problem(error, {})) from None
         except Rejected as rejected:

@@ -6,7 +6,7 @@ document is made from the same types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import isfinite
 from typing import Annotated, Any, Literal, NotRequired
@@ -144,6 +144,36 @@ class RemedyPlan(Answer):
     steps: list[Remedy]
 
 
+class FitCertainty(Answer):
+    """How certain the verdict is."""
+
+    fits_certainty: Annotated[
+        Literal["yes", "likely", "unlikely", "no"],
+        Field(
+            description="The same by the interval: yes or no where all of it does or does not "
+            "fit, likely or unlikely where it lies on both sides."
+        ),
+    ]
+
+
+class Mitigations(Answer):
+    """What would make it fit."""
+
+    would_help: Annotated[
+        list[Remedy],
+        Field(
+            description="Single changes that gain memory, if it is short: the fitting ones first."
+        ),
+    ]
+    plans: Annotated[
+        list[RemedyPlan],
+        Field(
+            description="If memory is short, changes in order until everything fits, for each "
+            "reach."
+        ),
+    ]
+
+
 class Constraint(Answer):
     """A hard limit and how the deployment stands to it."""
 
@@ -157,13 +187,18 @@ class Constraint(Answer):
     unit: str
 
 
-class Repeatable(Answer):
-    """What makes an answer repeatable, and what to know about it."""
+class Traced(Answer):
+    """What makes an answer repeatable."""
 
     catalog_revision: Annotated[
         int, Field(description="Sent as catalog_revision, it asks the same catalog again.")
     ]
     engine_version: Annotated[str, Field(description="Release that computed the answer.")]
+
+
+class Grounds(Answer):
+    """What an answer rests on, and what to know about it."""
+
     warnings: Annotated[list[Remark], Field(description="What a careful colleague would mention.")]
     provenance: Annotated[
         list[UsedEntry],
@@ -172,6 +207,10 @@ class Repeatable(Answer):
     explanation: NotRequired[
         Annotated[list[ExplanationStep], Field(description="Present when asked for with explain.")]
     ]
+
+
+class Repeatable(Traced, Grounds):
+    """What makes an answer repeatable, and what to know about it."""
 
 
 class FieldProblem(Answer):
@@ -194,16 +233,7 @@ class FieldProblem(Answer):
     ]
 
 
-class Traced(Answer):
-    """What makes an answer repeatable."""
-
-    catalog_revision: Annotated[
-        int, Field(description="Sent as catalog_revision, it asks the same catalog again.")
-    ]
-    engine_version: str
-
-
-def figure(interval: core.Interval) -> dict[str, float]:
+def figure(interval: core.Interval) -> Interval:
     """An interval as it goes over the wire."""
     return {
         "value": float(interval.value),
@@ -212,12 +242,12 @@ def figure(interval: core.Interval) -> dict[str, float]:
     }
 
 
-def known_figure(interval: core.Interval | None) -> dict[str, float] | None:
+def known_figure(interval: core.Interval | None) -> Interval | None:
     """An interval, or null where it is unknown or without bound."""
     return scaled_figure(interval, 1.0)
 
 
-def scaled_figure(interval: core.Interval | None, factor: float) -> dict[str, float] | None:
+def scaled_figure(interval: core.Interval | None, factor: float) -> Interval | None:
     """An interval times a count or unit, or null where it is unknown or without bound."""
     if interval is None or not isfinite(interval.high):
         return None
@@ -228,14 +258,14 @@ def scaled_figure(interval: core.Interval | None, factor: float) -> dict[str, fl
     }
 
 
-def explanation(steps: Iterable[Step]) -> list[dict[str, Any]]:
+def explanation(steps: Iterable[Step]) -> list[ExplanationStep]:
     """Explanation steps as they go over the wire."""
     return [
         {
             "name": step.formula.name,
             "formula": step.formula.expression,
             "inputs": {name: _plain(value) for name, value in step.inputs.items()},
-            "value": _plain(step.value),
+            "value": _finite(step.value),
             "unit": step.formula.unit,
             "source": step.formula.source,
         }
@@ -243,50 +273,65 @@ def explanation(steps: Iterable[Step]) -> list[dict[str, Any]]:
     ]
 
 
-def warning_entries(warnings: Iterable[EstimateWarning]) -> list[dict[str, str]]:
+def warning_entries(warnings: Iterable[EstimateWarning]) -> list[Remark]:
     """Warnings as they go over the wire, each once."""
     seen: dict[tuple[str, str], None] = dict.fromkeys((c.code, c.message) for c in warnings)
     return [{"code": code, "message": message} for code, message in seen]
 
 
-def frame(catalog_revision: int) -> dict[str, Any]:
+def frame(catalog_revision: int) -> Traced:
     """What every answer starts with: the two things that make it repeatable."""
     return {"catalog_revision": catalog_revision, "engine_version": ENGINE_VERSION}
 
 
 def _plain(value: Any) -> float | str | None:
-    if isinstance(value, str):
-        return value
+    return value if isinstance(value, str) else _finite(value)
+
+
+def _finite(value: Any) -> float | None:
     number = float(value)
     return number if isfinite(number) else None
 
 
-def provenance(snapshot: CatalogSnapshot, entries: Iterable[tuple[str, Entry[Any]]]) -> list[Any]:
-    """Which catalog entries an answer used, and who says so.
+def grounds(
+    snapshot: CatalogSnapshot,
+    warnings: Iterable[EstimateWarning],
+    entries: Iterable[tuple[str, Entry[Any]]],
+    steps: Callable[[], Iterable[Step]] | None,
+) -> Grounds:
+    """What an answer rests on.
 
     Parameters
     ----------
     snapshot
         Holds the sources.
+    warnings
+        What a careful colleague would mention.
     entries
         Collection and entry, in the order they are to be listed.
-
-    Returns
-    -------
-    list
-        ``{"collection", "id", "figures": [{"name", "entry", "year", "kind", "source"}],
-        "sources": [{"id", "title", "publisher", "year", "url"}]}``; ``entry`` is where a figure
-        stands when it was inherited or stood in for.
+    steps
+        Tells how the figures came about; None unless that is asked for.
     """
+    rests_on: Grounds = {
+        "warnings": warning_entries(warnings),
+        "provenance": provenance(snapshot, entries),
+    }
+    if steps is not None:
+        rests_on["explanation"] = explanation(steps())
+    return rests_on
+
+
+def provenance(
+    snapshot: CatalogSnapshot, entries: Iterable[tuple[str, Entry[Any]]]
+) -> list[UsedEntry]:
+    """Which catalog entries an answer used, in the order given, and who states their figures."""
     return [entry_provenance(snapshot, collection, entry) for collection, entry in entries]
 
 
 @lru_cache(maxsize=1024)
-def entry_provenance(
-    snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]
-) -> dict[str, Any]:
+def entry_provenance(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) -> UsedEntry:
     """Provenance of one entry; see :func:`provenance`."""
-    figures = [
+    figures: list[UsedFigure] = [
         {
             "name": name,
             "entry": f"{origin.collection}/{origin.entry_id}",

@@ -9,6 +9,7 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
+from service.estimation.impacts.answers import Confidence, Level
 
 #: Upper over lower end of the 90 % interval up to which a figure counts as sure, and as rough.
 _SURE_WIDTH = 1.6
@@ -29,7 +30,7 @@ _FACTORS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> dict[str, str]:
+def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> Confidence:
     """Confidence in one figure.
 
     Parameters
@@ -38,11 +39,6 @@ def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> dict[str, s
         The figure, None if unknown.
     doubts
         What it rests on that nobody measured; any of them makes the confidence low.
-
-    Returns
-    -------
-    dict
-        ``{"level": "high" | "medium" | "low" | "unknown", "reason"}``.
     """
     if interval is None:
         return {
@@ -59,15 +55,13 @@ def judged(interval: Interval | None, doubts: Iterable[str] = ()) -> dict[str, s
     if interval.high <= 0.0:
         span = "nothing is emitted or used"
         width = 1.0
-    level = "high" if width <= _SURE_WIDTH else "medium" if width <= _ROUGH_WIDTH else "low"
+    level: Level = "high" if width <= _SURE_WIDTH else "medium" if width <= _ROUGH_WIDTH else "low"
     if named:
         return {"level": "low", "reason": f"{named}; {span}"}
     return {"level": level, "reason": span}
 
 
-def footprint_confidence(
-    result: Footprint, entries: Iterable[Entry[Any]]
-) -> dict[str, dict[str, str]]:
+def footprint_confidence(result: Footprint, entries: Iterable[Entry[Any]]) -> dict[str, Confidence]:
     """Confidence in every figure of a footprint, by the figure's name.
 
     Of two entries that state the same factor the later one counts.

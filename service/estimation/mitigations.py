@@ -15,16 +15,16 @@ from service.core.techniques.plan import (
     single_changes,
 )
 from service.core.techniques.technique import Setup
-from service.estimation.answers import figure
+from service.estimation.answers import Mitigations, Remedy, RemedyPlan, figure
 
 #: Host memory for each accelerator where none is given: 2 TB for eight of them.
 #: Source: NVIDIA, DGX H100 datasheet, 2022, https://www.nvidia.com/en-us/data-center/dgx-h100/.
 USUAL_HOST_BYTES = 256e9
 
-NOTHING_TO_CHANGE: dict[str, Any] = {"would_help": [], "plans": []}
+NOTHING_TO_CHANGE: Mitigations = {"would_help": [], "plans": []}
 
 
-def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> dict[str, Any]:
+def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> Mitigations:
     """Single changes that gain memory, and ordered plans that make a setup fit.
 
     Parameters
@@ -33,12 +33,6 @@ def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> dict
         Setup that does not fit.
     judge, propose
         Say what becomes of a setup, and what may be changed of it.
-
-    Returns
-    -------
-    dict
-        ``{"would_help": [...], "plans": [...]}``; each change with the memory after it and the
-        time it costs.
     """
     began = judge(start)
     return {
@@ -60,7 +54,7 @@ def remembered(judge: Judge[Setup], key: Callable[[Setup], Hashable]) -> Judge[S
     return judge_once
 
 
-def _plan(plan: Plan[Any], began: Judgement[Any]) -> dict[str, Any]:
+def _plan(plan: Plan[Any], began: Judgement[Any]) -> RemedyPlan:
     return {
         "reach": plan.reach,
         "fits": plan.fits,
@@ -71,7 +65,7 @@ def _plan(plan: Plan[Any], began: Judgement[Any]) -> dict[str, Any]:
     }
 
 
-def _step(taken: Taken[Any], began: Judgement[Any]) -> dict[str, Any]:
+def _step(taken: Taken[Any], began: Judgement[Any]) -> Remedy:
     """A step; its ratios compare with the setup as it was asked for, if it had fitted."""
     return {
         "technique": taken.technique.id,

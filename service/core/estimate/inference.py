@@ -215,7 +215,7 @@ def inference_energy(
         usage = replace(
             usage,
             compute_ratio=usage.compute_ratio * share,
-            busy_ratio=minimum(latency.running_sequences * share, 1.0),
+            busy_ratio=minimum(latency.running_sequences_per_replica * share, 1.0),
         )
         rate = exact(ended_per_s)
     power = deployment_power(

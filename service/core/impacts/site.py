@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number, log, maximum, minimum
 from service.core.explanation import Formula, Step
@@ -20,8 +21,9 @@ AIR_J_PER_KG_K = 1005.0
 VIBRATION_WEIGHTS = {"hard_disks": 0.35, "fans": 0.25, "density": 0.20, "mounting": 0.20}
 FULL_DENSITY_KW = 50.0
 MOUNTING = {"none": 1.0, "grommets": 0.5, "isolated": 0.0}
+Band: TypeAlias = Literal["low", "medium", "high"]
 #: Index above which a band begins.
-VIBRATION_BANDS = ((66.0, "high"), (33.0, "medium"), (0.0, "low"))
+VIBRATION_BANDS: tuple[tuple[float, Band], ...] = ((66.0, "high"), (33.0, "medium"), (0.0, "low"))
 
 AIRFLOW = Formula(
     "airflow_m3_per_s",
@@ -87,7 +89,7 @@ class Vibration:
     """An order of concern about vibration, 0 to 100, with what drives it."""
 
     index: Number
-    band: str
+    band: Band
     drivers: dict[str, Number]
 
     def steps(self) -> tuple[Step, ...]:
@@ -124,7 +126,7 @@ def vibration(
         "mounting": MOUNTING[mounting],
     }
     index = 100.0 * sum(VIBRATION_WEIGHTS[name] * part for name, part in drivers.items())
-    band = next((name for least, name in VIBRATION_BANDS if index >= least), "low")
+    band: Band = next((name for least, name in VIBRATION_BANDS if index >= least), "low")
     return Vibration(index, band, drivers)
 
 

@@ -35,7 +35,7 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict
         If the request refers to unknown things or asks for the impossible.
     """
     memories: dict[str, Mapping[str, Any]] = {}
-    answers = []
+    answers: list[Mapping[str, Any]] = []
     if request.phases != "training":
         answers.append(inference_memory_answer(request, snapshot))
         memories["inference"] = answers[-1]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, independent_sum
+from service.estimation import answers
 from service.estimation.charts.formatting import number
 from service.estimation.charts.requests import OverTimeChartRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.projections.answers import OpenEndedInterval, ProjectionPoint
 from service.estimation.projections.over_time import projection_answer
 
 _KG_PER_T = 1e3
@@ -28,14 +29,19 @@ def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) ->
     crossover = answer["crossover_days"]
     training = answer["training_kgco2e"]
 
-    def on(day: float) -> dict[str, float]:
+    def on(day: float) -> answers.Interval:
         return {"value": day, "low": day, "high": day}
 
     limits = []
     if crossover is not None:
         # An end that is never reached is drawn at the end of what is shown.
         last = max(float(request.days), crossover["value"])
-        ends = {end: last if at is None else at for end, at in crossover.items()}
+        high = crossover["high"]
+        ends: answers.Interval = {
+            "value": crossover["value"],
+            "low": crossover["low"],
+            "high": last if high is None else high,
+        }
         limits.append(limit("inference overtakes training", "x", ends, "d"))
     return chart(
         f"{_finding(crossover)}: emissions of a training run and of the inference that follows",
@@ -60,21 +66,20 @@ def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) ->
     )
 
 
-def _sum(training: Mapping[str, float], inference: Mapping[str, float]) -> Interval:
-    ends = ("value", "low", "high")
-    return independent_sum(Interval(*(one[end] for end in ends)) for one in (training, inference))
+def _sum(training: answers.Interval, inference: answers.Interval) -> Interval:
+    return independent_sum((Interval(**training), Interval(**inference)))
 
 
-def _finding(crossover: dict[str, float | None] | None) -> str:
+def _finding(crossover: OpenEndedInterval | None) -> str:
     if crossover is None:
         return "Inference never emits as much as training"
     return f"Inference has emitted as much as training on day {crossover['value']:,.0f}"
 
 
 def _told(
-    crossover: dict[str, float | None] | None,
-    training: Mapping[str, float],
-    last: dict[str, Any],
+    crossover: OpenEndedInterval | None,
+    training: answers.Interval,
+    last: ProjectionPoint,
 ) -> str:
     spent = last["inference_kgco2e"]
     total = _sum(training, spent)

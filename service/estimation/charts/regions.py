@@ -9,12 +9,13 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning
-from service.estimation.answers import frame, provenance, warning_entries
+from service.estimation.answers import Repeatable, frame, grounds, warning_entries
 from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import MapChartRequest, RegionsChartRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.impacts.estimate import deployment_impacts
-from service.estimation.inference.deployment import compute_deployment, echo, resolve_deployment
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.echo import echo
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 
@@ -66,7 +67,8 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
     computed = compute_deployment(resolve_deployment(request, snapshot, problems))
     home = problems.resolved(home)
     name, unit, total, parts = _IMPACTS[request.impact]
-    placed, unknown = [], []
+    placed: list[tuple[str, Mapping[str, Any]]] = []
+    unknown = []
     entries_by_id = {entry.id: entry for entry in (*places, home)}
     for place in entries_by_id.values():
         impacts = deployment_impacts(computed, place, request.period).impacts
@@ -93,9 +95,9 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
         *computed.resolved.entries(snapshot),
         *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
     ]
-    answer = frame(snapshot.revision) | {
-        "warnings": warning_entries(warnings),
-        "provenance": provenance(snapshot, entries),
+    answer: Repeatable = {
+        **frame(snapshot.revision),
+        **grounds(snapshot, warnings, entries, None),
     }
     basis = _BASES[request.basis]
     return chart(
@@ -148,14 +150,12 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, 
             [FieldError("/regions", "the impact is not known for any region that can be drawn")]
         )
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
-    unplaced = (
-        EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known"),
-    )
+    unplaced = EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known")
     missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
     return shown | {
         "description": shown["description"] + missing,
         "series": [{"name": total["name"], "points": points}],
-        "warnings": [*shown["warnings"], *(warning_entries(unplaced) if adrift else ())],
+        "warnings": [*shown["warnings"], *(warning_entries([unplaced]) if adrift else ())],
     }
 
 

@@ -98,7 +98,7 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
         maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0),
         workload.input_tokens,
         workload.output_tokens,
-        computed.latency.running_sequences / parallelism.pipeline,
+        computed.latency.running_sequences_per_replica / parallelism.pipeline,
         computed.resolved.serving.chunked_prefill_tokens,
     )
 

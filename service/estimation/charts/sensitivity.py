@@ -18,9 +18,9 @@ from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import (
     ResolvedDeployment,
     compute_deployment,
-    echo,
     resolve_deployment,
 )
+from service.estimation.inference.echo import echo
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from service.core.interval import Interval
+from service.estimation import answers
 from service.estimation.answers import figure
 
 #: A figure as it goes over the wire.
-Figure = Mapping[str, float]
+Figure = answers.Interval | Mapping[str, float]
 
 
 def point(
@@ -71,7 +72,7 @@ def chart(
     description: str,
     axes: tuple[Mapping[str, str] | None, Mapping[str, str]],
     lines: Sequence[Mapping[str, Any]],
-    answers: Sequence[Mapping[str, Any]],
+    sources: Sequence[Mapping[str, Any]],
     limits: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """What a chart shows.
@@ -86,13 +87,13 @@ def chart(
         Horizontal axis, None where it has labels, and vertical axis.
     lines
         The series.
-    answers
+    sources
         Answers that the figures were taken from: their warnings, sources and explanations are the
         chart's.
     limits
         Lines that figures are held against.
     """
-    first = answers[0]
+    first = sources[0]
     shown = {
         "catalog_revision": first["catalog_revision"],
         "engine_version": first["engine_version"],
@@ -102,21 +103,21 @@ def chart(
         "y_axis": axes[1],
         "series": list(lines),
         "limits": list(limits),
-        "warnings": _each_once(answer["warnings"] for answer in answers),
+        "warnings": _each_once(answer["warnings"] for answer in sources),
         "sources": _each_once(
-            entry["sources"] for answer in answers for entry in answer["provenance"]
+            entry["sources"] for answer in sources for entry in answer["provenance"]
         ),
     }
-    explained = [step for answer in answers for step in answer.get("explanation", ())]
+    explained = [step for answer in sources for step in answer.get("explanation", ())]
     return shown | ({"explanation": explained} if explained else {})
 
 
-def _figure(given: Interval | Figure | None) -> dict[str, float] | None:
+def _figure(given: Interval | Figure | None) -> answers.Interval | None:
     if given is None:
         return None
     if isinstance(given, Interval):
         return figure(given)
-    return {end: given[end] for end in ("value", "low", "high")}
+    return {"value": given["value"], "low": given["low"], "high": given["high"]}
 
 
 def _each_once(lists: Iterable[Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:

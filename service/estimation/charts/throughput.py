@@ -36,7 +36,7 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
     Rejected
         If the request refers to unknown things or asks for the impossible.
     """
-    answers = [
+    answers: list[Mapping[str, Any]] = [
         inference_latency_answer(_with_concurrency(request, number), snapshot)
         for number in request.concurrencies or _powers(request, snapshot)
     ]

@@ -9,10 +9,13 @@ from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
+from service.estimation.comparison.answers import BatchAnswer, BatchItem
+from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import CatalogRequest
+from service.estimation.training.answers import EstimateTrainingAnswer
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 
@@ -24,7 +27,7 @@ Explain = Callable[[ValidationError], list[FieldError]]
 
 def batch_answer(
     requests: Sequence[Item], snapshot: CatalogSnapshot, explain: Explain
-) -> dict[str, Any]:
+) -> BatchAnswer:
     """Answers and refusals in the order of the requests.
 
     Parameters
@@ -35,18 +38,14 @@ def batch_answer(
         The catalog that all are answered from.
     explain
         Puts a validation error in the words of the door that the requests came through.
-
-    Returns
-    -------
-    dict
-        ``items`` with ``answer``, or with ``errors`` where the request was refused.
     """
-    return frame(snapshot.revision) | {
-        "items": [_item(at, body, snapshot, explain) for at, body in enumerate(requests)]
+    return {
+        **frame(snapshot.revision),
+        "items": [_item(at, body, snapshot, explain) for at, body in enumerate(requests)],
     }
 
 
-def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> dict[str, Any]:
+def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> BatchItem:
     try:
         if isinstance(body, Rejected):
             raise body
@@ -80,7 +79,7 @@ def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRe
 
 def _answered(
     request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> InferenceAnswer | EstimateTrainingAnswer:
     _refuse_another_catalog(request, snapshot)
     if isinstance(request, EstimateTrainingRequest):
         return training_estimate(request, snapshot)

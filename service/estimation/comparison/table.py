@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
+from service.estimation.comparison.answers import ComparedFigures, ComparisonAnswer, ComparisonRow
+from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import CompareRequest
 from service.estimation.rejection import Rejected
 from service.estimation.requests import HUB_PREFIX, HubModel, ParallelismRequest
 
-#: Columns of a row by where they stand in an estimate.
-_FIGURES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("total_bytes", ("memory", "total_bytes")),
-    ("headroom_bytes", ("memory", "headroom_bytes")),
-    ("ttft_s", ("latency", "ttft_s")),
-    ("tpot_s", ("latency", "tpot_s")),
-    ("e2e_s", ("latency", "e2e_s")),
-    ("output_tokens_per_s", ("latency", "output_tokens_per_s")),
-    ("requests_per_s", ("latency", "requests_per_s")),
-    ("it_energy_per_request_wh", ("energy", "it_energy_per_request_wh")),
-    (
-        "operational_gco2e_per_1k_tokens",
-        ("impacts", "per_1k_tokens", "carbon", "operational_location_gco2e"),
-    ),
-    ("gco2e_per_1k_tokens", ("impacts", "per_1k_tokens", "carbon", "total_gco2e")),
-    ("l_per_1k_tokens", ("impacts", "per_1k_tokens", "water", "total_l")),
-    ("kwh_per_year", ("impacts", "per_year", "facility_energy_kwh")),
-    ("rented_usd_per_hour", ("cost", "rented", "usd_per_hour")),
-    (
-        "rented_usd_per_million_output_tokens",
-        ("cost", "rented", "usd_per_million_output_tokens"),
-    ),
-)
 
-
-def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> ComparisonAnswer:
     """Every combination of the lists, each answered or refused by itself.
 
-    Returns
-    -------
-    dict
-        ``rows`` in the order of models, accelerators, formats, layouts and regions; a refused
-        row has ``errors`` in place of figures.
+    They come in the order of models, accelerators, formats, layouts and regions.
     """
     layouts: list[ParallelismRequest | None] = [*(request.parallelisms or ())] or [None]
     combinations = product(
@@ -76,10 +51,10 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> dic
             region,
         ) in combinations
     ]
-    return frame(snapshot.revision) | {"rows": rows}
+    return {**frame(snapshot.revision), "rows": rows}
 
 
-def flat_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def flat_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows with each figure's value, low and high in columns of their own, for tables."""
     flat = []
     for row in answer["rows"]:
@@ -94,19 +69,14 @@ def flat_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _row(
     request: InferenceRequest, at: tuple[int, int, int], snapshot: CatalogSnapshot
-) -> dict[str, Any]:
-    named = {
-        name: _reference(given, position)
-        for name, given, position in (
-            ("model", request.model, at[0]),
-            ("accelerator", request.accelerator, at[1]),
-            ("region", request.region, at[2]),
-        )
-    }
+) -> ComparisonRow:
     try:
         estimate = inference_estimate(request, snapshot)
     except Rejected as rejected:
-        return named | {
+        return {
+            "model": _reference(request.model, at[0]),
+            "accelerator": _reference(request.accelerator, at[1]),
+            "region": _reference(request.region, at[2]),
             "weights": request.precision.weights,
             "kv_cache": request.precision.kv_cache,
             "tensor": None,
@@ -131,7 +101,7 @@ def _row(
         "data": deployment["parallelism"]["data"],
         "accelerator_count": deployment["accelerator_count"],
         "fits": estimate["memory"]["fits"],
-        "results": {name: _found(estimate, path) for name, path in _FIGURES},
+        "results": _figures(estimate),
         "errors": [],
     }
 
@@ -143,10 +113,27 @@ def _reference(given: Any, position: int) -> str:
     return given if isinstance(given, str) else f"inline {position}"
 
 
-def _found(estimate: dict[str, Any], path: tuple[str, ...]) -> dict[str, float] | None:
-    found: Any = estimate
-    for name in path:
-        if found is None:
-            return None
-        found = found[name]
-    return {end: found[end] for end in ("value", "low", "high")} if found is not None else None
+def _figures(estimate: InferenceAnswer) -> ComparedFigures:
+    memory, latency = estimate["memory"], estimate["latency"]
+    energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
+    tokens = None if impacts is None else impacts["per_1k_tokens"]
+    return {
+        "total_bytes": memory["total_bytes"],
+        "headroom_bytes": memory["headroom_bytes"],
+        "ttft_s": latency["ttft_s"],
+        "tpot_s": latency["tpot_s"],
+        "e2e_s": latency["e2e_s"],
+        "output_tokens_per_s": latency["output_tokens_per_s"],
+        "requests_per_s": latency["requests_per_s"],
+        "it_energy_per_request_wh": None if energy is None else energy["it_energy_per_request_wh"],
+        "operational_gco2e_per_1k_tokens": None
+        if tokens is None
+        else tokens["carbon"]["operational_location_gco2e"],
+        "gco2e_per_1k_tokens": None if tokens is None else tokens["carbon"]["total_gco2e"],
+        "l_per_1k_tokens": None if tokens is None else tokens["water"]["total_l"],
+        "kwh_per_year": None if impacts is None else impacts["per_year"]["facility_energy_kwh"],
+        "rented_usd_per_hour": None if rented is None else rented["usd_per_hour"],
+        "rented_usd_per_million_output_tokens": None
+        if rented is None
+        else rented["usd_per_million_output_tokens"],
+    }

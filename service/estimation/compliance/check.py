@@ -14,7 +14,13 @@ from service.core.compliance import EUROPEAN_UNION, MEMBERS, Condition, Fact, Fi
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning, Formula, Step
 from service.core.interval import Interval, exact
-from service.estimation.answers import explanation, frame, provenance, warning_entries
+from service.estimation.answers import frame, grounds
+from service.estimation.compliance.answers import (
+    Compliance,
+    ComplianceAnswer,
+    FailedRequirement,
+    RuleFinding,
+)
 from service.estimation.compliance.requests import FACTS, ComplianceRequest, RuleFacts
 from service.estimation.resolution import Problems, resolve_region
 
@@ -25,7 +31,7 @@ _ADVICE = EstimateWarning(
 )
 
 
-def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> ComplianceAnswer:
     """Every rule of the catalog that may hold in the place, with a verdict and its reason.
 
     Raises
@@ -38,22 +44,24 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
         problems.attempt("/region", lambda: resolve_region(request.region, snapshot))
     )
     found = check_rules(request, region, snapshot)
-    answer = frame(snapshot.revision)
-    answer |= {"region": region.id, **found.answer}
-    answer |= {
-        "warnings": warning_entries([_ADVICE]),
-        "provenance": provenance(snapshot, [("regions", region), *found.entries]),
+    return {
+        **frame(snapshot.revision),
+        "region": region.id,
+        **found.answer,
+        **grounds(
+            snapshot,
+            (_ADVICE,),
+            [("regions", region), *found.entries],
+            (lambda: found.steps) if request.explain else None,
+        ),
     }
-    if request.explain:
-        answer["explanation"] = explanation(found.steps)
-    return answer
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
     """Findings shaped for an answer, with the rules, comparisons and warnings behind them."""
 
-    answer: dict[str, Any]
+    answer: Compliance
     entries: tuple[tuple[str, Entry[Any]], ...]
     steps: tuple[Step, ...]
     warnings: tuple[EstimateWarning, ...]
@@ -88,12 +96,15 @@ def check_rules(
         and given.subject in (None, entry.document["subject"])
     ]
     verdicts = Counter(finding.verdict for _, finding in found)
-    answer = {
+    answer: Compliance = {
         "on": on,
         "places": sorted(places),
         "verdicts": {
-            verdict: verdicts[verdict]
-            for verdict in ("fail", "due", "unknown", "pass", "not_applicable")
+            "fail": verdicts["fail"],
+            "due": verdicts["due"],
+            "unknown": verdicts["unknown"],
+            "pass": verdicts["pass"],
+            "not_applicable": verdicts["not_applicable"],
         },
         "missing": sorted({fact for _, finding in found for fact in finding.missing}),
         "rules": [_rule(entry, finding, facts) for entry, finding in sorted(found, key=_urgency)],
@@ -172,7 +183,7 @@ def _facts(request: RuleFacts, region: Entry[Region]) -> dict[str, Fact]:
     return facts
 
 
-def _rule(entry: Entry[Rule], finding: Finding, facts: dict[str, Fact]) -> dict[str, Any]:
+def _rule(entry: Entry[Rule], finding: Finding, facts: dict[str, Fact]) -> RuleFinding:
     document = entry.document
     return {
         "id": entry.id,
@@ -193,7 +204,7 @@ def _rule(entry: Entry[Rule], finding: Finding, facts: dict[str, Fact]) -> dict[
     }
 
 
-def _failed(condition: Condition, facts: dict[str, Fact]) -> dict[str, Any]:
+def _failed(condition: Condition, facts: dict[str, Fact]) -> FailedRequirement:
     known = facts[condition.fact]
     return {
         "fact": condition.fact,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -15,10 +15,20 @@ from service.core.costs import Instance
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval, exact, independent_sum, product, scale
+from service.estimation import answers
 from service.estimation.answers import figure, known_figure
+from service.estimation.costs.answers import (
+    InferenceCost,
+    Owned,
+    Rented,
+    ServingCost,
+    TrainingCost,
+    TrainingRunCost,
+)
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest, PeriodRequest
 from service.estimation.resolution import Problems
+from service.estimation.writing import written
 
 _RENTAL = "cost/rental"
 _HOURS_PER_DAY = 24.0
@@ -52,6 +62,19 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """What owning a deployment costs by the hour [USD/h]."""
+
+    hardware_usd_per_hour: Interval
+    electricity_usd_per_hour: Interval
+
+    @property
+    def usd_per_hour(self) -> Interval:
+        """Both together."""
+        return independent_sum((self.hardware_usd_per_hour, self.electricity_usd_per_hour))
+
+
+@dataclass(frozen=True, slots=True)
 class Costs:
     """Costs by the hour, with how they came about."""
 
@@ -62,11 +85,11 @@ class Costs:
     steps: tuple[Step, ...]
 
     @property
-    def owned_usd_per_hour(self) -> Interval | None:
+    def owned(self) -> Ownership | None:
         """Depreciation and electricity; None unless both are known."""
         if self.hardware_usd_per_hour is None or self.electricity_usd_per_hour is None:
             return None
-        return independent_sum((self.hardware_usd_per_hour, self.electricity_usd_per_hour))
+        return Ownership(self.hardware_usd_per_hour, self.electricity_usd_per_hour)
 
 
 def resolve_prices(
@@ -155,10 +178,10 @@ def costs(
 
 def served_costs(
     found: Costs, requests_per_s: Interval, output_tokens: float, period: PeriodRequest
-) -> dict[str, Any]:
+) -> InferenceCost:
     """Costs of an inference deployment: by the hour, request, million output tokens and year."""
 
-    def bases(usd_per_hour: Interval) -> dict[str, Any]:
+    def bases(usd_per_hour: Interval) -> ServingCost:
         per_request = cost.per_unit(usd_per_hour, requests_per_s)
         whole = (
             scale(usd_per_hour, period.days * _HOURS_PER_DAY)
@@ -175,15 +198,18 @@ def served_costs(
             "usd_period": figure(whole),
         }
 
-    return _shaped(found, bases)
+    rental, owned, emissions = found.prices.rental, found.owned, found.emissions_usd_per_hour
+    return {
+        "rented": None if rental is None else {**_rented(rental), **bases(rental.usd_per_hour)},
+        "owned": None if owned is None else {**written(owned, Owned), **bases(owned.usd_per_hour)},
+        "emissions": None if emissions is None else bases(emissions),
+    }
 
 
-def trained_costs(
-    found: Costs, tokens_per_s: Interval, run_hours: Interval | None
-) -> dict[str, Any]:
+def trained_costs(found: Costs, tokens_per_s: Interval, run_hours: Interval | None) -> TrainingCost:
     """Costs of a training run: by the hour, million tokens, and of the whole run."""
 
-    def bases(usd_per_hour: Interval) -> dict[str, Any]:
+    def bases(usd_per_hour: Interval) -> TrainingRunCost:
         whole = None if run_hours is None else product(usd_per_hour, run_hours)
         return {
             "usd_per_hour": figure(usd_per_hour),
@@ -191,37 +217,27 @@ def trained_costs(
             "usd_run": known_figure(whole),
         }
 
-    return _shaped(found, bases)
+    rental, owned, emissions = found.prices.rental, found.owned, found.emissions_usd_per_hour
+    return {
+        "rented": None if rental is None else {**_rented(rental), **bases(rental.usd_per_hour)},
+        "owned": None if owned is None else {**written(owned, Owned), **bases(owned.usd_per_hour)},
+        "emissions": None if emissions is None else bases(emissions),
+    }
 
 
-def hourly(given: dict[str, Any] | None, hours: float) -> Interval | None:
+def hourly(given: answers.Interval | None, hours: float) -> Interval | None:
     """A figure of an answer over a number of hours, by the hour."""
     if given is None:
         return None
     return scale(Interval(given["value"], given["low"], given["high"]), 1.0 / hours)
 
 
-def _shaped(found: Costs, bases: Callable[[Interval], dict[str, Any]]) -> dict[str, Any]:
-    rental, owned = found.prices.rental, found.owned_usd_per_hour
-    emissions = found.emissions_usd_per_hour
+def _rented(rental: Rental) -> Rented:
     return {
-        "rented": None
-        if rental is None
-        else {
-            "instance": None if rental.instance is None else rental.instance.id,
-            "instances": rental.instances,
-            "price_region": rental.price_region,
-            "price_date": rental.price_date,
-            **bases(rental.usd_per_hour),
-        },
-        "owned": None
-        if owned is None
-        else {
-            "hardware_usd_per_hour": known_figure(found.hardware_usd_per_hour),
-            "electricity_usd_per_hour": known_figure(found.electricity_usd_per_hour),
-            **bases(owned),
-        },
-        "emissions": None if emissions is None else bases(emissions),
+        "instance": None if rental.instance is None else rental.instance.id,
+        "instances": rental.instances,
+        "price_region": rental.price_region,
+        "price_date": rental.price_date,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -125,10 +125,13 @@ class DeploymentImpacts(Answer):
     ]
 
 
+Level: TypeAlias = Literal["high", "medium", "low", "unknown"]
+
+
 class Confidence(Answer):
     """How far a figure may be trusted, in words."""
 
-    level: Literal["high", "medium", "low", "unknown"]
+    level: Level
     reason: str
 
 
@@ -289,15 +292,20 @@ class Equivalence(Answer):
     url: str
 
 
-class ImpactsAnswer(Repeatable):
+class Surroundings(Answer):
+    """Factors, hardware and site that the figures rest on, and what they compare with."""
+
+    electricity: Electricity | None
+    hardware: Hardware | None
+    site: SiteAnswer | None
+    confidence: dict[str, Confidence] | None
+    equivalences: list[Equivalence] | None
+
+
+class ImpactsAnswer(Surroundings, Repeatable):
     """Energy, carbon, water, waste and what a site's neighbours notice."""
 
     deployment: PlacedDeployment | None
     region: str
     energy: DeploymentEnergy | PlainEnergy | None
     impacts: DetailedDeploymentImpacts | PlainImpacts | None
-    electricity: Electricity | None
-    hardware: Hardware | None
-    site: SiteAnswer | None
-    confidence: dict[str, Confidence] | None
-    equivalences: list[Equivalence] | None

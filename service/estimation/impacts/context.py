@@ -16,8 +16,9 @@ from service.core.impacts.waste import avoided_by_reuse
 from service.core.interval import scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import footprint_confidence
+from service.estimation.impacts.answers import Electricity, Hardware, Surroundings
 from service.estimation.impacts.equivalences import equivalences
-from service.estimation.impacts.footprint_views import Basis, detailed_basis
+from service.estimation.impacts.footprint_views import DetailedBasis, detailed_basis
 from service.estimation.impacts.place import cooled, supplied
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.impacts.sites import Site
@@ -38,7 +39,7 @@ class ImpactContext:
     request: ImpactsRequest
     snapshot: CatalogSnapshot
 
-    def writer(self, result: Footprint) -> Basis:
+    def writer(self, result: Footprint) -> DetailedBasis:
         """Shapes a footprint with all its parts."""
         asked = self.request.site
         land = None
@@ -50,7 +51,7 @@ class ImpactContext:
         """How the site's figures came about."""
         return () if self.site is None else self.site.steps()
 
-    def described(self, unit: Footprint | None, count: float, days: float) -> dict[str, Any]:
+    def described(self, unit: Footprint | None, count: float, days: float) -> Surroundings:
         """Electricity, hardware, site, confidence and equivalences of the period.
 
         Parameters
@@ -61,9 +62,13 @@ class ImpactContext:
             Length of the period [d].
         """
         if unit is None:
-            return dict.fromkeys(
-                ("electricity", "hardware", "site", "confidence", "equivalences"), None
-            )
+            return {
+                "electricity": None,
+                "hardware": None,
+                "site": None,
+                "confidence": None,
+                "equivalences": None,
+            }
         entries: list[Entry[Any]] = [self.snapshot.calibrations[_INFRASTRUCTURE]]
         if self.accelerator is not None:
             entries.append(self.accelerator)
@@ -79,7 +84,7 @@ class ImpactContext:
     def _device(self) -> Accelerator | None:
         return None if self.accelerator is None else self.accelerator.value
 
-    def _electricity(self) -> dict[str, Any]:
+    def _electricity(self) -> Electricity:
         region = self.region.value
         grid = self.region.origins.get("grid_gco2e_per_kwh")
         return {
@@ -94,7 +99,7 @@ class ImpactContext:
             "ewif_l_per_kwh": known_figure(region.ewif_l_per_kwh),
         }
 
-    def _hardware(self, unit: Footprint, count: float) -> dict[str, Any]:
+    def _hardware(self, unit: Footprint, count: float) -> Hardware:
         around = self.around
         device = self._device()
         making = None if device is None else around.embodied_kgco2e(device)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval, quotient
 from service.estimation.answers import known_figure
+from service.estimation.impacts.answers import Equivalence
 
 EQUIVALENCES = "equivalences/default"
 
@@ -29,9 +28,7 @@ _YARDSTICKS = (
 )
 
 
-def equivalences(
-    result: Footprint, count: float, snapshot: CatalogSnapshot
-) -> list[dict[str, Any]]:
+def equivalences(result: Footprint, count: float, snapshot: CatalogSnapshot) -> list[Equivalence]:
     """A footprint in things that people know, each with its yardstick and source.
 
     Parameters
@@ -46,7 +43,7 @@ def equivalences(
     entry = snapshot.calibrations.get(EQUIVALENCES)
     if entry is None:
         return []
-    found = []
+    found: list[Equivalence] = []
     for name, unit, attribute, yardstick in _YARDSTICKS:
         figure: Interval | None = getattr(result, attribute)
         measure = entry.value[yardstick]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -25,18 +25,19 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.core.performance.inference.latency import Usage
-from service.estimation.answers import explanation, figure, frame, provenance, warning_entries
+from service.estimation.answers import figure, frame, grounds
 from service.estimation.calibrations import Calibration, calibration
+from service.estimation.impacts import answers
 from service.estimation.impacts.context import ImpactContext, resolve_impact_context
-from service.estimation.impacts.footprint_views import Basis, basis
+from service.estimation.impacts.footprint_views import Basis, DetailedBasis, basis
 from service.estimation.impacts.place import footprint_warnings, kept
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
-    echo,
     resolve_deployment,
 )
+from service.estimation.inference.echo import PlacedDeployment, echo
 from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import Problems, resolve_accelerator, resolve_region
 
@@ -50,28 +51,35 @@ _JOULES_PER_WH = 3600.0
 _USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7)
 _LIGHT_USE = Usage(memory_ratio=0.2, compute_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3)
 
+Energy = TypeVar("Energy")
+Bases = TypeVar("Bases")
+
 #: Makes what writes a footprint out of it.
 Writer = Callable[[Footprint], Basis]
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentImpacts:
-    """Energy and impacts of a deployment, shaped for the answer.
+class ComputedImpacts(Generic[Energy, Bases]):
+    """Energy and impacts, shaped for the answer.
 
     ``steps`` tells on demand how they came about, so that an unexplained answer pays nothing.
     ``unit`` is the footprint that the period is ``unit_count`` times of; None where the power of
     the hardware is unknown.
     """
 
-    energy: dict[str, Any] | None
-    impacts: dict[str, Any] | None
+    energy: Energy | None
+    impacts: Bases | None
     steps: Callable[[], tuple[Step, ...]]
     warnings: tuple[EstimateWarning, ...]
     unit: Footprint | None = None
     unit_count: float = 0.0
 
 
-def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+DeploymentImpacts: TypeAlias = ComputedImpacts[answers.DeploymentEnergy, answers.DeploymentImpacts]
+PlainImpacts: TypeAlias = ComputedImpacts[answers.PlainEnergy, answers.PlainImpacts]
+
+
+def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> answers.ImpactsAnswer:
     """Energy, carbon and water of a deployment, of plain energy, or of accelerator time.
 
     Raises
@@ -85,13 +93,12 @@ def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> dict[s
 
 def impacts_with_result(
     request: ImpactsRequest, snapshot: CatalogSnapshot
-) -> tuple[dict[str, Any], DeploymentImpacts]:
+) -> tuple[answers.ImpactsAnswer, DeploymentImpacts | PlainImpacts]:
     """The answer of `impacts_answer`, with the computed footprint for whoever reports on it."""
     problems = Problems()
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
     )
-    answer = frame(snapshot.revision)
     entries: list[tuple[str, Entry[Any]]] = []
     warnings: tuple[EstimateWarning, ...] = ()
     computed: ComputedDeployment | None = None
@@ -113,19 +120,31 @@ def impacts_with_result(
     problems.stop_if_any()
     region = problems.resolved(region)
     place = resolve_impact_context(request, region, accelerator, around, snapshot)
+    echoed: PlacedDeployment | None = None
+    result: DeploymentImpacts | PlainImpacts
     if computed is not None:
-        answer["deployment"] = echo(computed.resolved) | {"region": region.id}
+        echoed = {**echo(computed.resolved), "region": region.id}
         result = deployment_impacts(computed, place.region, request.period, around, place.writer)
     else:
-        answer["deployment"] = None
         result = _plain_impacts(request, place, accelerator, chosen, around)
     entries.append(("regions", region))
-    answer |= {"region": region.id, "energy": result.energy, "impacts": result.impacts}
-    answer |= place.described(result.unit, result.unit_count, request.period.days)
-    answer["warnings"] = warning_entries((*warnings, *place.warnings, *result.warnings))
-    answer["provenance"] = provenance(snapshot, entries)
-    if request.explain:
-        answer["explanation"] = explanation((*result.steps(), *place.steps()))
+    answer: answers.ImpactsAnswer = {
+        **frame(snapshot.revision),
+        "deployment": echoed,
+        "region": region.id,
+        "energy": result.energy,
+        # The writer of the place writes every basis with its parts.
+        "impacts": cast(
+            "answers.DetailedDeploymentImpacts | answers.PlainImpacts | None", result.impacts
+        ),
+        **place.described(result.unit, result.unit_count, request.period.days),
+        **grounds(
+            snapshot,
+            (*warnings, *place.warnings, *result.warnings),
+            entries,
+            (lambda: (*result.steps(), *place.steps())) if request.explain else None,
+        ),
+    }
     return answer, result
 
 
@@ -154,7 +173,7 @@ def deployment_impacts(
     accelerator = resolved.deployment.accelerator
     around = infrastructure or resolved.calibration.infrastructure
     if accelerator.thermal_design_power_w is None:
-        return DeploymentImpacts(
+        return ComputedImpacts(
             None,
             None,
             tuple,
@@ -176,7 +195,7 @@ def deployment_impacts(
     unit, unit_count, of_unit = per_hour, period_hours, of_hour
     if period.requests is not None:
         unit, unit_count, of_unit = per_request, period.requests, of_request
-    return DeploymentImpacts(
+    return ComputedImpacts(
         energy=_energy(energy, per_token),
         impacts={
             "per_request": of_request(1.0),
@@ -215,7 +234,7 @@ def _plain_impacts(
     accelerator: Entry[Accelerator] | None,
     chosen: Calibration,
     around: Infrastructure,
-) -> DeploymentImpacts:
+) -> PlainImpacts:
     device = accelerator.value if accelerator is not None else None
     hours = None if request.accelerator_hours is None else exact(request.accelerator_hours)
     warnings: list[EstimateWarning] = []
@@ -232,14 +251,14 @@ def _plain_impacts(
             )
         )
     else:
-        return DeploymentImpacts(
+        return ComputedImpacts(
             None,
             None,
             tuple,
             (EstimateWarning("power_unknown", "the accelerator has no thermal design power"),),
         )
     total = footprint(energy_kwh, hours, device, place.region.value, around)
-    return DeploymentImpacts(
+    return ComputedImpacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
         impacts=_plain_bases(place.writer(total), request.period),
         steps=total.steps,
@@ -270,7 +289,7 @@ def _assumed_power_w(
     return independent_sum((device_w, usual.host_w))
 
 
-def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:
+def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.PlainImpacts:
     """The total, and what follows from it for a request or a year where the period says how."""
     requests = period.requests
     dated = "days" in period.model_fields_set
@@ -281,7 +300,7 @@ def _plain_bases(of_total: Basis, period: PeriodRequest) -> dict[str, Any]:
     }
 
 
-def _energy(energy: InferenceEnergy, per_token: float) -> dict[str, Any]:
+def _energy(energy: InferenceEnergy, per_token: float) -> answers.DeploymentEnergy:
     power, request = energy.power, energy.request
     return {
         "accelerator_busy_power_w": figure(power.busy_w),

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any
+from typing import TypeAlias
 
 from service.core.deployment import Accelerator
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.waste import Waste, waste
 from service.core.interval import Interval, product, scale
+from service.estimation import answers
+from service.estimation.answers import figure, scaled_figure
+from service.estimation.impacts.answers import DetailedImpact, EmbodiedParts, Impact, WasteStreams
 
 #: Writes a footprint times a count of whatever it is the footprint of.
-Basis = Callable[[float], dict[str, Any]]
+Basis: TypeAlias = Callable[[float], Impact]
+DetailedBasis: TypeAlias = Callable[[float], DetailedImpact]
 
 _GRAMS = 1000.0
 
 
-#: Figures of a footprint by group and by the name that they have in an answer.
-_ENERGY = {
-    "it_energy_kwh": "it_energy_kwh",
-    "facility_energy_kwh": "facility_energy_kwh",
-    "accelerator_hours": "accelerator_hours",
-}
-_CARBON = {
-    "operational_location_gco2e": "operational_location_gco2e",
-    "operational_market_gco2e": "operational_market_gco2e",
-    "embodied_gco2e": "embodied_gco2e",
-    "total_gco2e": "total_location_gco2e",
-    "marginal_signal_gco2e": "marginal_signal_gco2e",
-}
-_WATER = {
-    "on_site_l": "water_on_site_l",
-    "off_site_l": "water_off_site_l",
-    "total_l": "water_total_l",
-    "stress_weighted_l": "water_stress_weighted_l",
-}
-_MATERIAL = {
-    "e_waste_kg": "e_waste_kg",
-    "primary_energy_mj": "primary_energy_mj",
-    "primary_energy_electricity_mj": "primary_energy_electricity_mj",
-    "abiotic_depletion_kgsbeq": "abiotic_depletion_kgsbeq",
-    "abiotic_depletion_hardware_kgsbeq": "abiotic_depletion_hardware_kgsbeq",
-}
+Numbers: TypeAlias = tuple[float, float, float]
+
+#: Figures of a footprint that are written.
+_FIGURES = (
+    "it_energy_kwh",
+    "facility_energy_kwh",
+    "accelerator_hours",
+    "operational_location_gco2e",
+    "operational_market_gco2e",
+    "embodied_gco2e",
+    "total_location_gco2e",
+    "marginal_signal_gco2e",
+    "water_on_site_l",
+    "water_off_site_l",
+    "water_total_l",
+    "water_stress_weighted_l",
+    "e_waste_kg",
+    "primary_energy_mj",
+    "primary_energy_electricity_mj",
+    "abiotic_depletion_kgsbeq",
+    "abiotic_depletion_hardware_kgsbeq",
+)
 
 
 def basis(result: Footprint) -> Basis:
@@ -50,87 +50,99 @@ def basis(result: Footprint) -> Basis:
 
     Numbers are taken out of the intervals once, as most footprints are written five times.
     """
-    energy, carbon = _held(result, _ENERGY), _held(result, _CARBON)
-    water, material = _held(result, _WATER), _held(result, _MATERIAL)
+    held = {name: _numbers(getattr(result, name)) for name in _FIGURES}
 
-    def times(count: float) -> dict[str, Any]:
-        answer = _scaled(energy, count)
-        answer["carbon"] = _scaled(carbon, count)
-        answer["water"] = _scaled(water, count)
-        answer |= _scaled(material, count)
-        return answer
+    def times(count: float) -> Impact:
+        amount = {name: _written(numbers, count) for name, numbers in held.items()}
+        return {
+            "it_energy_kwh": amount["it_energy_kwh"],
+            "facility_energy_kwh": amount["facility_energy_kwh"],
+            "accelerator_hours": amount["accelerator_hours"],
+            "carbon": {
+                "operational_location_gco2e": amount["operational_location_gco2e"],
+                "operational_market_gco2e": amount["operational_market_gco2e"],
+                "embodied_gco2e": amount["embodied_gco2e"],
+                "total_gco2e": amount["total_location_gco2e"],
+                "marginal_signal_gco2e": amount["marginal_signal_gco2e"],
+            },
+            "water": {
+                "on_site_l": amount["water_on_site_l"],
+                "off_site_l": amount["water_off_site_l"],
+                "total_l": amount["water_total_l"],
+                "stress_weighted_l": amount["water_stress_weighted_l"],
+            },
+            "e_waste_kg": amount["e_waste_kg"],
+            "primary_energy_mj": amount["primary_energy_mj"],
+            "primary_energy_electricity_mj": amount["primary_energy_electricity_mj"],
+            "abiotic_depletion_kgsbeq": amount["abiotic_depletion_kgsbeq"],
+            "abiotic_depletion_hardware_kgsbeq": amount["abiotic_depletion_hardware_kgsbeq"],
+        }
 
     return times
 
 
 def detailed_basis(
     result: Footprint, accelerator: Accelerator | None, land_m2_years: Interval | None
-) -> Basis:
+) -> DetailedBasis:
     """The same with embodied carbon by part, waste by stream, and land."""
     plain = basis(result)
     embodied = _embodied_parts(result, accelerator)
-    streams = _streams(
-        waste(result.accelerator_hours, accelerator, result.infrastructure)
-        if accelerator is not None and result.accelerator_hours is not None
-        else None
-    )
+    streams = None
+    if accelerator is not None and result.accelerator_hours is not None:
+        streams = waste(result.accelerator_hours, accelerator, result.infrastructure)
     land = _numbers(land_m2_years)
 
-    def times(count: float) -> dict[str, Any]:
-        return plain(count) | {
-            "embodied_parts": None if embodied is None else _scaled(embodied, count),
-            "e_waste_streams": None if streams is None else _scaled(streams, count),
+    def times(count: float) -> DetailedImpact:
+        return {
+            **plain(count),
+            "embodied_parts": None if embodied is None else embodied(count),
+            "e_waste_streams": None if streams is None else _streams(streams, count),
             "land_m2_years": _written(land, count),
         }
 
     return times
 
 
-Numbers = tuple[float, float, float]
-
-
 def _embodied_parts(
     result: Footprint, accelerator: Accelerator | None
-) -> dict[str, Numbers | None] | None:
+) -> Callable[[float], EmbodiedParts] | None:
     worn = result.worn_ratio
     if worn is None or accelerator is None or accelerator.embodied_kgco2e is None:
         return None
     around = result.infrastructure
-    parts = {
-        "accelerators_gco2e": accelerator.embodied_kgco2e,
-        "servers_gco2e": around.server_embodied_kgco2e,
-        "added_memory_gco2e": around.memory_kgco2e,
-    }
+
+    def times(count: float) -> EmbodiedParts:
+        def grams(part: Interval | None) -> answers.Interval | None:
+            return (
+                None if part is None else scaled_figure(scale(product(worn, part), _GRAMS), count)
+            )
+
+        return {
+            "accelerators_gco2e": grams(accelerator.embodied_kgco2e),
+            "servers_gco2e": grams(around.server_embodied_kgco2e),
+            "added_memory_gco2e": grams(around.memory_kgco2e),
+        }
+
+    return times
+
+
+def _streams(found: Waste, count: float) -> WasteStreams:
+    def mass(of: Interval) -> answers.Interval:
+        return figure(scale(of, count))
+
     return {
-        name: None if part is None else _numbers(scale(product(worn, part), _GRAMS))
-        for name, part in parts.items()
+        "accelerators_kg": mass(found.accelerators_kg),
+        "servers_kg": mass(found.servers_kg),
+        "boards_kg": scaled_figure(found.boards_kg, count),
+        "batteries_kg": scaled_figure(found.batteries_kg, count),
+        "other_kg": scaled_figure(found.other_kg, count),
+        "collected_kg": scaled_figure(found.collected_kg, count),
+        "uncollected_kg": scaled_figure(found.uncollected_kg, count),
+        "avoided_kg": mass(found.avoided_kg),
     }
 
 
-def _streams(result: Waste | None) -> dict[str, Numbers | None] | None:
-    if result is None:
-        return None
-    return {
-        "accelerators_kg": _numbers(result.accelerators_kg),
-        "servers_kg": _numbers(result.servers_kg),
-        "boards_kg": _numbers(result.boards_kg),
-        "batteries_kg": _numbers(result.batteries_kg),
-        "other_kg": _numbers(result.other_kg),
-        "collected_kg": _numbers(result.collected_kg),
-        "uncollected_kg": _numbers(result.uncollected_kg),
-        "avoided_kg": _numbers(result.avoided_kg),
-    }
-
-
-def _held(result: Footprint, names: dict[str, str]) -> dict[str, Numbers | None]:
-    return {name: _numbers(getattr(result, held)) for name, held in names.items()}
-
-
-def _scaled(figures: dict[str, Numbers | None], count: float) -> dict[str, Any]:
-    return {name: _written(numbers, count) for name, numbers in figures.items()}
-
-
-def _written(numbers: Numbers | None, count: float) -> dict[str, float] | None:
+def _written(numbers: Numbers | None, count: float) -> answers.Interval | None:
     if numbers is None:
         return None
     value, low, high = numbers

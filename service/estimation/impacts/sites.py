@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning, Step
@@ -14,6 +12,13 @@ from service.core.impacts.site import Heat, Vibration, municipal_share, rack_hea
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import judged
+from service.estimation.impacts.answers import (
+    MunicipalWater,
+    NoiseAtReceptor,
+    RackHeat,
+    SiteAnswer,
+    VibrationIndex,
+)
 from service.estimation.impacts.requests import SiteRequest
 
 COOLING_CLASSES = "site/cooling-classes"
@@ -71,7 +76,7 @@ class Site:
             )
         return tuple(found)
 
-    def answer(self, result: Footprint, count: float, days: float) -> dict[str, Any]:
+    def answer(self, result: Footprint, count: float, days: float) -> SiteAnswer:
         """The site as it goes over the wire.
 
         Parameters
@@ -88,12 +93,12 @@ class Site:
             "municipal_water": self._municipal(result, count, days),
         }
 
-    def _municipal(self, result: Footprint, count: float, days: float) -> dict[str, Any] | None:
+    def _municipal(self, result: Footprint, count: float, days: float) -> MunicipalWater | None:
         supply = self._asked.municipal_supply_l_per_day
         if supply is None or result.water_on_site_l is None:
             return None
         share = municipal_share(scale(result.water_on_site_l, count), supply * days)
-        return {"supply_l_per_day": supply, "used_on_site_ratio": known_figure(share)}
+        return {"supply_l_per_day": supply, "used_on_site_ratio": figure(share)}
 
 
 def _noise(asked: SiteRequest) -> Noise | None:
@@ -150,7 +155,7 @@ def _vibration(asked: SiteRequest, heat: Heat | None) -> Vibration | None:
     )
 
 
-def _noise_answer(result: Noise | None) -> dict[str, Any] | None:
+def _noise_answer(result: Noise | None) -> NoiseAtReceptor | None:
     if result is None:
         return None
     return {
@@ -167,7 +172,7 @@ def _noise_answer(result: Noise | None) -> dict[str, Any] | None:
     }
 
 
-def _heat_answer(result: Heat | None) -> dict[str, Any] | None:
+def _heat_answer(result: Heat | None) -> RackHeat | None:
     if result is None:
         return None
     return {
@@ -179,7 +184,7 @@ def _heat_answer(result: Heat | None) -> dict[str, Any] | None:
     }
 
 
-def _vibration_answer(result: Vibration | None) -> dict[str, Any] | None:
+def _vibration_answer(result: Vibration | None) -> VibrationIndex | None:
     if result is None:
         return None
     return {

@@ -6,66 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.estimation.answers import Answer, Constraint, Interval, Remedy, RemedyPlan, Repeatable
+from service.estimation.answers import (
+    Answer,
+    Constraint,
+    FitCertainty,
+    Interval,
+    Mitigations,
+    Repeatable,
+)
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import InferenceCost
 from service.estimation.impacts.answers import DeploymentEnergy, DeploymentImpacts
 from service.estimation.inference.echo import Deployment, PlacedDeployment
+from service.estimation.inference.placement import Placement
 
 
-class TierUse(Answer):
-    """What one tier holds for one accelerator."""
-
-    tier: str
-    kind: str
-    bandwidth_bytes_per_s: Annotated[float, Field(description="As it arrives at the accelerator.")]
-    room_bytes: Annotated[float | None, Field(description="Null where it is not known.")]
-    used_bytes: Interval
-    touched_bytes_per_step: Annotated[float, Field(description="Read by one decoding step.")]
-    hidden_share_ratio: Annotated[
-        float | None,
-        Field(
-            description="Share of a step's traffic that could come from here hidden behind the "
-            "accelerator's own."
-        ),
-    ]
-    parts_bytes: dict[str, float]
-
-
-class Placement(Answer):
-    """Which bytes live where, for each accelerator."""
-
-    fits: Annotated[
-        bool, Field(description="Whether everything has a place, by the central estimate.")
-    ]
-    fits_certainty: Annotated[
-        Literal["yes", "likely", "unlikely", "no"],
-        Field(
-            description="The same by the interval: yes or no where all of it does or does not "
-            "fit, likely or unlikely where it lies on both sides."
-        ),
-    ]
-    unplaced_bytes: Annotated[Interval, Field(description="What no tier has room for.")]
-    host_bytes: Annotated[
-        Interval, Field(description="In host memory, expansion and pools, all together.")
-    ]
-    nvme_bytes: Annotated[Interval, Field(description="On storage, all together.")]
-    effective_bandwidth_bytes_per_s: Annotated[
-        Interval | None,
-        Field(
-            description="Of all tiers together, for a step's bytes; null if something has no place."
-        ),
-    ]
-    slowdown_ratio: Annotated[
-        Interval | None,
-        Field(
-            description="Time to read a step's bytes over that of an accelerator with room for all."
-        ),
-    ]
-    tiers: list[TierUse]
-
-
-class Memory(Answer):
+class Memory(FitCertainty, Mitigations):
     """Memory per accelerator, on the fullest one."""
 
     weights_bytes: Interval
@@ -87,13 +43,6 @@ class Memory(Answer):
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
     usable_bytes: Annotated[float, Field(description="Capacity × memory_utilization_ratio.")]
     fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
-    fits_certainty: Annotated[
-        Literal["yes", "likely", "unlikely", "no"],
-        Field(
-            description="The same by the interval: yes or no where all of it does or does not "
-            "fit, likely or unlikely where it lies on both sides."
-        ),
-    ]
     headroom_bytes: Annotated[
         Interval,
         Field(
@@ -128,19 +77,6 @@ class Memory(Answer):
     placement: Annotated[
         Placement | None,
         Field(description="Where everything lives, if memory beyond the accelerator is used."),
-    ]
-    would_help: Annotated[
-        list[Remedy],
-        Field(
-            description="Single changes that gain memory, if it is short: the fitting ones first."
-        ),
-    ]
-    plans: Annotated[
-        list[RemedyPlan],
-        Field(
-            description="If memory is short, changes in order until everything fits, for each "
-            "reach."
-        ),
     ]
 
 
@@ -183,8 +119,8 @@ class Load(Answer):
     e2e_s: Percentiles | None
 
 
-class Latency(Answer):
-    """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
+class LatencyFigures(Answer):
+    """Latency and throughput, of one load."""
 
     ttft_s: Annotated[
         Interval,
@@ -212,6 +148,11 @@ class Latency(Answer):
     waiting_requests: Annotated[float, Field(description="Mean number that waits for room.")]
     prefill: Phase
     decode: Phase
+
+
+class Latency(LatencyFigures):
+    """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
+
     load: Annotated[Load | None, Field(description="Null without a request rate.")]
 
 

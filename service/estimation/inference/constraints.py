@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from service.core.memory.training.memory import TrainingMemory
+from service.estimation.answers import Constraint
 from service.estimation.inference.deployment import ComputedDeployment
 
 
-def constraints(computed: ComputedDeployment) -> list[dict[str, Any]]:
-    """Hard limits of a deployment and how it stands to them.
-
-    Returns
-    -------
-    list of dict
-        ``{"name", "verdict", "value", "limit", "margin", "unit"}``; verdict is "pass" or "fail",
-        margin is positive where there is room.
-    """
+def constraints(computed: ComputedDeployment) -> list[Constraint]:
+    """Hard limits of a deployment and how it stands to them."""
     resolved = computed.resolved
     deployment = resolved.deployment
     parallelism = deployment.parallelism
@@ -40,7 +32,7 @@ def constraints(computed: ComputedDeployment) -> list[dict[str, Any]]:
     return found
 
 
-def training_constraints(memory: TrainingMemory) -> list[dict[str, Any]]:
+def training_constraints(memory: TrainingMemory) -> list[Constraint]:
     """Hard limits of a training run and how it stands to them, as for :func:`constraints`."""
     deployment = memory.deployment
     found = [
@@ -64,7 +56,7 @@ def training_constraints(memory: TrainingMemory) -> list[dict[str, Any]]:
     return found
 
 
-def _memory(computed: ComputedDeployment) -> list[dict[str, Any]]:
+def _memory(computed: ComputedDeployment) -> list[Constraint]:
     memory = computed.memory
     if computed.tiers is not None:
         # Nothing may be left without a place; how many sequences run follows from that.
@@ -81,7 +73,7 @@ def _memory(computed: ComputedDeployment) -> list[dict[str, Any]]:
     ]
 
 
-def _at_most(name: str, value: float, limit: float, unit: str) -> dict[str, Any]:
+def _at_most(name: str, value: float, limit: float, unit: str) -> Constraint:
     return {
         "name": name,
         "verdict": "pass" if value <= limit else "fail",

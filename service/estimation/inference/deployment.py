@@ -21,13 +21,11 @@ from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
-from service.core.performance.inference.tasks import prefill_tokens
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import link_default_warnings
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.speculation import (
     ResolvedSpeculation,
-    echo_speculation,
     resolve_speculation,
 )
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
@@ -251,67 +249,3 @@ def _length_warnings(
             "settings allow",
         )
     ]
-
-
-def echo(resolved: ResolvedDeployment) -> dict[str, Any]:
-    """The deployment as it was understood, with every default filled in."""
-    deployment, tiers = resolved.deployment, resolved.tiers
-    parallelism = deployment.parallelism
-    return {
-        "model": resolved.model.id,
-        "total_parameters": deployment.architecture.total_parameters,
-        "active_parameters": deployment.architecture.active_parameters,
-        "accelerator": resolved.accelerator.id,
-        "accelerator_count": parallelism.accelerator_count,
-        "precision": {
-            "weights": deployment.precision.weights.id,
-            "kv_cache": deployment.precision.kv_cache.id,
-            "activations": deployment.precision.activations.id,
-        },
-        "parallelism": {
-            "tensor": parallelism.tensor,
-            "pipeline": parallelism.pipeline,
-            "expert": parallelism.expert,
-            "data": parallelism.data,
-            "context": parallelism.context,
-        },
-        "workload": {
-            "input_tokens": int(resolved.workload.input_tokens),
-            "output_tokens": int(resolved.workload.output_tokens),
-            "concurrency": int(resolved.workload.concurrency),
-            "requests_per_s": resolved.workload.requests_per_s,
-            "prefix_cached_ratio": resolved.workload.prefix_cached_ratio,
-            "calls_per_task": resolved.workload.calls_per_task,
-            "tool_s": resolved.workload.tool_s,
-            "context_growth_tokens": int(resolved.workload.context_growth_tokens),
-            "context_kept_cached": resolved.workload.context_kept_cached,
-            "task_prefill_tokens": prefill_tokens(resolved.workload),
-        },
-        "serving": {
-            "engine": resolved.serving.engine,
-            "memory_utilization_ratio": resolved.serving.memory_utilization_ratio,
-            "kv_block_tokens": resolved.serving.kv_block_tokens,
-            "max_model_len": resolved.serving.max_model_len,
-            "chunked_prefill_tokens": resolved.serving.chunked_prefill_tokens,
-            "max_running_sequences": resolved.serving.max_running_sequences,
-            "reserved_bytes": resolved.serving.reserved_bytes,
-            "speculative": echo_speculation(resolved.speculation),
-            "disaggregated": None
-            if resolved.serving.disaggregation is None
-            else {
-                "prefill_replicas": resolved.serving.disaggregation.prefill_replicas,
-                "link_bytes_per_s": float(
-                    resolved.serving.disaggregation.link.bandwidth_bytes_per_s
-                ),
-            },
-            "memory_tiers": [] if tiers is None else [tier.id for tier in tiers.value.shared],
-            "offload": None
-            if tiers is None
-            else {
-                "weights_ratio": tiers.value.offload.weights_ratio,
-                "kv_cache_ratio": tiers.value.offload.kv_cache_ratio,
-                "parked_sequences": int(tiers.value.offload.parked_sequences),
-                "overlap_ratio": tiers.value.offload.overlap_ratio,
-            },
-        },
-    }

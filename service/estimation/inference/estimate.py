@@ -12,30 +12,33 @@ from service.core.deployment import Region
 from service.core.explanation import EstimateWarning, Step
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
-from service.core.performance.inference.latency import InferenceLatency, Phase
-from service.core.performance.inference.open_load import Percentiles
+from service.core.performance.inference import open_load
+from service.core.performance.inference.latency import InferenceLatency
 from service.core.performance.inference.steps import latency_steps
-from service.estimation.answers import (
-    explanation,
-    figure,
-    frame,
-    known_figure,
-    provenance,
-    warning_entries,
-)
+from service.estimation import answers
+from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds, known_figure
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
+from service.estimation.inference.answers import (
+    InferenceAnswer,
+    Latency,
+    LatencyFigures,
+    LatencyInferenceAnswer,
+    Memory,
+    MemoryInferenceAnswer,
+    Percentiles,
+)
 from service.estimation.inference.constraints import constraints
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
-    echo,
     resolve_deployment,
 )
+from service.estimation.inference.echo import echo
 from service.estimation.inference.mitigations import inference_remedies
+from service.estimation.inference.placement import placement
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.inference.tiers import tiers_figures
 from service.estimation.mitigations import NOTHING_TO_CHANGE
 from service.estimation.requests import (
     CostRequest,
@@ -44,11 +47,12 @@ from service.estimation.requests import (
     MemoryInferenceRequest,
 )
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.writing import written
 
 
 def inference_memory_answer(
     request: MemoryInferenceRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> MemoryInferenceAnswer:
     """Memory per accelerator of an inference deployment, and what fits.
 
     Raises
@@ -57,15 +61,17 @@ def inference_memory_answer(
         If the request refers to unknown things or asks for the impossible.
     """
     computed = _compute(request, snapshot)
-    answer = frame(snapshot.revision)
-    answer |= {"deployment": echo(computed.resolved)}
-    answer |= _memory(computed, snapshot)
-    return _finish(answer, request, snapshot, computed, computed.memory_steps)
+    return {
+        **frame(snapshot.revision),
+        "deployment": echo(computed.resolved),
+        **_memory(computed, snapshot),
+        **_grounds(request, snapshot, computed, computed.memory_steps),
+    }
 
 
 def inference_latency_answer(
     request: LatencyInferenceRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> LatencyInferenceAnswer:
     """Latency, throughput and bottlenecks of an inference deployment.
 
     Raises
@@ -74,13 +80,16 @@ def inference_latency_answer(
         If the request refers to unknown things or asks for the impossible.
     """
     computed = _compute(request, snapshot)
-    answer = frame(snapshot.revision)
-    answer |= {"deployment": echo(computed.resolved), "fits": computed.fits}
-    answer |= _latency(computed.latency)
-    return _finish(answer, request, snapshot, computed, lambda: _latency_steps(computed))
+    return {
+        **frame(snapshot.revision),
+        "deployment": echo(computed.resolved),
+        "fits": computed.fits,
+        **_latency(computed.latency),
+        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed)),
+    }
 
 
-def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> InferenceAnswer:
     """Memory, latency, energy and impacts of an inference deployment in one answer.
 
     Raises
@@ -97,22 +106,6 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     costed = _costs(computed, region, request.cost, impacts, snapshot)
     facts = request.compliance
     rules = None if facts is None else check_rules(facts, region, snapshot)
-    answer = frame(snapshot.revision)
-    answer |= {
-        "deployment": echo(computed.resolved) | {"region": region.id},
-        "memory": _memory(computed, snapshot),
-        "latency": _latency(computed.latency),
-        "energy": impacts.energy,
-        "impacts": impacts.impacts,
-        "cost": served_costs(
-            costed,
-            computed.latency.requests_per_s,
-            float(computed.resolved.workload.output_tokens),
-            request.period,
-        ),
-        "constraints": constraints(computed),
-        "compliance": None if rules is None else rules.answer,
-    }
 
     def steps() -> tuple[Step, ...]:
         return (
@@ -128,7 +121,23 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     if rules is not None:
         warnings += rules.warnings
         entries += rules.entries
-    return _finish(answer, request, snapshot, computed, steps, warnings, entries)
+    return {
+        **frame(snapshot.revision),
+        "deployment": {**echo(computed.resolved), "region": region.id},
+        "memory": _memory(computed, snapshot),
+        "latency": _latency(computed.latency),
+        "energy": impacts.energy,
+        "impacts": impacts.impacts,
+        "cost": served_costs(
+            costed,
+            computed.latency.requests_per_s,
+            float(computed.resolved.workload.output_tokens),
+            request.period,
+        ),
+        "constraints": constraints(computed),
+        "compliance": None if rules is None else rules.answer,
+        **_grounds(request, snapshot, computed, steps, warnings, entries),
+    }
 
 
 def _costs(
@@ -168,23 +177,23 @@ def _latency_steps(computed: ComputedDeployment) -> Any:
     )
 
 
-def _finish(
-    answer: dict[str, Any],
+def _grounds(
     request: DeploymentRequest,
     snapshot: CatalogSnapshot,
     computed: ComputedDeployment,
     steps: Callable[[], Iterable[Step]],
     warnings: Iterable[EstimateWarning] | None = None,
     placed: Iterable[tuple[str, Entry[Any]]] = (),
-) -> dict[str, Any]:
-    answer["warnings"] = warning_entries(computed.warnings if warnings is None else warnings)
-    answer["provenance"] = provenance(snapshot, [*computed.resolved.entries(snapshot), *placed])
-    if request.explain:
-        answer["explanation"] = explanation(steps())
-    return answer
+) -> Grounds:
+    return grounds(
+        snapshot,
+        computed.warnings if warnings is None else warnings,
+        [*computed.resolved.entries(snapshot), *placed],
+        steps if request.explain else None,
+    )
 
 
-def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
     memory: InferenceMemory = computed.memory
     resolved = computed.resolved
     return {
@@ -197,7 +206,7 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str
         "capacity_bytes": float(memory.capacity_bytes),
         "usable_bytes": float(memory.usable_bytes),
         "fits": computed.fits,
-        "fits_certainty": str((computed.tiers or memory).fits_certainty),
+        **written(computed.tiers or memory, FitCertainty),
         "headroom_bytes": figure(memory.headroom),
         "shortfall_bytes": figure(memory.shortfall),
         "weights_by_class_bytes": {
@@ -209,27 +218,15 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str
         "max_concurrency": known_figure(memory.max_concurrency),
         "max_context_tokens": known_figure(memory.max_context_tokens),
         "draft_model_bytes": float(memory.draft_bytes),
-        "placement": None if computed.tiers is None else tiers_figures(computed.tiers),
+        "placement": None if computed.tiers is None else placement(computed.tiers),
         **(NOTHING_TO_CHANGE if computed.fits else inference_remedies(computed, snapshot)),
     }
 
 
-def _latency(latency: InferenceLatency) -> dict[str, Any]:
+def _latency(latency: InferenceLatency) -> Latency:
     load = latency.load
     return {
-        "ttft_s": figure(latency.ttft_s),
-        "tpot_s": figure(latency.tpot_s),
-        "e2e_s": figure(latency.e2e_s),
-        "task_s": figure(latency.task_s),
-        "output_tokens_per_s_per_user": figure(latency.output_tokens_per_s_per_user),
-        "output_tokens_per_s_per_accelerator": figure(latency.output_tokens_per_s_per_accelerator),
-        "output_tokens_per_s": figure(latency.output_tokens_per_s),
-        "requests_per_s": figure(latency.requests_per_s),
-        "saturation_requests_per_s": figure(latency.saturation_requests_per_s),
-        "running_sequences_per_replica": float(latency.running_sequences),
-        "waiting_requests": float(latency.waiting_requests),
-        "prefill": _phase(latency.prefill),
-        "decode": _phase(latency.decode),
+        **written(latency, LatencyFigures),
         "load": None
         if load is None
         else {
@@ -241,31 +238,18 @@ def _latency(latency: InferenceLatency) -> dict[str, Any]:
     }
 
 
-def _phase(phase: Phase) -> dict[str, Any]:
-    return {
-        "bottleneck": phase.bottleneck,
-        "step_s": float(phase.step_s),
-        "compute_bound_s": float(phase.compute_bound_s),
-        "memory_bound_s": float(phase.memory_bound_s),
-        "interconnect_s": float(phase.interconnect_s),
-        "overhead_s": float(phase.overhead_s),
-        "arithmetic_intensity_flop_per_byte": float(phase.arithmetic_intensity_flop_per_byte),
-        "ridge_point_flop_per_byte": float(phase.ridge_point_flop_per_byte),
-    }
-
-
-def _percentiles(percentiles: Percentiles | None, like: Interval) -> dict[str, Any] | None:
+def _percentiles(found: open_load.Percentiles | None, like: Interval) -> Percentiles | None:
     """Percentiles over requests, each with the relative interval of the mean."""
-    if percentiles is None:
+    if found is None:
         return None
 
-    def around(value: float) -> dict[str, float]:
+    def around(value: float) -> answers.Interval:
         return figure(
             Interval(value, value * like.low / like.value, value * like.high / like.value)
         )
 
     return {
-        "p50": around(percentiles.p50),
-        "p95": around(percentiles.p95),
-        "p99": around(percentiles.p99),
+        "p50": around(found.p50),
+        "p95": around(found.p95),
+        "p99": around(found.p99),
     }

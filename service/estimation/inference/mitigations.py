@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
@@ -19,6 +18,7 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup
 from service.core.techniques.technique import InferenceChange, Technique
+from service.estimation.answers import Mitigations
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.mitigations import USUAL_HOST_BYTES, remedies, remembered
@@ -26,7 +26,7 @@ from service.estimation.requests import OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 
-def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
     """Changes and plans that make a deployment fit.
 
     Parameters
@@ -35,11 +35,6 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
         The deployment with its memory, which does not fit.
     snapshot
         The catalog, for what host memory is usual.
-
-    Returns
-    -------
-    dict
-        ``{"would_help": [...], "plans": [...]}``.
     """
     resolved = computed.resolved
     calibration = resolved.calibration

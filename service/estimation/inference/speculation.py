@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -86,17 +85,3 @@ def speculation_option(resolved: ResolvedSpeculation | None) -> SpeculationOptio
     if resolved is None:
         return SpeculationOption()
     return SpeculationOption(resolved.value, resolved.log_sigma)
-
-
-def echo_speculation(resolved: ResolvedSpeculation | None) -> dict[str, Any] | None:
-    """The draft as it was understood."""
-    if resolved is None:
-        return None
-    value = resolved.value
-    return {
-        "draft_model": None if resolved.draft is None else resolved.draft.id,
-        "draft_weights": None if value.precision is None else value.precision.weights.id,
-        "draft_tokens": value.draft_tokens,
-        "acceptance_ratio": float(value.acceptance_ratio),
-        "tokens_per_check": float(expected_tokens(value.acceptance_ratio, value.draft_tokens)),
-    }

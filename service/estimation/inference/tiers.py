@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -19,7 +18,6 @@ from service.core.memory.inference.tiers import (
     host_link_bytes_per_s,
 )
 from service.core.memory.tiers import MemoryTier
-from service.estimation.answers import figure, known_figure
 from service.estimation.requests import MemoryTierRequest, OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
 
@@ -27,8 +25,6 @@ from service.estimation.resolution import Problems
 _USUAL_HOST_TIER = "ddr5-8ch"
 #: Kinds whose memory lies behind a link of the accelerator.
 _LINKED = frozenset({"host", "expansion", "pool", "storage"})
-#: Kinds that answer for host memory and for drives.
-_HOST, _DRIVES = frozenset({"host", "expansion", "pool"}), frozenset({"storage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,42 +142,6 @@ def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
         users=asked.shared_by,
         link_bytes_per_s=inf if link is None and tier.kind not in _LINKED else link,
     )
-
-
-def tiers_figures(tiers: InferenceTiers) -> dict[str, Any]:
-    """The placement as it goes over the wire, for each accelerator."""
-    named = [("accelerator", "device"), *((tier.id, tier.kind) for tier in tiers.outside)]
-    return {
-        "fits": tiers.fits,
-        "fits_certainty": tiers.fits_certainty,
-        "unplaced_bytes": figure(tiers.unplaced),
-        "host_bytes": figure(tiers.held_outside(_HOST)),
-        "nvme_bytes": figure(tiers.held_outside(_DRIVES)),
-        "effective_bandwidth_bytes_per_s": known_figure(tiers.effective_bandwidth),
-        "slowdown_ratio": figure(tiers.slowdown_ratio) if tiers.fits else None,
-        "tiers": [
-            {
-                "tier": name,
-                "kind": kind,
-                "bandwidth_bytes_per_s": float(tiers.rooms[at].bandwidth_bytes_per_s),
-                "room_bytes": None
-                if tiers.rooms[at].capacity_bytes == inf
-                else float(tiers.rooms[at].capacity_bytes),
-                "used_bytes": figure(tiers.used[at]),
-                "touched_bytes_per_step": float(tiers.placement.touched_bytes(at)),
-                "hidden_share_ratio": tiers.free_share_ratio(at) if at else None,
-                "parts_bytes": _parts(tiers, at),
-            }
-            for at, (name, kind) in enumerate(named)
-        ],
-    }
-
-
-def _parts(tiers: InferenceTiers, at: int) -> Mapping[str, float]:
-    held: dict[str, float] = {}
-    for item in tiers.placement.of(at):
-        held[item.name] = held.get(item.name, 0.0) + float(item.stored_bytes)
-    return held
 
 
 def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:

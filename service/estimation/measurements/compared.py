@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.interval import Interval, without
-from service.estimation.answers import figure
+from service.core import interval as core
+from service.core.interval import without
+from service.estimation.answers import Interval, figure
+from service.estimation.inference.answers import MemoryInferenceAnswer
 from service.estimation.inference.estimate import inference_latency_answer, inference_memory_answer
+from service.estimation.measurements.answers import MeasuredFigure
 from service.estimation.measurements.requests import (
     InferenceMeasurement,
     MeasurementRequest,
     TrainingMeasurement,
 )
 from service.estimation.requests import LatencyInferenceRequest
+from service.estimation.training.answers import MemoryTrainingAnswer
 from service.estimation.training.estimate import training_memory_answer
 
 _LATENCIES = ("ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "requests_per_s")
-_INFERENCE_MEMORY = ("weights_bytes", "kv_cache_capacity_tokens")
 
-Figure = dict[str, float]
+Compared: TypeAlias = tuple[Mapping[str, Any], dict[str, Interval]]
 
 
 def compared_measurement(request: MeasurementRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -62,27 +66,26 @@ def compared_measurement(request: MeasurementRequest, snapshot: CatalogSnapshot)
     }
 
 
-def _inference(
-    asked: InferenceMeasurement, snapshot: CatalogSnapshot
-) -> tuple[dict[str, Any], dict[str, Figure]]:
+def _inference(asked: InferenceMeasurement, snapshot: CatalogSnapshot) -> Compared:
     answer = inference_memory_answer(asked.deployment, snapshot)
-    estimates = _memory(answer) | {name: answer[name] for name in _INFERENCE_MEMORY}
+    estimates = _memory(answer) | {
+        "weights_bytes": answer["weights_bytes"],
+        "kv_cache_capacity_tokens": answer["kv_cache_capacity_tokens"],
+    }
     wanted = asked.measured.model_dump(exclude_none=True)
     if any(name in wanted for name in _LATENCIES):
         same = LatencyInferenceRequest.model_validate(asked.deployment.model_dump())
-        latency = inference_latency_answer(same, snapshot)
+        latency: Mapping[str, Any] = inference_latency_answer(same, snapshot)
         estimates |= {name: latency[name] for name in _LATENCIES}
     return answer, estimates
 
 
-def _training(
-    asked: TrainingMeasurement, snapshot: CatalogSnapshot
-) -> tuple[dict[str, Any], dict[str, Figure]]:
+def _training(asked: TrainingMeasurement, snapshot: CatalogSnapshot) -> Compared:
     answer = training_memory_answer(asked.deployment, snapshot)
     return answer, _memory(answer)
 
 
-def _memory(answer: dict[str, Any]) -> dict[str, Figure]:
+def _memory(answer: MemoryInferenceAnswer | MemoryTrainingAnswer) -> dict[str, Interval]:
     """What the three usual counters should show: process, allocator, tensors."""
     total, libraries = answer["total_bytes"], answer["libraries_bytes"]
     runtime = answer["runtime_bytes"]
@@ -93,11 +96,11 @@ def _memory(answer: dict[str, Any]) -> dict[str, Figure]:
     }
 
 
-def _without(whole: Figure, part: Figure) -> Figure:
-    return figure(without(Interval(**whole), Interval(**part)))
+def _without(whole: Interval, part: Interval) -> Interval:
+    return figure(without(core.Interval(**whole), core.Interval(**part)))
 
 
-def _compared(metric: str, measured: float, estimate: Figure) -> dict[str, Any]:
+def _compared(metric: str, measured: float, estimate: Interval) -> MeasuredFigure:
     return {
         "metric": metric,
         "measured": measured,

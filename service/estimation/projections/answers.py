@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from service.estimation.answers import Answer, Interval, Repeatable
+
+Better: TypeAlias = Literal["slower", "faster", "undecided"]
 
 
 class OpenEndedInterval(Answer):
@@ -51,7 +53,7 @@ class MemoryChoiceAnswer(Repeatable):
     region: str | None
     grid_gco2e_per_kwh: Interval | None
     better: Annotated[
-        Literal["slower", "faster", "undecided"] | None,
+        Better | None,
         Field(
             description="undecided where the intervals overlap; null where no grid is known, "
             "unless the faster memory is better on every grid."

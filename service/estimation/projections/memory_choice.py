@@ -11,14 +11,8 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.core.impacts.memory_choice import memory_choice
 from service.core.interval import Interval, exact
-from service.estimation.answers import (
-    explanation,
-    figure,
-    frame,
-    known_figure,
-    provenance,
-    warning_entries,
-)
+from service.estimation.answers import figure, frame, grounds, known_figure
+from service.estimation.projections.answers import Better, MemoryChoiceAnswer
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CatalogRequest, Figure, Reference, RegionReference
 from service.estimation.resolution import Problems, resolve_region
@@ -63,7 +57,9 @@ class MemoryChoiceRequest(CatalogRequest):
     explain: bool = Field(False, description="Add the explanation, step by step.")
 
 
-def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def memory_choice_answer(
+    request: MemoryChoiceRequest, snapshot: CatalogSnapshot
+) -> MemoryChoiceAnswer:
     """Grid intensity below which the slower memory is better, and what that means for a place.
 
     Raises
@@ -100,7 +96,17 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
     entries: list[tuple[str, Entry[Any]]] = [("memory-tiers", slow), ("calibrations", making)]
     if region is not None:
         entries.append(("regions", region))
-    answer = frame(snapshot.revision) | {
+    warnings = []
+    if request.fast_over_slow_making is None:
+        warnings.append(
+            EstimateWarning(
+                "making_disputed",
+                "sources disagree whether manufacturing a byte of fast memory emits more or "
+                "less; do not decide on this alone",
+            )
+        )
+    return {
+        **frame(snapshot.revision),
         "saved_kgco2e_per_gb": figure(saved),
         "saved_gco2e_per_token": figure(result.saved_gco2e_per_token),
         "extra_kwh_per_token": figure(result.extra_kwh_per_token),
@@ -108,22 +114,8 @@ def memory_choice_answer(request: MemoryChoiceRequest, snapshot: CatalogSnapshot
         "region": None if region is None else region.id,
         "grid_gco2e_per_kwh": known_figure(grid),
         "better": _better(result.break_even_gco2e_per_kwh, grid),
-        "warnings": warning_entries(
-            [
-                EstimateWarning(
-                    "making_disputed",
-                    "sources disagree whether manufacturing a byte of fast memory emits more or "
-                    "less; do not decide on this alone",
-                )
-            ]
-            if request.fast_over_slow_making is None
-            else []
-        ),
-        "provenance": provenance(snapshot, entries),
+        **grounds(snapshot, warnings, entries, result.steps if request.explain else None),
     }
-    if request.explain:
-        answer["explanation"] = explanation(result.steps())
-    return answer
 
 
 def _saved(slow_kgco2e_per_gb: Interval, ratio: Interval) -> Interval:
@@ -134,7 +126,7 @@ def _saved(slow_kgco2e_per_gb: Interval, ratio: Interval) -> Interval:
     return Interval(slow.value * (ratio.value - 1.0), low, high)
 
 
-def _better(break_even: Interval | None, grid: Interval | None) -> str | None:
+def _better(break_even: Interval | None, grid: Interval | None) -> Better | None:
     """Which memory emits less, where the intervals leave no doubt."""
     if break_even is None:
         return "faster"

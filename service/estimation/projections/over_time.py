@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.core.impacts.projection import DAYS_PER_YEAR, projection
 from service.core.interval import Interval, scale
-from service.estimation.answers import explanation, figure, frame, warning_entries
+from service.estimation.answers import figure, frame, grounds
+from service.estimation.projections.answers import OpenEndedInterval, ProjectionAnswer
 from service.estimation.projections.requests import ProjectionRequest
 from service.estimation.requests import StatedFigure
 from service.estimation.resolution import Problems
@@ -19,7 +19,7 @@ _MOST = 1e30
 _MOST_FOLDINGS = 100.0
 
 
-def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> ProjectionAnswer:
     """Crossover day and cumulative emissions over time.
 
     Raises
@@ -47,8 +47,8 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
         )
     step = request.days / (request.points - 1)
     days = [step * point for point in range(request.points)]
-    answer = frame(snapshot.revision)
-    answer |= {
+    return {
+        **frame(snapshot.revision),
         "crossover_days": None if crossover is None else _open_ended(crossover),
         "training_kgco2e": figure(training),
         "first_day_kgco2e": figure(scale(result.first_day_gco2e, 1e-3)),
@@ -60,15 +60,11 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
             }
             for day in days
         ],
-        "warnings": warning_entries(warnings),
-        "provenance": [],
+        **grounds(snapshot, warnings, (), result.steps if request.explain else None),
     }
-    if request.explain:
-        answer["explanation"] = explanation(result.steps())
-    return answer
 
 
-def _open_ended(days: Interval) -> dict[str, float | None]:
+def _open_ended(days: Interval) -> OpenEndedInterval:
     """The interval, whose upper end is null where the pessimistic case never crosses."""
     return {
         "value": float(days.value),

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.core.interval import Interval
+from service.estimation import answers
+from service.estimation.answers import figure
+from service.estimation.reports.answers import ReportLine
 
-Figure = Mapping[str, float] | None
+Figure = answers.Interval | None
 
 
 def line(
@@ -18,7 +21,7 @@ def line(
     method: str,
     note: str = "",
     size: float = 1.0,
-) -> dict[str, Any]:
+) -> ReportLine:
     """One line of a report.
 
     Parameters
@@ -33,14 +36,18 @@ def line(
         Of the unit, in the unit of the amount.
     """
     if isinstance(amount, Interval):
-        amount = {"value": amount.value, "low": amount.low, "high": amount.high}
+        amount = figure(amount)
     known = amount is not None
     return {
         "code": code,
         "name": name,
-        "amount": {end: float(number) / size for end, number in amount.items()}
-        if amount is not None
-        else None,
+        "amount": None
+        if amount is None
+        else {
+            "value": amount["value"] / size,
+            "low": amount["low"] / size,
+            "high": amount["high"] / size,
+        },
         "unit": unit,
         "method": method,
         "note": note if known or note else "not known, see the warnings",

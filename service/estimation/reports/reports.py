@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import scale
-from service.estimation.impacts.estimate import DeploymentImpacts, impacts_with_result
+from service.estimation.answers import Remark
+from service.estimation.impacts.estimate import DeploymentImpacts, PlainImpacts, impacts_with_result
+from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import DisclosureRequest, ReportRequest
 from service.estimation.reports.tables import KINDS, Reported
 from service.estimation.resolution import Problems
 
-_NO_ADVICE = {
+_NO_ADVICE: Remark = {
     "code": "not_legal_advice",
     "message": "these are figures for a report, not the report itself: its scope, period and "
     "legal duty remain with whoever reports",
@@ -21,7 +24,7 @@ _NO_ADVICE = {
 _LEAST_KWH = 1e-16
 
 
-def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) -> ReportAnswer:
     """A report of one of the kinds of `KINDS`.
 
     Raises
@@ -52,13 +55,17 @@ def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) 
     _check(kind, reported, result, problems)
     problems.stop_if_any()
     chosen = KINDS[kind]
-    shared = ("catalog_revision", "engine_version", "deployment", "region", "provenance")
-    report = {name: answer[name] for name in shared} | {
+    report: ReportAnswer = {
+        "catalog_revision": answer["catalog_revision"],
+        "engine_version": answer["engine_version"],
+        "deployment": answer["deployment"],
+        "region": answer["region"],
+        "provenance": answer["provenance"],
         "kind": kind,
         "standard": chosen.standard,
         "period_days": request.period.days,
         "lines": chosen.lines(reported),
-        "equivalences": answer["equivalences"],
+        "equivalences": answer["equivalences"] or [],
         "warnings": [*answer["warnings"], _NO_ADVICE],
     }
     if request.explain:
@@ -66,11 +73,14 @@ def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) 
     return report
 
 
-def _check(kind: str, reported: Reported, result: DeploymentImpacts, problems: Problems) -> None:
+def _check(
+    kind: str, reported: Reported, result: DeploymentImpacts | PlainImpacts, problems: Problems
+) -> None:
     """Note what is asked for that is not there, or cannot be."""
     asked: DisclosureRequest = reported.request.disclosure
-    if kind == "sci" and (result.impacts or {}).get(asked.functional_unit) is None:
-        given = ", ".join(name for name, found in (result.impacts or {}).items() if found)
+    bases: Mapping[str, Any] = result.impacts or {}
+    if kind == "sci" and bases.get(asked.functional_unit) is None:
+        given = ", ".join(name for name, found in bases.items() if found)
         problems.add(
             "/disclosure/functional_unit",
             f"{asked.functional_unit} is not known for this request; choose from: {given}",

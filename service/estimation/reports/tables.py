@@ -15,6 +15,7 @@ from service.core.impacts.disclosure import (
     water_usage_effectiveness,
 )
 from service.core.interval import Interval, exact
+from service.estimation.reports.answers import ReportLine
 from service.estimation.reports.lines import line
 from service.estimation.reports.requests import ReportRequest
 
@@ -44,7 +45,7 @@ class Reported:
         return found
 
 
-def sci(reported: Reported) -> list[dict[str, Any]]:
+def sci(reported: Reported) -> list[ReportLine]:
     """Software Carbon Intensity, (E · I + M) per R."""
     name = reported.request.disclosure.functional_unit
     found = reported.answer["impacts"][name]
@@ -81,7 +82,7 @@ _FUNCTIONAL_UNITS = {
 }
 
 
-def ghg_protocol(reported: Reported) -> list[dict[str, Any]]:
+def ghg_protocol(reported: Reported) -> list[ReportLine]:
     """Scopes 1 to 3, scope 2 by both methods, nothing netted."""
     asked = reported.request.disclosure
     carbon = reported.period["carbon"]
@@ -167,7 +168,7 @@ def ghg_protocol(reported: Reported) -> list[dict[str, Any]]:
     ]
 
 
-def eed(reported: Reported) -> list[dict[str, Any]]:
+def eed(reported: Reported) -> list[ReportLine]:
     """Indicators of the EU's Energy Efficiency Directive."""
     asked = reported.request.disclosure
     it_energy = reported.it_energy_kwh
@@ -221,7 +222,7 @@ def eed(reported: Reported) -> list[dict[str, Any]]:
     ]
 
 
-def csrd(reported: Reported) -> list[dict[str, Any]]:
+def csrd(reported: Reported) -> list[ReportLine]:
     """Figures for the EU's sustainability reporting standards, first set of 2023."""
     period = reported.period
     carbon, water, streams = period["carbon"], period["water"], period["e_waste_streams"]
@@ -295,7 +296,7 @@ def csrd(reported: Reported) -> list[dict[str, Any]]:
     ]
 
 
-def annex_xi(reported: Reported) -> list[dict[str, Any]]:
+def annex_xi(reported: Reported) -> list[ReportLine]:
     """Energy and compute of a model for the EU's AI Act, Annex XI, section 1, point 2."""
     asked = reported.request.disclosure
     parameters, tokens = asked.model_parameters, asked.training_tokens
@@ -361,7 +362,7 @@ class Kind:
     """A kind of report: the standard it follows and what makes its lines."""
 
     standard: str
-    lines: Callable[[Reported], list[dict[str, Any]]]
+    lines: Callable[[Reported], list[ReportLine]]
 
 
 KINDS: Mapping[str, Kind] = {

@@ -20,16 +20,18 @@ from service.core.memory.near_memory import (
 from service.core.memory.stores import graph_index_bytes, vectors_after, vectors_bytes
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.weights import total_model_bytes
-from service.estimation.answers import (
-    explanation,
-    figure,
-    frame,
-    known_figure,
-    provenance,
-    warning_entries,
-)
+from service.estimation import answers
+from service.estimation.answers import figure, frame, grounds, known_figure
 from service.estimation.requests import ModelReference, PrecisionRequest
 from service.estimation.resolution import Problems, resolve_model, resolve_precision
+from service.estimation.storage.answers import (
+    ComputeInMemory,
+    NearMemoryAnswer,
+    OnChip,
+    ProcessingInMemory,
+    StoreAnswer,
+    StoreSize,
+)
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
 
 _CHIPS = Formula(
@@ -71,7 +73,7 @@ _INJECTED = Formula(
 )
 
 
-def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) -> NearMemoryAnswer:
     """What a model, or bytes, take of memory on the chip or memory that computes.
 
     Raises
@@ -90,37 +92,34 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     stored = request.stored_bytes or (weights + cache)
     steps: list[Step] = []
     warnings: list[EstimateWarning] = []
-    answer = frame(snapshot.revision) | {
-        "tier": tier.id,
-        "kind": tier.value.kind,
-        "model": None if model is None else model.id,
-        "stored_bytes": stored,
-        "bytes_per_parameter": None if model is None else weights / model.value.total_parameters,
-        "on_chip": _on_chip(request, tier.value, stored, steps, warnings),
-        "processing_in_memory": _in_memory(request, tier.value, steps, warnings),
-        "compute_in_memory": _search(tier.value, stored, steps),
-    }
-    if all(answer[part] is None for part in _NEAR):
+    on_chip = _on_chip(request, tier.value, stored, steps, warnings)
+    in_memory = _in_memory(request, tier.value, steps, warnings)
+    search = _search(tier.value, stored, steps)
+    if on_chip is None and in_memory is None and search is None:
         problems.add(
             "/tier",
             f"{tier.id} is {tier.value.kind} memory, which does not compute and is not on a chip; "
             "give it in serving.memory_tiers",
         )
         problems.stop_if_any()
-    answer["warnings"] = warning_entries(warnings)
     used: list[tuple[str, Entry[Any]]] = [("memory-tiers", tier)]
     if model is not None:
         used.append(("models", model))
-    answer["provenance"] = provenance(snapshot, used)
-    if request.explain:
-        answer["explanation"] = explanation(steps)
-    return answer
+    return {
+        **frame(snapshot.revision),
+        "tier": tier.id,
+        "kind": tier.value.kind,
+        "model": None if model is None else model.id,
+        "stored_bytes": stored,
+        "bytes_per_parameter": None if model is None else weights / model.value.total_parameters,
+        "on_chip": on_chip,
+        "processing_in_memory": in_memory,
+        "compute_in_memory": search,
+        **grounds(snapshot, warnings, used, (lambda: steps) if request.explain else None),
+    }
 
 
-_NEAR = ("on_chip", "processing_in_memory", "compute_in_memory")
-
-
-def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> StoreAnswer:
     """Size and growth of a store of vectors, and what a retrieval adds to a request.
 
     Raises
@@ -142,7 +141,14 @@ def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> dict[str, 
     )
     tokens = request.retrieved_chunks * request.chunk_tokens
     now = _store(request, request.vectors, steps)
-    answer = frame(snapshot.revision) | {
+    injected = None if model is None else _cache(request, model, tokens, steps)
+    entries: list[tuple[str, Entry[Any]]] = [
+        ("models", entry) for entry in (embedding, model) if entry is not None
+    ]
+    if tier is not None:
+        entries.append(("memory-tiers", tier))
+    return {
+        **frame(snapshot.revision),
         "at_start": now,
         "after": _store(request, float(later), []),
         "growth_bytes_per_year": _growth(request),
@@ -151,18 +157,9 @@ def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> dict[str, 
         if embedding is None
         else _weights(embedding.value, PrecisionRequest()),
         "injected_tokens": tokens,
-        "injected_kv_cache_bytes": None if model is None else _cache(request, model, tokens, steps),
+        "injected_kv_cache_bytes": injected,
+        **grounds(snapshot, (), entries, (lambda: steps) if request.explain else None),
     }
-    answer["warnings"] = warning_entries(())
-    entries: list[tuple[str, Entry[Any]]] = [
-        ("models", entry) for entry in (embedding, model) if entry is not None
-    ]
-    if tier is not None:
-        entries.append(("memory-tiers", tier))
-    answer["provenance"] = provenance(snapshot, entries)
-    if request.explain:
-        answer["explanation"] = explanation(steps)
-    return answer
 
 
 def _model(
@@ -197,7 +194,7 @@ def _on_chip(
     stored: float,
     steps: list[Step],
     warnings: list[EstimateWarning],
-) -> dict[str, Any] | None:
+) -> OnChip | None:
     if tier.kind != "on-chip" or tier.capacity_bytes is None:
         return None
     room = float(tier.capacity_bytes) - request.program_bytes_per_chip
@@ -236,7 +233,7 @@ _USUAL_MEMORY_BOUND = Interval(0.7, 0.6, 0.8)
 
 def _in_memory(
     request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], warnings: list[EstimateWarning]
-) -> dict[str, Any] | None:
+) -> ProcessingInMemory | None:
     if tier.kernel_speedup is None:
         return None
     share = tier.memory_bound_time_ratio
@@ -260,7 +257,7 @@ def _in_memory(
     }
 
 
-def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> dict[str, Any] | None:
+def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> ComputeInMemory | None:
     if (
         tier.scan_s is None
         or tier.scan_j is None
@@ -285,7 +282,7 @@ def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> dict[str, Any
     }
 
 
-def _store(request: StoreRequest, count: float, steps: list[Step]) -> dict[str, float]:
+def _store(request: StoreRequest, count: float, steps: list[Step]) -> StoreSize:
     vectors = float(vectors_bytes(count, request.dimensions, request.bytes_per_element))
     index = float(graph_index_bytes(count, request.links_per_vector))
     steps += [
@@ -307,7 +304,7 @@ def _growth(request: StoreRequest) -> float:
     return _store(request, request.added_per_day * 365.25, [])["total_bytes"]
 
 
-def _scan_s(tier: Entry[MemoryTier] | None, now: dict[str, float]) -> dict[str, float] | None:
+def _scan_s(tier: Entry[MemoryTier] | None, now: StoreSize) -> answers.Interval | None:
     """Time of a search over all vectors, at the tier's bandwidth or as it compares."""
     if tier is None:
         return None

@@ -9,83 +9,15 @@ from pydantic import Field
 from service.estimation.answers import (
     Answer,
     Constraint,
+    FitCertainty,
     Interval,
-    Parallelism,
-    Remedy,
-    RemedyPlan,
+    Mitigations,
     Repeatable,
 )
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import TrainingCost
 from service.estimation.impacts.answers import Impact
-
-
-class TrainingPrecision(Answer):
-    """Number formats by id."""
-
-    weights: str
-    activations: str
-
-
-class TrainingOffload(Answer):
-    """What is kept outside the accelerator, and where."""
-
-    optimizer: str
-    parameters: str
-    activations: str
-    host_memory_bytes: float | None
-
-
-class TrainingFailures(Answer):
-    """How often accelerators stop the run, and what that costs; null is the catalog's figure."""
-
-    per_accelerator_day: float | None
-    checkpoint_interval_s: float | None
-    checkpoint_write_s: float | None
-    restart_s: float | None
-
-
-class Training(Answer):
-    """The settings of training as they were understood."""
-
-    method: str
-    lora_rank: int
-    lora_targets: list[str]
-    trained_tensors: list[str]
-    optimizer: str
-    optimizer_state_dtype: str
-    master_weights: bool
-    gradient_dtype: str
-    micro_batch_size: int
-    gradient_accumulation_steps: int
-    sequence_length: int
-    activation_checkpointing: str
-    checkpoint_every: int
-    attention: str
-    fused_kernels: bool
-    dropout: bool
-    cross_entropy: str
-    sequence_parallel: bool
-    pipeline_schedule: str
-    virtual_stages: int
-    zero_stage: int
-    offload: TrainingOffload
-    framework: str
-    tokens: float | None
-    failures: TrainingFailures
-
-
-class TrainingDeployment(Answer):
-    """The training run as it was understood, every default filled in."""
-
-    model: str
-    total_parameters: int
-    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
-    accelerator: str
-    accelerator_count: int
-    precision: TrainingPrecision
-    parallelism: Parallelism
-    training: Training
+from service.estimation.training.echo import TrainingDeployment
 
 
 class TrainingParts(Answer):
@@ -125,7 +57,7 @@ class TrainingStage(TrainingParts):
     fits: bool
 
 
-class TrainingMemory(TrainingParts):
+class TrainingMemory(TrainingParts, FitCertainty, Mitigations):
     """Memory of a training run per accelerator, on the fullest one."""
 
     libraries_bytes: Annotated[
@@ -140,13 +72,6 @@ class TrainingMemory(TrainingParts):
     ]
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
     fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
-    fits_certainty: Annotated[
-        Literal["yes", "likely", "unlikely", "no"],
-        Field(
-            description="The same by the interval: yes or no where all of it does or does not "
-            "fit, likely or unlikely where it lies on both sides."
-        ),
-    ]
     headroom_bytes: Annotated[
         Interval,
         Field(
@@ -173,19 +98,6 @@ class TrainingMemory(TrainingParts):
     stages: Annotated[
         list[TrainingStage],
         Field(description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."),
-    ]
-    would_help: Annotated[
-        list[Remedy],
-        Field(
-            description="Single changes that gain memory, if it is short: the fitting ones first."
-        ),
-    ]
-    plans: Annotated[
-        list[RemedyPlan],
-        Field(
-            description="If memory is short, changes in order until everything fits, for each "
-            "reach."
-        ),
     ]
 
 

@@ -8,16 +8,22 @@ from typing import Any
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.estimate.training import TrainingSpeed
-from service.core.explanation import explain
+from service.core.explanation import Step, explain
 from service.core.interval import exact, scale
 from service.core.memory.training.formulas import MEMORY
 from service.core.memory.training.memory import TrainingMemory, training_memory
-from service.estimation.answers import explanation, frame, provenance, warning_entries
+from service.estimation.answers import frame, grounds
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.training.answers import (
+    EstimateTrainingAnswer,
+    LatencyTrainingAnswer,
+    MemoryTrainingAnswer,
+)
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
+from service.estimation.training.echo import echo_training
 from service.estimation.training.impacts import training_impacts
 from service.estimation.training.memory import fit_warnings, memory_figures
 from service.estimation.training.mitigations import planning_figures
@@ -26,8 +32,9 @@ from service.estimation.training.requests import (
     LatencyTrainingRequest,
     MemoryTrainingRequest,
 )
-from service.estimation.training.setup import ResolvedTraining, echo_training, resolve_training
-from service.estimation.training.speed import resolved_speed, run_steps, run_warnings, speed_figures
+from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
+from service.estimation.training.speed_figures import speed_figures
 
 _HOURS_PER_DAY = 24.0
 _SECONDS_PER_HOUR = 3_600.0
@@ -35,7 +42,7 @@ _SECONDS_PER_HOUR = 3_600.0
 
 def training_memory_answer(
     request: MemoryTrainingRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> MemoryTrainingAnswer:
     """Memory per accelerator of a training run, and what fits.
 
     Raises
@@ -45,24 +52,27 @@ def training_memory_answer(
     """
     resolved = resolve_training(request, snapshot, Problems())
     memory = _memory(resolved)
-    answer = frame(snapshot.revision)
-    answer |= {"deployment": echo_training(resolved)}
-    answer |= memory_figures(resolved, memory, snapshot)
     warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
     if not memory.fits:
         planned = planning_figures(memory, snapshot)
         warnings += planned.warnings
         entries += calibration_entries(planned.entries, snapshot)
-    answer["warnings"] = warning_entries((*warnings, *fit_warnings(resolved, memory)))
-    answer["provenance"] = provenance(snapshot, entries)
-    if request.explain:
-        answer["explanation"] = explanation(explain(memory, MEMORY))
-    return answer
+    return {
+        **frame(snapshot.revision),
+        "deployment": echo_training(resolved),
+        **memory_figures(resolved, memory, snapshot),
+        **grounds(
+            snapshot,
+            (*warnings, *fit_warnings(resolved, memory)),
+            entries,
+            (lambda: explain(memory, MEMORY)) if request.explain else None,
+        ),
+    }
 
 
 def training_latency_answer(
     request: LatencyTrainingRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> LatencyTrainingAnswer:
     """Step time, throughput and bottleneck of a training run, and the length of the whole run.
 
     Raises
@@ -74,22 +84,23 @@ def training_latency_answer(
     memory = _memory(resolved)
     figures = setup_figures(resolved.setup, snapshot)
     speed = resolved_speed(resolved.setup, figures, request)
-    answer = frame(snapshot.revision)
-    answer |= {"deployment": echo_training(resolved), "fits": bool(memory.fits)}
-    answer |= speed_figures(speed)
-    answer["warnings"] = warning_entries(
-        (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures))
-    )
-    entries = [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)]
-    answer["provenance"] = provenance(snapshot, entries)
-    if request.explain:
-        answer["explanation"] = explanation(run_steps(speed))
-    return answer
+    return {
+        **frame(snapshot.revision),
+        "deployment": echo_training(resolved),
+        "fits": bool(memory.fits),
+        **speed_figures(speed),
+        **grounds(
+            snapshot,
+            (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures)),
+            [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)],
+            (lambda: run_steps(speed)) if request.explain else None,
+        ),
+    }
 
 
 def training_estimate(
     request: EstimateTrainingRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> EstimateTrainingAnswer:
     """Memory, speed, energy and impacts of a training run in one answer.
 
     Raises
@@ -126,9 +137,14 @@ def training_estimate(
         None if day is None else hourly(day["facility_energy_kwh"], _HOURS_PER_DAY),
         None if day is None else hourly(day["carbon"]["total_gco2e"], _HOURS_PER_DAY),
     )
-    answer = frame(snapshot.revision)
-    answer |= {
-        "deployment": echo_training(resolved) | {"region": region.id},
+
+    def steps() -> tuple[Step, ...]:
+        found = (*explain(memory, MEMORY), *run_steps(speed), *impacts.steps, *costed.steps)
+        return found + (rules.steps if rules is not None else ())
+
+    return {
+        **frame(snapshot.revision),
+        "deployment": {**echo_training(resolved), "region": region.id},
         "memory": memory_figures(resolved, memory, snapshot),
         "latency": speed_figures(speed),
         "energy": impacts.energy,
@@ -140,34 +156,27 @@ def training_estimate(
         ),
         "constraints": training_constraints(memory),
         "compliance": None if rules is None else rules.answer,
+        **grounds(
+            snapshot,
+            (
+                *resolved.warnings,
+                *fit_warnings(resolved, memory),
+                *run_warnings(speed, figures),
+                *impacts.warnings,
+                *prices.warnings,
+                *(rules.warnings if rules is not None else ()),
+            ),
+            [
+                *resolved.entries(snapshot),
+                *speed_entries(speed, figures, snapshot),
+                *calibration_entries(figures.power_entries, snapshot),
+                ("regions", region),
+                *prices.entries,
+                *(rules.entries if rules is not None else ()),
+            ],
+            steps if request.explain else None,
+        ),
     }
-    answer["warnings"] = warning_entries(
-        (
-            *resolved.warnings,
-            *fit_warnings(resolved, memory),
-            *run_warnings(speed, figures),
-            *impacts.warnings,
-            *prices.warnings,
-            *(rules.warnings if rules is not None else ()),
-        )
-    )
-    answer["provenance"] = provenance(
-        snapshot,
-        [
-            *resolved.entries(snapshot),
-            *speed_entries(speed, figures, snapshot),
-            *calibration_entries(figures.power_entries, snapshot),
-            ("regions", region),
-            *prices.entries,
-            *(rules.entries if rules is not None else ()),
-        ],
-    )
-    if request.explain:
-        answer["explanation"] = explanation(
-            (*explain(memory, MEMORY), *run_steps(speed), *impacts.steps, *costed.steps)
-            + (rules.steps if rules is not None else ())
-        )
-    return answer
 
 
 def _training_flop(speed: TrainingSpeed) -> float | None:

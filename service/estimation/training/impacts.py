@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from service.catalog.entries import Entry
 from service.core.deployment import Accelerator, Region
@@ -14,6 +13,7 @@ from service.core.interval import scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.impacts.footprint_views import basis
 from service.estimation.impacts.place import footprint_warnings
+from service.estimation.training import answers
 from service.estimation.training.calibrations import TrainingFigures
 
 _TOKENS_PER_BASIS = 1000.0
@@ -29,8 +29,8 @@ class TrainingImpacts:
     where it never ends.
     """
 
-    energy: dict[str, Any] | None
-    impacts: dict[str, Any] | None
+    energy: answers.TrainingEnergy | None
+    impacts: answers.TrainingImpacts | None
     steps: tuple[Step, ...]
     warnings: tuple[EstimateWarning, ...]
 
@@ -79,7 +79,7 @@ def training_impacts(
     )
 
 
-def _energy(energy: TrainingEnergy, per_token: float) -> dict[str, Any]:
+def _energy(energy: TrainingEnergy, per_token: float) -> answers.TrainingEnergy:
     power = energy.power
     return {
         "accelerator_power_w": figure(power.mean_w),

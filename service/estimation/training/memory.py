@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
-from service.core.interval import Interval, exact
+from service.core.interval import exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
-from service.estimation.answers import figure
+from service.estimation.answers import FitCertainty, figure
+from service.estimation.training import answers
 from service.estimation.training.mitigations import training_remedies
 from service.estimation.training.setup import ResolvedTraining
+from service.estimation.writing import written
 
 #: Stages that are listed one by one; of longer pipelines only the fullest is.
 _MOST_STAGES = 128
@@ -20,7 +21,7 @@ _MOST_STAGES = 128
 
 def memory_figures(
     resolved: ResolvedTraining, memory: TrainingMemory, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+) -> answers.TrainingMemory:
     """Everything about the memory of a training run, as it goes over the wire."""
     return {
         **_parts(memory),
@@ -29,7 +30,7 @@ def memory_figures(
         "update_bytes": figure(memory.update),
         "capacity_bytes": float(memory.capacity_bytes),
         "fits": bool(memory.fits),
-        "fits_certainty": str(memory.fits_certainty),
+        **written(memory, FitCertainty),
         "headroom_bytes": figure(memory.headroom),
         "shortfall_bytes": figure(memory.shortfall),
         "host_bytes": figure(exact(memory.host_bytes)),
@@ -80,7 +81,7 @@ def _stages(resolved: ResolvedTraining, memory: TrainingMemory) -> tuple[Trainin
     )
 
 
-def _stage(memory: TrainingMemory) -> dict[str, Any]:
+def _stage(memory: TrainingMemory) -> answers.TrainingStage:
     return {
         "stage": memory.state.stage,
         "layers": memory.state.layers,
@@ -90,14 +91,13 @@ def _stage(memory: TrainingMemory) -> dict[str, Any]:
     }
 
 
-def _parts(memory: TrainingMemory) -> dict[str, dict[str, float]]:
-    parts: dict[str, Interval] = {
-        "weights_bytes": memory.weights,
-        "gradients_bytes": memory.gradients,
-        "optimizer_bytes": memory.optimizer,
-        "activations_bytes": memory.activations,
-        "logits_bytes": memory.logits,
-        "runtime_bytes": memory.runtime,
-        "total_bytes": memory.total,
+def _parts(memory: TrainingMemory) -> answers.TrainingParts:
+    return {
+        "weights_bytes": figure(memory.weights),
+        "gradients_bytes": figure(memory.gradients),
+        "optimizer_bytes": figure(memory.optimizer),
+        "activations_bytes": figure(memory.activations),
+        "logits_bytes": figure(memory.logits),
+        "runtime_bytes": figure(memory.runtime),
+        "total_bytes": figure(memory.total),
     }
-    return {name: figure(part) for name, part in parts.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.memory import TrainingMemory, training_memory
@@ -13,6 +12,7 @@ from service.core.techniques.plan import Judgement
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Technique, TrainingChange
+from service.estimation.answers import Mitigations
 from service.estimation.mitigations import NOTHING_TO_CHANGE, USUAL_HOST_BYTES, remedies, remembered
 from service.estimation.training.calibrations import TrainingFigures, training_figures
 
@@ -22,7 +22,7 @@ def training_remedies(
     overheads: TrainingOverheads,
     snapshot: CatalogSnapshot,
     host_memory_bytes: float | None,
-) -> dict[str, Any]:
+) -> Mitigations:
     """Changes and plans that make a training run fit; nothing where it does.
 
     Parameters
@@ -35,11 +35,6 @@ def training_remedies(
         The catalog, for measured speeds.
     host_memory_bytes
         Host memory that there is for each accelerator; a usual server's if None [B].
-
-    Returns
-    -------
-    dict
-        ``{"would_help": [...], "plans": [...]}``.
     """
     if memory.fits:
         return NOTHING_TO_CHANGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -291,21 +291,3 @@ def _warnings(setup: TrainingSetup, measured: bool) -> list[EstimateWarning]:
         f"{limit}",
     }
     return [EstimateWarning(code, message) for code, message in said.items() if message]
-
-
-def echo_training(resolved: ResolvedTraining) -> dict[str, Any]:
-    """The training run as it was understood, with every default filled in."""
-    deployment = resolved.setup.deployment
-    return {
-        "model": resolved.model.id,
-        "total_parameters": deployment.architecture.total_parameters,
-        "active_parameters": deployment.architecture.active_parameters,
-        "accelerator": resolved.accelerator.id,
-        "accelerator_count": deployment.parallelism.accelerator_count,
-        "precision": {
-            "weights": deployment.precision.weights.id,
-            "activations": deployment.precision.activations.id,
-        },
-        "parallelism": asdict(deployment.parallelism),
-        "training": resolved.asked.model_dump(mode="json"),
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from service.core.number_formats import NUMBER_FORMATS
@@ -110,7 +111,7 @@ def deployment(
     }
 
 
-def warned(answer: dict[str, Any], *irrelevant: str) -> tuple[str, ...]:
+def warned(answer: Mapping[str, Any], *irrelevant: str) -> tuple[str, ...]:
     """Messages of an answer's warnings, but for those with the given codes."""
     return tuple(
         warning["message"] for warning in answer["warnings"] if warning["code"] not in irrelevant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -38,7 +39,9 @@ def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
         raise RowRefused(f"{metric[:40]}: a statement about an undisclosed model and prompt")
     size = unit_size(row, vocabulary)
     fields, assumptions = speed_request(row, vocabulary, snapshot)
-    answer = inference_estimate(InferenceRequest(**fields, region=_ANY_REGION), snapshot)
+    answer: Mapping[str, Any] = inference_estimate(
+        InferenceRequest(**fields, region=_ANY_REGION), snapshot
+    )
     if answer["energy"] is None:
         raise RowRefused("the accelerator's thermal design power is not known")
     name, factor = _figure(metric, answer)
@@ -56,7 +59,7 @@ def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
     )
 
 
-def _figure(metric: str, answer: dict[str, Any]) -> tuple[str, float]:
+def _figure(metric: str, answer: Mapping[str, Any]) -> tuple[str, float]:
     """Name of the figure that a metric measures, and what to multiply it by."""
     if metric == "avg_power":
         return "accelerator_mean_power_w", float(answer["deployment"]["accelerator_count"])

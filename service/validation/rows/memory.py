@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -96,7 +97,7 @@ def _answer(
     snapshot: CatalogSnapshot,
     accelerator: str,
     parallelism: ParallelismRequest,
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     loaded_only = row.text("metric") in (_ON_DISK, "nvidia_smi_used_after_load")
     sequences = row.count("batch") or row.count("concurrency") or 1
     request = MemoryInferenceRequest(
@@ -123,7 +124,7 @@ def _workspace_bytes(row: Row, vocabulary: Vocabulary) -> float:
     return 0.0 if stated is None else float(stated[1]) * size_of(row, stated[2], vocabulary)
 
 
-def _component(metric: str, answer: dict[str, Any]) -> Figure:
+def _component(metric: str, answer: Mapping[str, Any]) -> Figure:
     """The part of the answer that a metric of one accelerator measures."""
     figures: dict[str, Figure] = {
         "weights_per_gpu": answer["weights_bytes"],
@@ -147,7 +148,7 @@ def _total(
     snapshot: CatalogSnapshot,
     accelerator: str,
     parallelism: ParallelismRequest,
-    answer: dict[str, Any],
+    answer: Mapping[str, Any],
 ) -> Figure:
     """Memory over all accelerators of the row."""
     count = parallelism.tensor * parallelism.pipeline * parallelism.data

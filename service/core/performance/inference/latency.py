@@ -77,7 +77,7 @@ class InferenceLatency:
     output_tokens_per_s: Interval
     requests_per_s: Interval
     saturation_requests_per_s: Interval
-    running_sequences: Number
+    running_sequences_per_replica: Number
     waiting_requests: Number
     replicas: int
     prefill: Phase
@@ -264,7 +264,7 @@ def _latency(
         output_tokens_per_s=output_tokens_per_s,
         requests_per_s=requests_per_s,
         saturation_requests_per_s=from_log_sigma(saturation, sigma),
-        running_sequences=running,
+        running_sequences_per_replica=running,
         waiting_requests=waiting * replicas,
         replicas=replicas,
         prefill=_phase(state.prefill, deployment, peak, False),

@@ -92,7 +92,7 @@ def latency_steps(
                 "stages_at_work": calibration.engine.stages_at_work(
                     deployment.parallelism.pipeline
                 ),
-                "running_sequences": latency.running_sequences,
+                "running_sequences": latency.running_sequences_per_replica,
                 "waiting_requests": latency.waiting_requests,
             },
             latency.ttft_s.value,
@@ -119,7 +119,7 @@ def latency_steps(
         Step(
             REQUEST_RATE,
             {
-                "running_sequences_per_replica": latency.running_sequences,
+                "running_sequences_per_replica": latency.running_sequences_per_replica,
                 "replicas": latency.replicas,
                 "busy_ratio": latency.usage.busy_ratio,
                 "tpot_s": latency.tpot_s.value,

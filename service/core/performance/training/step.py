@@ -8,6 +8,7 @@ optimizer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
@@ -275,15 +276,14 @@ def _issue_s(
     return each * work.products.layers
 
 
-def bottleneck(step: TrainingStep) -> str:
-    """What most of a single step's time is spent on.
+Bottleneck: TypeAlias = Literal[
+    "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
+]
 
-    Returns
-    -------
-    str
-        "compute", "memory_bandwidth", "interconnect", "pipeline", "offload" or "overhead".
-    """
-    parts = {
+
+def bottleneck(step: TrainingStep) -> Bottleneck:
+    """What most of a single step's time is spent on."""
+    parts: dict[Bottleneck, Number] = {
         "compute": step.matrix_s + step.attention_s,
         "memory_bandwidth": step.elementwise_s + step.optimizer_s,
         "interconnect": step.tensor_messages_s + step.data_messages_s,

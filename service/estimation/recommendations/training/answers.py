@@ -20,7 +20,8 @@ from service.estimation.recommendations.answers import (
     Searched,
     WouldWinIf,
 )
-from service.estimation.training.answers import EstimateTrainingParts, TrainingPrecision
+from service.estimation.training.answers import EstimateTrainingParts
+from service.estimation.training.echo import TrainingPrecision
 
 
 class RunMetrics(Answer):

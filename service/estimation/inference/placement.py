@@ -1,0 +1,96 @@
+"""Which bytes live where, where memory beyond the accelerator is used: part of answers."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated
+
+from pydantic import Field
+
+from service.core.memory.inference.tiers import InferenceTiers
+from service.estimation.answers import Answer, FitCertainty, Interval, figure, known_figure
+from service.estimation.writing import written
+
+#: Kinds that answer for host memory and for drives.
+_HOST, _DRIVES = frozenset({"host", "expansion", "pool"}), frozenset({"storage"})
+
+
+class TierUse(Answer):
+    """What one tier holds for one accelerator."""
+
+    tier: str
+    kind: str
+    bandwidth_bytes_per_s: Annotated[float, Field(description="As it arrives at the accelerator.")]
+    room_bytes: Annotated[float | None, Field(description="Null where it is not known.")]
+    used_bytes: Interval
+    touched_bytes_per_step: Annotated[float, Field(description="Read by one decoding step.")]
+    hidden_share_ratio: Annotated[
+        float | None,
+        Field(
+            description="Share of a step's traffic that could come from here hidden behind the "
+            "accelerator's own."
+        ),
+    ]
+    parts_bytes: dict[str, float]
+
+
+class Placement(FitCertainty):
+    """Which bytes live where, for each accelerator."""
+
+    fits: Annotated[
+        bool, Field(description="Whether everything has a place, by the central estimate.")
+    ]
+    unplaced_bytes: Annotated[Interval, Field(description="What no tier has room for.")]
+    host_bytes: Annotated[
+        Interval, Field(description="In host memory, expansion and pools, all together.")
+    ]
+    nvme_bytes: Annotated[Interval, Field(description="On storage, all together.")]
+    effective_bandwidth_bytes_per_s: Annotated[
+        Interval | None,
+        Field(
+            description="Of all tiers together, for a step's bytes; null if something has no place."
+        ),
+    ]
+    slowdown_ratio: Annotated[
+        Interval | None,
+        Field(
+            description="Time to read a step's bytes over that of an accelerator with room for all."
+        ),
+    ]
+    tiers: list[TierUse]
+
+
+def placement(tiers: InferenceTiers) -> Placement:
+    """The placement as it goes over the wire, for each accelerator."""
+    named = [("accelerator", "device"), *((tier.id, tier.kind) for tier in tiers.outside)]
+    return {
+        "fits": tiers.fits,
+        **written(tiers, FitCertainty),
+        "unplaced_bytes": figure(tiers.unplaced),
+        "host_bytes": figure(tiers.held_outside(_HOST)),
+        "nvme_bytes": figure(tiers.held_outside(_DRIVES)),
+        "effective_bandwidth_bytes_per_s": known_figure(tiers.effective_bandwidth),
+        "slowdown_ratio": figure(tiers.slowdown_ratio) if tiers.fits else None,
+        "tiers": [
+            {
+                "tier": name,
+                "kind": kind,
+                "bandwidth_bytes_per_s": float(tiers.rooms[at].bandwidth_bytes_per_s),
+                "room_bytes": None
+                if tiers.rooms[at].capacity_bytes == inf
+                else float(tiers.rooms[at].capacity_bytes),
+                "used_bytes": figure(tiers.used[at]),
+                "touched_bytes_per_step": float(tiers.placement.touched_bytes(at)),
+                "hidden_share_ratio": tiers.free_share_ratio(at) if at else None,
+                "parts_bytes": _parts(tiers, at),
+            }
+            for at, (name, kind) in enumerate(named)
+        ],
+    }
+
+
+def _parts(tiers: InferenceTiers, at: int) -> dict[str, float]:
+    held: dict[str, float] = {}
+    for item in tiers.placement.of(at):
+        held[item.name] = held.get(item.name, 0.0) + float(item.stored_bytes)
+    return held

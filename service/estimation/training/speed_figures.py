@@ -1,0 +1,67 @@
+"""The speed of a training run, as it goes over the wire."""
+
+from __future__ import annotations
+
+from service.core.estimate.training import TrainingSpeed
+from service.core.interval import scale
+from service.core.performance.training.run import TrainingRun
+from service.core.performance.training.step import bottleneck
+from service.estimation.answers import figure, known_figure
+from service.estimation.training import answers
+
+
+def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
+    """Everything about the speed of a training run, as it goes over the wire."""
+    step = speed.step
+    working_s = step.step_s - step.offload_s
+    tokens = step.tokens_per_step / speed.setup.deployment.parallelism.accelerator_count
+    return {
+        "step_s": figure(speed.step_s),
+        "tokens_per_step": float(step.tokens_per_step),
+        "tokens_per_s": figure(speed.tokens_per_s),
+        "tokens_per_s_per_accelerator": figure(speed.tokens_per_s_per_accelerator),
+        "mfu_ratio": figure(speed.mfu_ratio),
+        "hfu_ratio": figure(speed.hfu_ratio),
+        "bottleneck": bottleneck(step),
+        "parts": {
+            "matrix_products_s": float(step.matrix_s),
+            "attention_s": float(step.attention_s),
+            "elementwise_s": float(step.elementwise_s),
+            "exposed_model_messages_s": float(step.tensor_messages_s),
+            "exposed_data_messages_s": float(step.data_messages_s),
+            "pipeline_bubble_s": float(step.bubble_s),
+            "optimizer_s": float(step.optimizer_s),
+            "offload_stall_s": float(step.offload_s),
+            "overhead_s": float(step.overhead_s),
+        },
+        "recompute_s": float(step.recompute_s),
+        "exposed_communication_s": float(step.tensor_messages_s + step.data_messages_s),
+        "hidden_communication_s": float(
+            step.hidden_tensor_messages_s + step.hidden_data_messages_s
+        ),
+        "pipeline_bubble_ratio": float(step.bubble_s / step.step_s),
+        "offload_stall_ratio": float(step.offload_s / step.step_s),
+        "offload_step_factor_ratio": float(step.step_s / working_s),
+        "operations": {
+            "model_flops_per_token": float(step.model_flops / tokens),
+            "hardware_flops_per_token": float(step.hardware_flops / tokens),
+            "six_nd_flops_per_token": float(step.six_nd_flops / tokens),
+            "model_over_six_nd_ratio": float(step.model_flops / step.six_nd_flops),
+        },
+        "run": None if speed.run is None else run_figures(speed.run),
+    }
+
+
+def run_figures(run: TrainingRun) -> answers.TrainingRun:
+    """The whole run, as it goes over the wire; null where failures let it make no progress."""
+    return {
+        "tokens": float(run.tokens),
+        "steps": float(run.steps),
+        "days": known_figure(scale(run.wall_s, 1.0 / 86_400.0)),
+        "useful_days": figure(scale(run.useful_s, 1.0 / 86_400.0)),
+        "accelerator_hours": known_figure(run.accelerator_hours),
+        "goodput_ratio": figure(run.goodput_ratio),
+        "mean_time_between_failures_s": float(run.mean_time_between_failures_s),
+        "checkpoint_interval_s": float(run.checkpoint_interval_s),
+        "expected_failures": known_figure(run.expected_failures),
+    }
