@@ -5,13 +5,10 @@ import math
 import operator
 from collections.abc import Mapping
 
-from service.core.explanation import FUNCTIONS
-
 _OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
     ast.Pow: operator.pow,
     ast.USub: operator.neg,
     ast.Lt: operator.lt,
@@ -25,13 +22,15 @@ _CALLS = {
     "sum": lambda *parts: math.fsum(parts),
     "min": lambda *parts: min(parts),
     "max": lambda *parts: max(parts),
-    **{name: getattr(math, name) for name in ("ceil", "floor", "sqrt", "exp", "log", "log10")},
+    **{
+        name: getattr(math, name)
+        for name in ("ceil", "floor", "sqrt", "exp", "log", "log10", "expm1")
+    },
 }
-assert _CALLS.keys() == FUNCTIONS
 
 
 def evaluate(expression: str, figures: Mapping[str, float | str]) -> float | str:
-    """What an expression comes to; ``ceil`` and ``floor`` of infinity are infinite."""
+    """What an expression comes to; what is over zero, and whole parts of infinity, are infinite."""
     return _value(ast.parse(expression, mode="eval").body, figures)
 
 
@@ -43,6 +42,9 @@ def _value(node: ast.expr, figures: Mapping[str, float | str]) -> float | str:
             return figures[name]
         case ast.UnaryOp(op=sign, operand=operand):
             return _OPERATORS[type(sign)](_value(operand, figures))
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            divisor = _value(right, figures)
+            return _value(left, figures) / divisor if divisor else math.inf
         case ast.BinOp(left=left, op=sign, right=right):
             return _OPERATORS[type(sign)](_value(left, figures), _value(right, figures))
         case ast.Compare(left=left, ops=[sign], comparators=[right]):

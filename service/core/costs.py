@@ -16,18 +16,48 @@ HOURS_PER_YEAR = 8_760.0
 _GRAMS_PER_TONNE = 1e6
 _MILLION = 1e6
 
-RENTED = Formula("rented_usd_per_hour", "instances · price of one", "USD/h", "list prices")
-HARDWARE = Formula(
-    "hardware_usd_per_hour",
-    "accelerators · purchase price / (amortisation years · 8,760 h)",
-    "USD/h",
-    "straight-line depreciation",
-)
-ELECTRICITY = Formula(
-    "electricity_usd_per_hour", "facility energy · electricity price", "USD/h", "definition"
-)
-EMISSIONS = Formula(
-    "emissions_usd_per_hour", "emissions per hour · price of a tonne", "USD/h", "definition"
+#: Paths start at what has prices, electricity and emissions by the hour.
+COSTS = (
+    Formula(
+        "rented_usd_per_hour",
+        "units * usd_per_unit_hour",
+        "USD/h",
+        "list prices of instances, or a price of an accelerator",
+        "prices.rental.usd_per_hour",
+        {
+            "units": "prices.rental.units",
+            "usd_per_unit_hour": "prices.rental.usd_per_unit_hour",
+            "instance": "prices.rental.instance.id",
+        },
+    ),
+    Formula(
+        "hardware_usd_per_hour",
+        "accelerators * purchase_usd / (amortisation_years * 8760)",
+        "USD/h",
+        "straight-line depreciation",
+        "hardware_usd_per_hour",
+        {
+            "accelerators": "prices.accelerators",
+            "purchase_usd": "prices.purchase_usd",
+            "amortisation_years": "prices.amortisation_years",
+        },
+    ),
+    Formula(
+        "electricity_usd_per_hour",
+        "facility_kwh_per_hour * electricity_usd_per_kwh",
+        "USD/h",
+        "definition",
+        "electricity_usd_per_hour",
+        {"electricity_usd_per_kwh": "prices.electricity_usd_per_kwh"},
+    ),
+    Formula(
+        "emissions_usd_per_hour",
+        "gco2e_per_hour * usd_per_tco2e / 1000000",
+        "USD/h",
+        "definition",
+        "emissions_usd_per_hour",
+        {"usd_per_tco2e": "prices.usd_per_tco2e"},
+    ),
 )
 
 

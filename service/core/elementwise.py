@@ -58,6 +58,11 @@ def exp(number: Number) -> Number:
     return np.exp(number) if isinstance(number, np.ndarray) else math.exp(number)
 
 
+def expm1(number: Number) -> Number:
+    """Exponential function less one, exact for small numbers too."""
+    return np.expm1(number) if isinstance(number, np.ndarray) else math.expm1(number)
+
+
 def log(number: Number) -> Number:
     """Natural logarithm of a positive ``number``."""
     return np.log(number) if isinstance(number, np.ndarray) else math.log(number)

@@ -16,7 +16,9 @@ from typing import Any
 from service.core.interval import Interval
 
 #: What an expression may call, beside ``+ - * / **``, comparisons and ``a if b else c``.
-FUNCTIONS = frozenset({"min", "max", "sum", "ceil", "floor", "sqrt", "exp", "log", "log10"})
+FUNCTIONS = frozenset(
+    {"min", "max", "sum", "ceil", "floor", "sqrt", "exp", "log", "log10", "expm1"}
+)
 
 _WORDS = frozenset({"if", "else", "and", "or"})
 _TEXT = re.compile(r'"[^"]*"')
@@ -106,7 +108,8 @@ def _figure(result: object, path: str) -> Any:
     """What stands at a path; None where a part of it is unknown."""
     at: Any = result
     for name in path.split("."):
-        at = None if at is None else getattr(at, name)
+        if at is not None:
+            at = at.get(name) if isinstance(at, Mapping) else getattr(at, name)
     return _plain(at)
 
 

@@ -35,7 +35,6 @@ class Calibration:
     performance: PerformanceCalibration
     infrastructure: Infrastructure
     runtime: RuntimeOverheads
-    power_source: str
     entries: tuple[str, ...]
     warnings: tuple[EstimateWarning, ...]
 
@@ -87,7 +86,6 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         ),
         infrastructure=around,
         runtime=runtime,
-        power_source=power_id,
         entries=(
             performance_id,
             power_id,
@@ -113,7 +111,7 @@ def power_of(
                 "as a share of thermal design power, is used, with a wider interval",
             ),
         )
-    return id_, power_model(snapshot.calibrations[id_].document["figures"]), warnings
+    return id_, power_model(snapshot.calibrations[id_].document["figures"], id_), warnings
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:

@@ -28,15 +28,8 @@ MODELS = (
     "openai/gpt-oss-120b",
     "Qwen/Qwen3-235B-A22B",
 )
-INFERENCE = [
-    {
-        "model": model,
-        "accelerator": accelerator,
-        "accelerator_count": 8,
-        "region": "SE",
-        "explain": True,
-        **more,
-    }
+DEPLOYMENTS = [
+    {"model": model, "accelerator": accelerator, "accelerator_count": 8, "region": "SE", **more}
     for model in MODELS
     for accelerator in ("nvidia-h100-sxm-80gb", "amd-mi300x")
     for more in (
@@ -45,6 +38,16 @@ INFERENCE = [
         {"serving": {"engine": "transformers"}},
         {"serving": {"engine": "llama.cpp"}, "parallelism": {"pipeline": 2, "tensor": 4}},
     )
+]
+IMPACTS = {
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_hours": 100,
+    "region": {"parent": "aws/eu-north-1", "figures": {"adpe_kgsbeq_per_kwh": 5e-8}},
+    "electricity": {"contracted_ratio": 0.5, "marginal_gco2e_per_kwh": 700},
+}
+ASKED = [
+    *(("/v1/estimates/inference", body) for body in DEPLOYMENTS),
+    ("/v1/impacts", IMPACTS),
 ]
 
 
@@ -68,12 +71,11 @@ def _pattern(expression: str) -> re.Pattern[str]:
 
 async def test_every_formula_yields_the_figure_that_it_explains(client):
     registered = [(n, _pattern(e), s) for n, e, s in _registered()]
-    asked = [(one["path"], one["body"] | {"explain": True}) for one in questions() if _asks(one)]
-    asked += [("/v1/estimates/inference", body) for body in INFERENCE]
+    asked = [(one["path"], one["body"]) for one in questions() if _asks(one)]
     reached = set()
-    for path, body in asked:
-        response = await client.post(path, json=body)
-        assert response.status_code == 200 or body not in INFERENCE, response.text
+    for path, body in (*asked, *ASKED):
+        response = await client.post(path, json=body | {"explain": True})
+        assert response.status_code == 200 or (path, body) not in ASKED, response.text
         for step in response.json().get("explanation", ()):
             found = {
                 at

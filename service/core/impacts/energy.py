@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
     Interval,
@@ -22,6 +22,67 @@ from service.core.performance.inference.latency import Usage
 
 SECONDS_PER_HOUR = 3600.0
 _ONE = Interval(1.0, 1.0, 1.0)
+
+
+#: Paths start at an ``InferenceEnergy`` or a ``TrainingEnergy``.
+POWER = (
+    Formula(
+        "accelerator_busy_power_w",
+        "min(idle_power_w + max(thermal_design_power_w - idle_power_w, 0) * min(resident_ratio"
+        " + active_ratio * kernel_ratio + memory_ratio * memory_utilisation_ratio"
+        " + compute_ratio * compute_utilisation_ratio, 1), thermal_design_power_w)",
+        "W",
+        "fitted on measured power, see the named calibration",
+        "power.busy_w",
+        {
+            "thermal_design_power_w": "power.thermal_design_power_w",
+            "idle_power_w": "power.idle_w",
+            "kernel_ratio": "power.usage.kernel_ratio",
+            "memory_utilisation_ratio": "power.usage.memory_ratio",
+            "compute_utilisation_ratio": "power.usage.compute_ratio",
+            "resident_ratio": "power.model.resident_ratio",
+            "active_ratio": "power.model.active_ratio",
+            "memory_ratio": "power.model.memory_ratio",
+            "compute_ratio": "power.model.compute_ratio",
+            "coefficients": "power.model.source",
+        },
+    ),
+    Formula(
+        "accelerator_mean_power_w",
+        "busy_ratio * busy_power_w + (1 - busy_ratio) * idle_power_w",
+        "W",
+        "definition",
+        "power.mean_w",
+        {
+            "busy_ratio": "power.usage.busy_ratio",
+            "busy_power_w": "power.busy_w",
+            "idle_power_w": "power.idle_w",
+        },
+    ),
+    Formula(
+        "it_power_w",
+        "accelerator_count * (accelerator_mean_power_w + host_power_w)",
+        "W",
+        "definition",
+        "power.it_w",
+        {
+            "accelerator_count": "power.accelerator_count",
+            "accelerator_mean_power_w": "power.mean_w",
+            "host_power_w": "power.host_w",
+        },
+    ),
+)
+#: Paths start at an ``InferenceEnergy``.
+REQUEST = (
+    Formula(
+        "it_energy_per_request_wh",
+        "it_power_w / requests_per_s / 3600",
+        "Wh",
+        "definition",
+        "request.it_wh",
+        {"it_power_w": "power.it_w"},
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +101,7 @@ class DeploymentPower:
     thermal_design_power_w: Number
     accelerator_count: int
     usage: Usage
+    model: PowerModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +174,7 @@ def deployment_power(
         thermal_design_power_w=tdp_w,
         accelerator_count=accelerator_count,
         usage=usage,
+        model=model,
     )
 
 
@@ -138,75 +201,4 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
         accelerators_wh=accelerators_wh,
         host_wh=host_wh,
         it_wh=product(power.it_w, per_request_h),
-    )
-
-
-_FIT = "fitted on measured power, see the named calibration"
-ACCELERATOR_POWER = Formula(
-    "accelerator_busy_power_w",
-    "idle + (TDP − idle) · min(1, r + a · kernels + m · u_memory + c · u_compute)",
-    "W",
-    _FIT,
-)
-MEAN_POWER = Formula(
-    "accelerator_mean_power_w", "busy_ratio · busy + (1 − busy_ratio) · idle", "W", "definition"
-)
-IT_POWER = Formula(
-    "it_power_w", "accelerators · (accelerator_mean + host share)", "W", "definition"
-)
-REQUEST_ENERGY = Formula(
-    "it_energy_per_request_wh", "it_power / requests_per_s / 3600", "Wh", "definition"
-)
-
-
-def energy_steps(
-    power: DeploymentPower,
-    energy: RequestEnergy,
-    requests_per_s: Interval,
-    calibration: str,
-) -> tuple[Step, ...]:
-    """The formulas applied, in order, with the figures that went in and came out."""
-    return (
-        *power_steps(power, calibration),
-        Step(
-            REQUEST_ENERGY,
-            {"it_power_w": power.it_w.value, "requests_per_s": requests_per_s.value},
-            energy.it_wh.value,
-        ),
-    )
-
-
-def power_steps(power: DeploymentPower, calibration: str) -> tuple[Step, ...]:
-    """How the power of a deployment came about, in order."""
-    return (
-        Step(
-            ACCELERATOR_POWER,
-            {
-                "thermal_design_power_w": power.thermal_design_power_w,
-                "idle_power_w": power.idle_w.value,
-                "kernel_ratio": power.usage.kernel_ratio,
-                "memory_utilisation_ratio": power.usage.memory_ratio,
-                "compute_utilisation_ratio": power.usage.compute_ratio,
-                "coefficients": calibration,
-            },
-            power.busy_w.value,
-        ),
-        Step(
-            MEAN_POWER,
-            {
-                "busy_ratio": power.usage.busy_ratio,
-                "busy_power_w": power.busy_w.value,
-                "idle_power_w": power.idle_w.value,
-            },
-            power.mean_w.value,
-        ),
-        Step(
-            IT_POWER,
-            {
-                "accelerator_count": power.accelerator_count,
-                "accelerator_mean_power_w": power.mean_w.value,
-                "host_power_w": power.host_w.value,
-            },
-            power.it_w.value,
-        ),
     )

@@ -10,76 +10,129 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator, Region
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.impacts.infrastructure import Infrastructure, Making, making
 from service.core.interval import Interval, independent_sum, product, quotient, scale
 
-FACILITY_ENERGY = Formula(
-    "facility_energy_kwh", "it_energy · PUE", "kWh", "ISO/IEC 30134-2:2016 (PUE)"
-)
-OPERATIONAL_LOCATION = Formula(
-    "operational_location_gco2e",
-    "it_energy · PUE · grid_intensity",
-    "gCO2e",
-    "GHG Protocol Scope 2 Guidance, 2015, location-based method",
-)
-OPERATIONAL_MARKET = Formula(
-    "operational_market_gco2e",
-    "it_energy · PUE · contracted_intensity",
-    "gCO2e",
-    "GHG Protocol Scope 2 Guidance, 2015, market-based method",
-)
-EMBODIED = Formula(
-    "embodied_gco2e",
-    "accelerator_hours / service_hours · (accelerator + server share + added memory)",
-    "gCO2e",
-    "Software Carbon Intensity, ISO/IEC 21031:2024 (M = TE · TS · RS, calendar time)",
-)
-MARGINAL = Formula(
-    "marginal_signal_gco2e",
-    "it_energy · PUE · marginal_intensity",
-    "gCO2e",
-    "GHG Protocol for Project Accounting, 2005 (consequential; never added to an inventory)",
-)
-TOTAL_CARBON = Formula(
-    "total_location_gco2e",
-    "operational_location + embodied",
-    "gCO2e",
-    "Software Carbon Intensity, ISO/IEC 21031:2024 (O + M)",
-)
-WATER_ON_SITE = Formula(
-    "on_site_l", "it_energy · WUE", "L", "The Green Grid, WUE, 2011; ISO/IEC 30134-9:2022"
-)
-WATER_OFF_SITE = Formula(
-    "off_site_l",
-    "it_energy · PUE · EWIF",
-    "L",
-    "Li et al., Making AI Less Thirsty, 2023, section 3, https://arxiv.org/abs/2304.03271",
-)
-WATER_TOTAL = Formula("total_l", "on_site + off_site", "L", "sum of the two")
-WATER_STRESS_WEIGHTED = Formula(
-    "stress_weighted_l",
-    "total · withdrawal-to-supply ratio of the basin",
-    "L",
-    "WRI Aqueduct 4.0, 2023, baseline water stress as weight",
-)
-E_WASTE = Formula(
-    "e_waste_kg",
-    "accelerator_hours / service_hours · (accelerator + server share) mass · (1 − reused)",
-    "kg",
-    "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (mass over service life)",
-)
-PRIMARY_ENERGY = Formula(
-    "primary_energy_mj",
-    "it_energy · PUE · primary_energy_factor + worn share · making",
-    "MJ",
-    "EN 15978:2011, PENRT + PERT: use and production stages",
-)
-ABIOTIC_DEPLETION = Formula(
-    "abiotic_depletion_kgsbeq",
-    "it_energy · PUE · depletion_factor + worn share · making",
-    "kg Sb-eq",
-    "CML-IA, abiotic depletion of elements, ultimate reserves; EN 15804:2012",
+#: Paths start at a ``Footprint``.
+FOOTPRINT = (
+    Formula(
+        "facility_energy_kwh",
+        "it_energy_kwh * pue_ratio",
+        "kWh",
+        "ISO/IEC 30134-2:2016 (PUE)",
+        "facility_energy_kwh",
+        {"pue_ratio": "region.pue_ratio"},
+    ),
+    Formula(
+        "operational_location_gco2e",
+        "facility_energy_kwh * grid_gco2e_per_kwh",
+        "gCO2e",
+        "GHG Protocol Scope 2 Guidance, 2015, location-based method",
+        "operational_location_gco2e",
+        {"grid_gco2e_per_kwh": "region.grid_gco2e_per_kwh"},
+    ),
+    Formula(
+        "operational_market_gco2e",
+        "facility_energy_kwh * market_gco2e_per_kwh",
+        "gCO2e",
+        "GHG Protocol Scope 2 Guidance, 2015, market-based method",
+        "operational_market_gco2e",
+        {"market_gco2e_per_kwh": "region.market_gco2e_per_kwh"},
+    ),
+    Formula(
+        "marginal_signal_gco2e",
+        "facility_energy_kwh * marginal_gco2e_per_kwh",
+        "gCO2e",
+        "GHG Protocol for Project Accounting, 2005 (consequential; never added to an inventory)",
+        "marginal_signal_gco2e",
+        {"marginal_gco2e_per_kwh": "region.marginal_gco2e_per_kwh"},
+    ),
+    Formula(
+        "embodied_gco2e",
+        "accelerator_hours / service_hours * 1000 * embodied_kgco2e_per_accelerator",
+        "gCO2e",
+        "Software Carbon Intensity, ISO/IEC 21031:2024 (M = TE · TS · RS, calendar time); of the "
+        "accelerator, its share of the server and added memory",
+        "embodied_gco2e",
+        {
+            "service_hours": "made.service_hours",
+            "embodied_kgco2e_per_accelerator": "made.embodied_kgco2e",
+        },
+    ),
+    Formula(
+        "total_location_gco2e",
+        "operational_location_gco2e + embodied_gco2e",
+        "gCO2e",
+        "Software Carbon Intensity, ISO/IEC 21031:2024 (O + M)",
+        "total_location_gco2e",
+    ),
+    Formula(
+        "on_site_l",
+        "it_energy_kwh * wue_l_per_kwh",
+        "L",
+        "The Green Grid, WUE, 2011; ISO/IEC 30134-9:2022",
+        "water_on_site_l",
+        {"wue_l_per_kwh": "region.wue_l_per_kwh"},
+    ),
+    Formula(
+        "off_site_l",
+        "facility_energy_kwh * ewif_l_per_kwh",
+        "L",
+        "Li et al., Making AI Less Thirsty, 2023, section 3, https://arxiv.org/abs/2304.03271",
+        "water_off_site_l",
+        {"ewif_l_per_kwh": "region.ewif_l_per_kwh"},
+    ),
+    Formula(
+        "total_l",
+        "on_site_l + off_site_l",
+        "L",
+        "sum of the two",
+        "water_total_l",
+        {"on_site_l": "water_on_site_l", "off_site_l": "water_off_site_l"},
+    ),
+    Formula(
+        "stress_weighted_l",
+        "total_l * water_stress_ratio",
+        "L",
+        "WRI Aqueduct 4.0, 2023, baseline water stress (withdrawal to supply) as weight",
+        "water_stress_weighted_l",
+        {"total_l": "water_total_l", "water_stress_ratio": "region.stress_weight_ratio"},
+    ),
+    Formula(
+        "e_waste_kg",
+        "accelerator_hours / service_hours * mass_kg * (1 - reused_ratio)",
+        "kg",
+        "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (mass over service life)",
+        "e_waste_kg",
+        {
+            "service_hours": "made.service_hours",
+            "mass_kg": "made.mass_kg",
+            "reused_ratio": "infrastructure.reused_ratio",
+        },
+    ),
+    Formula(
+        "primary_energy_mj",
+        "facility_energy_kwh * primary_energy_mj_per_kwh"
+        " + accelerator_hours / service_hours * making_mj",
+        "MJ",
+        "EN 15978:2011, PENRT + PERT: use and production stages",
+        "primary_energy_mj",
+        {"service_hours": "made.service_hours", "making_mj": "made.primary_energy_mj"},
+    ),
+    Formula(
+        "abiotic_depletion_kgsbeq",
+        "facility_energy_kwh * adpe_kgsbeq_per_kwh"
+        " + accelerator_hours / service_hours * making_kgsbeq",
+        "kg Sb-eq",
+        "CML-IA, abiotic depletion of elements, ultimate reserves; EN 15804:2012",
+        "abiotic_depletion_kgsbeq",
+        {
+            "adpe_kgsbeq_per_kwh": "region.adpe_kgsbeq_per_kwh",
+            "service_hours": "made.service_hours",
+            "making_kgsbeq": "made.adpe_kgsbeq",
+        },
+    ),
 )
 
 
@@ -107,95 +160,12 @@ class Footprint:
     region: Region
     infrastructure: Infrastructure
     worn_ratio: Interval | None
-    unit_embodied_kgco2e: Interval | None
-    unit_mass_kg: Interval | None
+    made: Making
 
-    def steps(self) -> tuple[Step, ...]:
-        """The formulas applied, in order, with the figures that went in and came out."""
-        region = self.region
-        energy = {"it_energy_kwh": self.it_energy_kwh.value, "pue_ratio": region.pue_ratio.value}
-        steps = [Step(FACILITY_ENERGY, energy, self.facility_energy_kwh.value)]
-
-        def add(formula: Formula, result: Interval | None, **inputs: Interval | None) -> None:
-            if result is not None:
-                known = {name: i.value for name, i in inputs.items() if i is not None}
-                steps.append(Step(formula, known, result.value))
-
-        drawn = {"facility_energy_kwh": self.facility_energy_kwh}
-        add(
-            OPERATIONAL_LOCATION,
-            self.operational_location_gco2e,
-            **drawn,
-            grid_gco2e_per_kwh=region.grid_gco2e_per_kwh,
-        )
-        add(
-            OPERATIONAL_MARKET,
-            self.operational_market_gco2e,
-            **drawn,
-            market_gco2e_per_kwh=region.market_gco2e_per_kwh,
-        )
-        add(
-            MARGINAL,
-            self.marginal_signal_gco2e,
-            **drawn,
-            marginal_gco2e_per_kwh=region.marginal_gco2e_per_kwh,
-        )
-        worn = {
-            "accelerator_hours": self.accelerator_hours,
-            "service_hours": self.infrastructure.service_hours(),
-        }
-        add(
-            EMBODIED,
-            self.embodied_gco2e,
-            **worn,
-            embodied_kgco2e_per_accelerator=self.unit_embodied_kgco2e,
-        )
-        add(
-            TOTAL_CARBON,
-            self.total_location_gco2e,
-            operational_location_gco2e=self.operational_location_gco2e,
-            embodied_gco2e=self.embodied_gco2e,
-        )
-        add(
-            WATER_ON_SITE,
-            self.water_on_site_l,
-            it_energy_kwh=self.it_energy_kwh,
-            wue_l_per_kwh=region.wue_l_per_kwh,
-        )
-        add(WATER_OFF_SITE, self.water_off_site_l, **drawn, ewif_l_per_kwh=region.ewif_l_per_kwh)
-        add(
-            WATER_TOTAL,
-            self.water_total_l,
-            on_site_l=self.water_on_site_l,
-            off_site_l=self.water_off_site_l,
-        )
-        add(
-            WATER_STRESS_WEIGHTED,
-            self.water_stress_weighted_l,
-            total_l=self.water_total_l,
-            water_stress_ratio=region.stress_weight_ratio,
-        )
-        add(
-            E_WASTE,
-            self.e_waste_kg,
-            **worn,
-            mass_kg=self.unit_mass_kg,
-        )
-        add(
-            PRIMARY_ENERGY,
-            self.primary_energy_mj,
-            **drawn,
-            primary_energy_mj_per_kwh=_primary_energy_factor(region, self.infrastructure),
-            worn_ratio=self.worn_ratio,
-        )
-        add(
-            ABIOTIC_DEPLETION,
-            self.abiotic_depletion_kgsbeq,
-            **drawn,
-            adpe_kgsbeq_per_kwh=region.adpe_kgsbeq_per_kwh,
-            worn_ratio=self.worn_ratio,
-        )
-        return tuple(steps)
+    @property
+    def primary_energy_mj_per_kwh(self) -> Interval | None:
+        """Primary energy of a kWh from the grid, or what stands in for it [MJ/kWh]."""
+        return _primary_energy_factor(self.region, self.infrastructure)
 
 
 def footprint(
@@ -263,8 +233,7 @@ def footprint(
         region=region,
         infrastructure=infrastructure,
         worn_ratio=worn,
-        unit_embodied_kgco2e=unit,
-        unit_mass_kg=made.mass_kg,
+        made=made,
     )
 
 

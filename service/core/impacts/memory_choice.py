@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number, maximum
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.interval import Interval, product, quotient, scale
 
 _JOULES_PER_KWH = 3.6e6
 
-BREAK_EVEN = Formula(
-    "break_even_gco2e_per_kwh",
-    "size · (embodied_fast − embodied_slow) / lifetime_tokens / (extra_s · power · PUE / 3.6e6)",
-    "gCO2e/kWh",
-    "Embodied saving per token over extra energy per token",
+#: Paths start at a ``MemoryChoice``.
+MEMORY_CHOICE = (
+    Formula(
+        "break_even_gco2e_per_kwh",
+        "saved_gco2e_per_token / extra_kwh_per_token",
+        "gCO2e/kWh",
+        "Embodied saving per token over extra energy per token",
+        "break_even_gco2e_per_kwh",
+    ),
 )
 
 
@@ -29,16 +33,6 @@ class MemoryChoice:
     saved_gco2e_per_token: Interval
     extra_kwh_per_token: Interval
     break_even_gco2e_per_kwh: Interval | None
-
-    def steps(self) -> tuple[Step, ...]:
-        """The formula applied, with the figures that went in and came out."""
-        if self.break_even_gco2e_per_kwh is None:
-            return ()
-        inputs = {
-            "saved_gco2e_per_token": self.saved_gco2e_per_token.value,
-            "extra_kwh_per_token": self.extra_kwh_per_token.value,
-        }
-        return (Step(BREAK_EVEN, inputs, self.break_even_gco2e_per_kwh.value),)
 
 
 def memory_choice(

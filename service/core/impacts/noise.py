@@ -6,13 +6,13 @@ Levels are A-weighted decibels throughout: sound power ``Lw`` re 1 pW of a sourc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log10 as _log10
 from math import pi
 
 from service.core.elementwise import Number, log
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.interval import Interval
 
 #: What outdoor predictions by spreading alone are commonly granted.
@@ -32,17 +32,43 @@ PROPAGATION: dict[str, tuple[float, float]] = {
     "line": (10.0, 10.0 * _log10(pi)),
 }
 
-LEVEL_SUM = Formula(
-    "sound_power_db",
-    "10 · log10(Σ count · 10^((Lw + 50 · log10(fan_speed) − building_loss) / 10))",
-    "dB(A) re 1 pW",
-    "Sum of incoherent sources; fan laws; ISO 9296 declared levels",
+#: Paths start at a ``SoundSource``.
+SOURCE = (
+    Formula(
+        "source_db",
+        "sound_power_db + 10 * log10(count) + 50 * log10(fan_speed_ratio) - building_loss_db",
+        "dB(A) re 1 pW",
+        "Sum of incoherent sources; fan laws; ISO 9296 declared levels",
+        "outside_db",
+    ),
 )
-RECEIVED = Formula(
-    "sound_pressure_db",
-    "Lw − decay · log10(distance) − spreading − air_absorption − barrier + directivity",
-    "dB(A) re 20 µPa",
-    "Outdoor propagation of sound after ISO 9613-2:1996, divergence term",
+#: Paths start at ``Noise``.
+NOISE = (
+    Formula(
+        "sound_power_db",
+        "10 * log10(sum(power_pw))",
+        "dB(A) re 1 pW",
+        "Sum of incoherent sources",
+        "sound_power_db",
+        {"power_pw": "source_powers_pw"},
+    ),
+    Formula(
+        "sound_pressure_db",
+        "sound_power_db - decay_db_per_decade * log10(distance_m) - spreading_db"
+        " - air_absorption_db - barrier_db + directivity_db",
+        "dB(A) re 20 µPa",
+        "Outdoor propagation of sound after ISO 9613-2:1996, divergence term",
+        "sound_pressure_db",
+        {
+            "decay_db_per_decade": "path.decay_db_per_decade",
+            "distance_m": "path.distance_m",
+            "spreading_db": "path.spreading_db",
+            "air_absorption_db": "path.air_absorption_db",
+            "barrier_db": "path.barrier_db",
+            "directivity_db": "path.directivity_db",
+            "propagation": "path.propagation",
+        },
+    ),
 )
 
 
@@ -59,6 +85,12 @@ class SoundSource:
     fan_speed_ratio: Number = 1.0
     building_loss_db: Number = 0.0
 
+    @property
+    def outside_db(self) -> Number:
+        """Sound power of all these machines outside of the building [dB]."""
+        change_db = fan_level_change_db(self.fan_speed_ratio) - self.building_loss_db
+        return self.sound_power_db + 10.0 * _decades(self.count) + change_db
+
 
 @dataclass(frozen=True, slots=True)
 class Path:
@@ -69,6 +101,21 @@ class Path:
     air_absorption_db: Number = 0.0
     barrier_db: Number = 0.0
     directivity_db: Number = 0.0
+
+    @property
+    def decay_db_per_decade(self) -> float:
+        """Loss for each tenfold distance [dB]."""
+        return PROPAGATION[self.propagation][0]
+
+    @property
+    def spreading_db(self) -> float:
+        """Loss at one metre [dB]."""
+        return PROPAGATION[self.propagation][1]
+
+    @property
+    def losses_db(self) -> Number:
+        """Losses beside spreading [dB]."""
+        return self.air_absorption_db + self.barrier_db - self.directivity_db
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +131,15 @@ class Noise:
     margin_db: Interval | None
     required_distance_m: Interval | None
     path: Path
+    sources: tuple[SoundSource, ...]
 
-    def steps(self) -> tuple[Step, ...]:
-        """The formulas applied, in order, with the figures that went in and came out."""
-        path = self.path
-        return (
-            Step(LEVEL_SUM, {}, self.sound_power_db),
-            Step(
-                RECEIVED,
-                {
-                    "sound_power_db": self.sound_power_db,
-                    "distance_m": path.distance_m,
-                    "propagation": path.propagation,
-                    "air_absorption_db": path.air_absorption_db,
-                    "barrier_db": path.barrier_db,
-                    "directivity_db": path.directivity_db,
-                },
-                self.sound_pressure_db.value,
-            ),
-        )
+    @property
+    def source_powers_pw(self) -> dict[str, Number]:
+        """Sound power of each source outside of the building [pW]."""
+        return {
+            f"source_{at}": 10.0 ** (source.outside_db / 10.0)
+            for at, source in enumerate(self.sources, start=1)
+        }
 
 
 def level_sum_db(levels_db: Iterable[Number]) -> Number:
@@ -130,13 +167,7 @@ def fan_speed_ratio(level_change_db: Number) -> Number:
 
 def sound_power_db(sources: Iterable[SoundSource]) -> Number:
     """Sound power of all sources together, outside of the building [dB]."""
-    return level_sum_db(
-        source.sound_power_db
-        + 10.0 * _decades(source.count)
-        + fan_level_change_db(source.fan_speed_ratio)
-        - source.building_loss_db
-        for source in sources
-    )
+    return level_sum_db(source.outside_db for source in sources)
 
 
 def received_db(power_db: Number, path: Path) -> Number:
@@ -153,19 +184,17 @@ def received_db(power_db: Number, path: Path) -> Number:
     ----------
     ISO 9613-2:1996, Attenuation of sound during propagation outdoors, section 7.1 (divergence).
     """
-    decay_db, near_db = PROPAGATION[path.propagation]
-    losses = path.air_absorption_db + path.barrier_db - path.directivity_db
-    return power_db - decay_db * _decades(path.distance_m) - near_db - losses
+    decay_db = path.decay_db_per_decade * _decades(path.distance_m)
+    return power_db - decay_db - path.spreading_db - path.losses_db
 
 
 def required_distance_m(power_db: Number, path: Path, limit_db: Number) -> Number:
     """Distance at which the same path brings the level down to a limit [m]."""
-    decay_db, near_db = PROPAGATION[path.propagation]
-    losses = path.air_absorption_db + path.barrier_db - path.directivity_db
-    return 10.0 ** ((power_db - near_db - losses - limit_db) / decay_db)
+    to_lose_db = power_db - path.spreading_db - path.losses_db - limit_db
+    return 10.0 ** (to_lose_db / path.decay_db_per_decade)
 
 
-def noise(sources: Iterable[SoundSource], path: Path, limit_db: Number | None = None) -> Noise:
+def noise(sources: Sequence[SoundSource], path: Path, limit_db: Number | None = None) -> Noise:
     """Sound of a site at a receptor, with the margin to a limit.
 
     Parameters
@@ -194,7 +223,7 @@ def noise(sources: Iterable[SoundSource], path: Path, limit_db: Number | None = 
             required_distance_m(power - spread, path, limit_db),
             required_distance_m(power + spread, path, limit_db),
         )
-    return Noise(power, pressure, limit_db, margin, distance, path)
+    return Noise(power, pressure, limit_db, margin, distance, path, tuple(sources))
 
 
 def _decades(ratio: Number) -> Number:

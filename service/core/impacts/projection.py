@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number, exp, log
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.interval import Interval, product, quotient, scale
 
 DAYS_PER_YEAR = 365.0
 
-CROSSOVER = Formula(
-    "crossover_days",
-    "ln(1 + g · C_training / (Q₀ · c)) / g, or C_training / (Q₀ · c) without growth",
-    "d",
-    "time at which the integral of exponentially growing daily emissions equals C_training",
+#: Paths start at a ``Projection``.
+PROJECTION = (
+    Formula(
+        "crossover_days",
+        "log(1 + growth_per_day * training_gco2e / first_day_gco2e) / growth_per_day"
+        " if growth_per_day != 0 else training_gco2e / first_day_gco2e",
+        "d",
+        "time at which the integral of exponentially growing daily emissions equals the training's",
+        "crossover_days",
+    ),
 )
 
 
@@ -34,17 +39,6 @@ class Projection:
     def cumulative_gco2e(self, day: Number) -> Interval:
         """Emissions of inference up to a day [gCO2e]."""
         return scale(self.first_day_gco2e, _integral(self.growth_per_day, day))
-
-    def steps(self) -> tuple[Step, ...]:
-        """The formula applied, with the figures that went in and came out."""
-        if self.crossover_days is None:
-            return ()
-        inputs = {
-            "training_gco2e": self.training_gco2e.value,
-            "first_day_gco2e": self.first_day_gco2e.value,
-            "growth_per_day": self.growth_per_day,
-        }
-        return (Step(CROSSOVER, inputs, self.crossover_days.value),)
 
 
 def projection(

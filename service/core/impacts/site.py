@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number, log, maximum, minimum
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.interval import Interval, scale
 
@@ -25,17 +25,26 @@ Band: TypeAlias = Literal["low", "medium", "high"]
 #: Index above which a band begins.
 VIBRATION_BANDS: tuple[tuple[float, Band], ...] = ((66.0, "high"), (33.0, "medium"), (0.0, "low"))
 
-AIRFLOW = Formula(
-    "airflow_m3_per_s",
-    "air-cooled heat / (density · specific heat · temperature rise)",
-    "m³/s",
-    "Sensible heat of an air stream, Q = ṁ · cp · ΔT",
+#: Paths start at ``Heat``.
+HEAT = (
+    Formula(
+        "airflow_m3_per_s",
+        "1000 * air_cooled_kw / (1.204 * 1005 * temperature_rise_k)",
+        "m³/s",
+        "Sensible heat of an air stream, Q = ṁ · cp · ΔT, at 20 °C and sea level",
+        "airflow_m3_per_s",
+    ),
 )
-VIBRATION = Formula(
-    "vibration_index",
-    "100 · (0.35 · hard_disks + 0.25 · fans + 0.20 · density + 0.20 · mounting)",
-    "1",
-    "Headroom's own indicator: an order of concern, not a failure probability",
+#: Paths start at ``Vibration``.
+VIBRATION = (
+    Formula(
+        "vibration_index",
+        "100 * (0.35 * hard_disks + 0.25 * fans + 0.20 * density + 0.20 * mounting)",
+        "1",
+        "Headroom's own indicator: an order of concern, not a failure probability",
+        "index",
+        {name: f"drivers.{name}" for name in VIBRATION_WEIGHTS},
+    ),
 )
 
 
@@ -48,14 +57,6 @@ class Heat:
     airflow_m3_per_s: Interval
     temperature_rise_k: Number
     cooling_class: str
-
-    def steps(self) -> tuple[Step, ...]:
-        """The formula applied, with the figures that went in and came out."""
-        inputs = {
-            "air_cooled_kw": self.air_cooled_kw.value,
-            "temperature_rise_k": self.temperature_rise_k,
-        }
-        return (Step(AIRFLOW, inputs, self.airflow_m3_per_s.value),)
 
 
 def rack_heat(
@@ -91,10 +92,6 @@ class Vibration:
     index: Number
     band: Band
     drivers: dict[str, Number]
-
-    def steps(self) -> tuple[Step, ...]:
-        """The formula applied, with the figures that went in and came out."""
-        return (Step(VIBRATION, self.drivers, self.index),)
 
 
 def vibration(

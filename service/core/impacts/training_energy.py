@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import maximum, minimum
-from service.core.explanation import Formula, Step
+from service.core.explanation import Formula
 from service.core.impacts.energy import (
     SECONDS_PER_HOUR,
     DeploymentPower,
     deployment_power,
-    power_steps,
 )
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, product, scale
@@ -22,10 +21,25 @@ from service.core.performance.training.step import TrainingStep
 
 _WATTS = 1000.0
 
-STEP_ENERGY = Formula(
-    "it_energy_per_step_kwh", "it_power · step_s / 3600 / 1000", "kWh", "definition"
+#: Paths start at a ``TrainingEnergy``.
+TRAINING = (
+    Formula(
+        "it_energy_per_step_kwh",
+        "it_power_w * step_s / 3600 / 1000",
+        "kWh",
+        "definition",
+        "step_kwh",
+        {"it_power_w": "power.it_w"},
+    ),
+    Formula(
+        "it_energy_kwh",
+        "it_power_w * wall_s / 3600 / 1000",
+        "kWh",
+        "definition",
+        "run_kwh",
+        {"it_power_w": "power.it_w", "wall_s": "run.wall_s"},
+    ),
 )
-RUN_ENERGY = Formula("it_energy_kwh", "it_power · wall_s / 3600 / 1000", "kWh", "definition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +56,6 @@ class TrainingEnergy:
     step_hours: Interval
     run: TrainingRun | None
     run_kwh: Interval | None
-
-    def steps(self, calibration: str) -> tuple[Step, ...]:
-        """The formulas applied, in order, with the figures that went in and came out."""
-        it_power: dict[str, float | str] = {"it_power_w": self.power.it_w.value}
-        found = (
-            *power_steps(self.power, calibration),
-            Step(STEP_ENERGY, it_power | {"step_s": self.step_s.value}, self.step_kwh.value),
-        )
-        if self.run is None or self.run_kwh is None:
-            return found
-        wall_s = self.run.wall_s.value
-        return (*found, Step(RUN_ENERGY, it_power | {"wall_s": wall_s}, self.run_kwh.value))
 
 
 def run_energy_kwh(power: DeploymentPower, run: TrainingRun) -> Interval:

@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number
-from service.core.explanation import Formula
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
 from service.core.interval import Interval, exact, independent_sum, product, quotient, scale
-
-AVOIDED = Formula(
-    "avoided_kg",
-    "mass · accelerator_hours · (1/first_life − (1 − reused)/whole_life)",
-    "kg",
-    "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (life extension and reuse)",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,46 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number, ceil
+from service.core.explanation import Formula
 from service.core.interval import Interval, scale
+
+#: Paths start at chips that hold everything.
+ON_CHIP = (
+    Formula(
+        "Chips that hold everything",
+        "ceil(held_bytes / room_bytes)",
+        "chip",
+        "Abts et al., Think Fast: A Tensor Streaming Processor, 2020 (no external memory)",
+        "chips",
+    ),
+    Formula(
+        "Least time of a decoding step",
+        "held_bytes / chips / bandwidth_bytes_per_s + (chips - 1) * hop_s",
+        "s",
+        "Every chip reads what it holds once",
+        "step_s",
+    ),
+)
+#: Paths start at memory that speeds up a share of decoding.
+IN_MEMORY = (
+    Formula(
+        "Speed-up of decoding",
+        "1 / (1 - memory_bound_time_ratio + memory_bound_time_ratio / kernel_speedup_ratio)",
+        "-",
+        "Amdahl, 1967, https://doi.org/10.1145/1465482.1465560",
+        "decode_speedup_ratio",
+    ),
+)
+#: Paths start at memory that compares what it holds.
+SEARCH = (
+    Formula(
+        "Search through memory that compares",
+        "scan_s * stored_bytes / array_bytes",
+        "s",
+        "In proportion to size; see the tier's source",
+        "search_s",
+    ),
+)
 
 
 def chips_needed(stored_bytes: Number, bytes_per_chip: Number) -> Number:

@@ -9,6 +9,7 @@ Navigable Small World graphs, 2016, https://arxiv.org/abs/1603.09320
 from __future__ import annotations
 
 from service.core.elementwise import Number, minimum
+from service.core.explanation import Formula
 
 #: A neighbour in the graph is a 32-bit number.
 LINK_BYTES = 4.0
@@ -16,6 +17,39 @@ LINK_BYTES = 4.0
 #: vector in M, are left out. Source: Faiss wiki, Guidelines to choose an index, 2024
 #: (https://github.com/facebookresearch/faiss/wiki/Guidelines-to-choose-an-index).
 BOTTOM_LAYER_FACTOR = 2.0
+
+#: Paths start at a store of vectors.
+STORE = (
+    Formula(
+        "Vectors",
+        "count * dimensions * bytes_per_element",
+        "B",
+        "Sum of the elements",
+        "vectors_bytes",
+    ),
+    Formula(
+        "Links of the graph",
+        "count * 2 * links_per_vector * 4",
+        "B",
+        "Malkov and Yashunin, HNSW, 2016, https://arxiv.org/abs/1603.09320",
+        "index_bytes",
+    ),
+)
+#: Paths start at the cache of what is retrieved.
+RETRIEVED = (
+    Formula(
+        "Cache of what is retrieved",
+        "state_bytes + full_layers_bytes_per_token * tokens + sum(bytes)",
+        "B",
+        "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
+        "cache_bytes",
+        {
+            "state_bytes": "layout.state_bytes",
+            "full_layers_bytes_per_token": "layout.full_bytes_per_token",
+            "bytes": "windows",
+        },
+    ),
+)
 
 
 def vectors_bytes(count: Number, dimensions: Number, bytes_per_element: Number) -> Number:

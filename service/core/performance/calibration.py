@@ -88,6 +88,7 @@ class PowerModel:
     compute_ratio: float = field(metadata=FIGURE)
     log_sigma: float = field(metadata=FIGURE)
     resident_ratio: float = field(default=0.0, metadata=FIGURE)
+    source: str = field(default="", metadata=NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +154,13 @@ def engine_overhead(figures: Mapping[str, Any]) -> EngineOverhead:
     )
 
 
-def power_model(figures: Mapping[str, Any]) -> PowerModel:
-    """Read a power model from plain figures ``{name: {"value": …}}``."""
+def power_model(figures: Mapping[str, Any], source: str) -> PowerModel:
+    """Read a power model from plain figures ``{name: {"value": …}}``, named by where they stand."""
     return PowerModel(
         active_ratio=figures["active_ratio"]["value"],
         memory_ratio=figures["memory_ratio"]["value"],
         compute_ratio=figures["compute_ratio"]["value"],
         log_sigma=figures["power_log_sigma"]["value"],
         resident_ratio=figures["resident_ratio"]["value"],
+        source=source,
     )

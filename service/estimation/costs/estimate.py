@@ -13,7 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
 from service.core.costs import Instance
 from service.core.deployment import Accelerator, Parallelism, Region
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, independent_sum, product, scale
 from service.estimation import answers
 from service.estimation.answers import figure, known_figure
@@ -37,16 +37,22 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Rental:
-    """What all instances of a deployment are rented for.
+    """What all instances of a deployment are rented for, by their price, or accelerators by theirs.
 
     ``instance`` is None where the caller states the rent of an accelerator.
     """
 
-    usd_per_hour: Interval
+    units: int
+    usd_per_unit_hour: Interval
     instance: Entry[Instance] | None
     instances: int | None
     price_region: str | None
     price_date: str | None
+
+    @property
+    def usd_per_hour(self) -> Interval:
+        """Rent of all of them [USD/h]."""
+        return scale(self.usd_per_unit_hour, self.units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,9 @@ class Prices:
     """The prices that apply to a deployment; None where there is none."""
 
     rental: Rental | None
-    hardware_usd_per_hour: Interval | None
+    accelerators: int
+    purchase_usd: Interval | None
+    amortisation_years: Interval
     electricity_usd_per_kwh: float | None
     usd_per_tco2e: float | None
     warnings: tuple[EstimateWarning, ...]
@@ -76,13 +84,14 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs by the hour, with how they came about."""
+    """Costs by the hour, with what they follow from."""
 
     prices: Prices
+    facility_kwh_per_hour: Interval | None
+    gco2e_per_hour: Interval | None
     hardware_usd_per_hour: Interval | None
     electricity_usd_per_hour: Interval | None
     emissions_usd_per_hour: Interval | None
-    steps: tuple[Step, ...]
 
     @property
     def owned(self) -> Ownership | None:
@@ -122,10 +131,7 @@ def resolve_prices(
         If the instance is unknown or has other accelerators.
     """
     warnings: list[EstimateWarning] = []
-    count = parallelism.accelerator_count
     rental = _rental(asked, accelerator.id, parallelism, region, snapshot, warnings)
-    purchase = _purchase_usd(asked, accelerator)
-    years = exact(asked.amortisation_years) if asked.amortisation_years else life_years
     entries: list[tuple[str, Entry[Any]]] = []
     if rental is not None and rental.instance is not None:
         entries.append(("instances", rental.instance))
@@ -133,9 +139,11 @@ def resolve_prices(
             entries.append(("calibrations", snapshot.calibrations[_RENTAL]))
     return Prices(
         rental=rental,
-        hardware_usd_per_hour=None
-        if purchase is None
-        else cost.hardware_usd_per_hour(count, purchase, years),
+        accelerators=parallelism.accelerator_count,
+        purchase_usd=_purchase_usd(asked, accelerator),
+        amortisation_years=exact(asked.amortisation_years)
+        if asked.amortisation_years
+        else life_years,
         electricity_usd_per_kwh=asked.electricity_usd_per_kwh,
         usd_per_tco2e=asked.usd_per_tco2e,
         warnings=tuple(warnings),
@@ -147,33 +155,18 @@ def costs(
     prices: Prices, facility_kwh_per_hour: Interval | None, gco2e_per_hour: Interval | None
 ) -> Costs:
     """Costs by the hour from prices and what the hardware draws and emits in one."""
-    electricity = emissions = None
-    steps: list[Step] = []
-    if prices.rental is not None:
-        rent = prices.rental
-        named: dict[str, float | str] = {}
-        if rent.instance is not None and rent.instances is not None:
-            named = {"instance": rent.instance.id, "instances": float(rent.instances)}
-        steps.append(Step(cost.RENTED, named, rent.usd_per_hour.value))
-    if prices.hardware_usd_per_hour is not None:
-        steps.append(Step(cost.HARDWARE, {}, prices.hardware_usd_per_hour.value))
+    hardware = electricity = emissions = None
+    if prices.purchase_usd is not None:
+        hardware = cost.hardware_usd_per_hour(
+            prices.accelerators, prices.purchase_usd, prices.amortisation_years
+        )
     if prices.electricity_usd_per_kwh is not None and facility_kwh_per_hour is not None:
         electricity = cost.electricity_usd_per_hour(
             facility_kwh_per_hour, prices.electricity_usd_per_kwh
         )
-        inputs = {
-            "facility_kwh_per_hour": float(facility_kwh_per_hour.value),
-            "electricity_usd_per_kwh": prices.electricity_usd_per_kwh,
-        }
-        steps.append(Step(cost.ELECTRICITY, inputs, electricity.value))
     if prices.usd_per_tco2e is not None and gco2e_per_hour is not None:
         emissions = cost.emissions_usd_per_hour(gco2e_per_hour, prices.usd_per_tco2e)
-        inputs = {
-            "gco2e_per_hour": float(gco2e_per_hour.value),
-            "usd_per_tco2e": prices.usd_per_tco2e,
-        }
-        steps.append(Step(cost.EMISSIONS, inputs, emissions.value))
-    return Costs(prices, prices.hardware_usd_per_hour, electricity, emissions, tuple(steps))
+    return Costs(prices, facility_kwh_per_hour, gco2e_per_hour, hardware, electricity, emissions)
 
 
 def served_costs(
@@ -254,8 +247,9 @@ def _rental(
     if asked.instance is not None:
         chosen = _named_instance(asked.instance, accelerator_id, snapshot)
     if asked.usd_per_accelerator_hour is not None:
-        rent = exact(asked.usd_per_accelerator_hour * count)
-        return Rental(rent, chosen, chosen.value.needed(count) if chosen else None, None, None)
+        rent = exact(asked.usd_per_accelerator_hour)
+        instances = chosen.value.needed(count) if chosen else None
+        return Rental(count, rent, chosen, instances, None, None)
     offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
@@ -280,16 +274,17 @@ def _rental(
             )
             warnings.append(EstimateWarning("price_unknown", message))
         return None
-    total, offer, price = min(priced, key=lambda one: one[0])
-    rent = exact(total)
+    _, offer, price = min(priced, key=lambda one: one[0])
+    rent = exact(price.usd_per_hour)
     if price.region is not None and price.region != region.id:
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
-        rent = scale(ratio, total)
+        rent = scale(ratio, price.usd_per_hour)
         message = (
             f"{offer.id} has no known price in {region.id}; its price in {price.region} is used"
         )
         warnings.append(EstimateWarning("price_of_another_region", message))
-    return Rental(rent, offer, offer.value.needed(count), price.region, price.date)
+    instances = offer.value.needed(count)
+    return Rental(instances, rent, offer, instances, price.region, price.date)
 
 
 def whole_groups(sizes: Sequence[int], group: int) -> tuple[bool, ...]:

@@ -15,13 +15,14 @@ from service.core.estimate.inference import (
     inference_energy,
     inference_footprints,
 )
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning, Step, explain
 from service.core.impacts.energy import (
+    POWER,
+    REQUEST,
     DeploymentPower,
     deployment_power,
-    energy_steps,
 )
-from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.core.performance.inference.latency import Usage
@@ -205,13 +206,8 @@ def deployment_impacts(
             "period": of_unit(unit_count),
         },
         steps=lambda: (
-            *energy_steps(
-                energy.power,
-                energy.request,
-                energy.requests_per_s,
-                resolved.calibration.power_source,
-            ),
-            *per_request.steps(),
+            *explain(energy, (*POWER, *REQUEST)),
+            *explain(per_request, FOOTPRINT),
         ),
         warnings=footprint_warnings(per_request, resolved.accelerator, region, period.year),
         unit=unit,
@@ -261,7 +257,7 @@ def _plain_impacts(
     return ComputedImpacts(
         energy={"it_energy_kwh": figure(energy_kwh)},
         impacts=_plain_bases(place.writer(total), request.period),
-        steps=total.steps,
+        steps=lambda: explain(total, FOOTPRINT),
         warnings=(
             *warnings,
             *footprint_warnings(

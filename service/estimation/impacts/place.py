@@ -124,7 +124,7 @@ def footprint_warnings(
                 "electricity.contracted_ratio to count contracts",
             )
         )
-    if result.unit_embodied_kgco2e is None:
+    if result.made.embodied_kgco2e is None:
         found.append(
             EstimateWarning(
                 "unknown_factor",

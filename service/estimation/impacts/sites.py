@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning, Step, explain
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.impacts.noise import Noise, Path, SoundSource, noise
-from service.core.impacts.site import Heat, Vibration, municipal_share, rack_heat, vibration
+from service.core.impacts.noise import NOISE, SOURCE, Noise, Path, SoundSource, noise
+from service.core.impacts.site import (
+    HEAT,
+    VIBRATION,
+    Heat,
+    Vibration,
+    municipal_share,
+    rack_heat,
+    vibration,
+)
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import judged
@@ -46,12 +54,13 @@ class Site:
 
     def steps(self) -> tuple[Step, ...]:
         """The formulas applied, in order, with the figures that went in and came out."""
-        parts: tuple[Noise | Heat | Vibration | None, ...] = (
-            self.noise,
-            self.heat,
-            self.vibration,
+        sources = () if self.noise is None else self.noise.sources
+        return (
+            *(step for source in sources for step in explain(source, SOURCE)),
+            *explain(self.noise, NOISE),
+            *explain(self.heat, HEAT),
+            *explain(self.vibration, VIBRATION),
         )
-        return tuple(step for part in parts if part is not None for step in part.steps())
 
     def warnings(self) -> tuple[EstimateWarning, ...]:
         """What a careful colleague would say about the site's figures."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.costs import HOURS_PER_YEAR
+from service.core.costs import COSTS, HOURS_PER_YEAR
 from service.core.deployment import Region
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.performance.inference import open_load
@@ -112,7 +112,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
             *computed.memory_steps(),
             *_latency_steps(computed),
             *impacts.steps(),
-            *costed.steps,
+            *explain(costed, COSTS),
             *(rules.steps if rules is not None else ()),
         )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import EstimateWarning
-from service.core.impacts.memory_choice import memory_choice
+from service.core.explanation import EstimateWarning, explain
+from service.core.impacts.memory_choice import MEMORY_CHOICE, memory_choice
 from service.core.interval import Interval, exact
 from service.estimation.answers import figure, frame, grounds, known_figure
 from service.estimation.projections.answers import Better, MemoryChoiceAnswer
@@ -114,7 +115,12 @@ def memory_choice_answer(
         "region": None if region is None else region.id,
         "grid_gco2e_per_kwh": known_figure(grid),
         "better": _better(result.break_even_gco2e_per_kwh, grid),
-        **grounds(snapshot, warnings, entries, result.steps if request.explain else None),
+        **grounds(
+            snapshot,
+            warnings,
+            entries,
+            partial(explain, result, MEMORY_CHOICE) if request.explain else None,
+        ),
     }
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.explanation import EstimateWarning
-from service.core.impacts.projection import DAYS_PER_YEAR, projection
+from service.core.explanation import EstimateWarning, explain
+from service.core.impacts.projection import DAYS_PER_YEAR, PROJECTION, projection
 from service.core.interval import Interval, scale
 from service.estimation.answers import figure, frame, grounds
 from service.estimation.projections.answers import OpenEndedInterval, ProjectionAnswer
@@ -60,7 +61,12 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
             }
             for day in days
         ],
-        **grounds(snapshot, warnings, (), result.steps if request.explain else None),
+        **grounds(
+            snapshot,
+            warnings,
+            (),
+            partial(explain, result, PROJECTION) if request.explain else None,
+        ),
     }
 
 

@@ -8,16 +8,25 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Parallelism
-from service.core.explanation import EstimateWarning, Formula, Step
+from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval, exact, scale
-from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
+from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes, windowed_bytes
 from service.core.memory.near_memory import (
+    IN_MEMORY,
+    ON_CHIP,
+    SEARCH,
     chips_needed,
     in_memory_search,
     on_chip_step_s,
     processing_in_memory_speedup,
 )
-from service.core.memory.stores import graph_index_bytes, vectors_after, vectors_bytes
+from service.core.memory.stores import (
+    RETRIEVED,
+    STORE,
+    graph_index_bytes,
+    vectors_after,
+    vectors_bytes,
+)
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.weights import total_model_bytes
 from service.estimation import answers
@@ -33,44 +42,6 @@ from service.estimation.storage.answers import (
     StoreSize,
 )
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
-
-_CHIPS = Formula(
-    "Chips that hold everything",
-    "ceil((weights + caches) / (memory of a chip − programs))",
-    "chip",
-    "Abts et al., Think Fast: A Tensor Streaming Processor, 2020 (no external memory)",
-)
-_STEP = Formula(
-    "Least time of a decoding step",
-    "held / chips / bandwidth of a chip + (chips − 1) × hop",
-    "s",
-    "Every chip reads what it holds once",
-)
-_SPEEDUP = Formula(
-    "Speed-up of decoding",
-    "1 / (1 − p + p / s)",
-    "-",
-    "Amdahl, 1967, https://doi.org/10.1145/1465482.1465560",
-)
-_SEARCH = Formula(
-    "Search through memory that compares",
-    "time of one array × stored / array",
-    "s",
-    "In proportion to size; see the tier's source",
-)
-_VECTORS = Formula("Vectors", "count × dimensions × bytes per element", "B", "Sum of the elements")
-_INDEX = Formula(
-    "Links of the graph",
-    "count × 2 · M × 4",
-    "B",
-    "Malkov and Yashunin, HNSW, 2016, https://arxiv.org/abs/1603.09320",
-)
-_INJECTED = Formula(
-    "Cache of what is retrieved",
-    "chunks × tokens × KV-cache bytes of a token",
-    "B",
-    "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
-)
 
 
 def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) -> NearMemoryAnswer:
@@ -206,12 +177,10 @@ def _on_chip(
         )
         return {"chips": None, "power_w": None, "least_step_s": None}
     chips = float(chips_needed(stored, room))
-    steps.append(Step(_CHIPS, {"held_bytes": stored, "room_bytes": room}, chips))
+    hop_s = request.hop_s or 0.0
     step_s = None
     if tier.bandwidth_bytes_per_s is not None:
-        hop_s = request.hop_s or 0.0
         step_s = float(on_chip_step_s(stored, chips, tier.bandwidth_bytes_per_s, hop_s))
-        steps.append(Step(_STEP, {"held_bytes": stored, "chips": chips, "hop_s": hop_s}, step_s))
         if request.hop_s is None:
             warnings.append(
                 EstimateWarning(
@@ -219,6 +188,15 @@ def _on_chip(
                 )
             )
     power = tier.thermal_design_power_w
+    figures = {
+        "held_bytes": stored,
+        "room_bytes": room,
+        "chips": chips,
+        "bandwidth_bytes_per_s": tier.bandwidth_bytes_per_s,
+        "hop_s": hop_s,
+        "step_s": step_s,
+    }
+    steps += explain(figures, ON_CHIP)
     return {
         "chips": int(chips),
         "power_w": None if power is None else chips * float(power),
@@ -249,7 +227,12 @@ def _in_memory(
             )
         )
     speedup = processing_in_memory_speedup(share, tier.kernel_speedup)
-    steps.append(Step(_SPEEDUP, {"p": share.value, "s": tier.kernel_speedup.value}, speedup.value))
+    figures = {
+        "memory_bound_time_ratio": share,
+        "kernel_speedup_ratio": tier.kernel_speedup,
+        "decode_speedup_ratio": speedup,
+    }
+    steps += explain(figures, IN_MEMORY)
     return {
         "memory_bound_time_ratio": figure(share),
         "kernel_speedup_ratio": figure(tier.kernel_speedup),
@@ -268,13 +251,13 @@ def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> ComputeInMemo
     found = in_memory_search(
         stored, tier.capacity_bytes, tier.scan_s, tier.scan_j, tier.density_bits_per_mm2
     )
-    steps.append(
-        Step(
-            _SEARCH,
-            {"stored_bytes": stored, "array_bytes": float(tier.capacity_bytes)},
-            found.time_s.value,
-        )
-    )
+    figures = {
+        "scan_s": tier.scan_s,
+        "stored_bytes": stored,
+        "array_bytes": tier.capacity_bytes,
+        "search_s": found.time_s,
+    }
+    steps += explain(figures, SEARCH)
     return {
         "search_s": figure(found.time_s),
         "search_j": figure(found.energy_j),
@@ -285,10 +268,15 @@ def _search(tier: MemoryTier, stored: float, steps: list[Step]) -> ComputeInMemo
 def _store(request: StoreRequest, count: float, steps: list[Step]) -> StoreSize:
     vectors = float(vectors_bytes(count, request.dimensions, request.bytes_per_element))
     index = float(graph_index_bytes(count, request.links_per_vector))
-    steps += [
-        Step(_VECTORS, {"count": count, "dimensions": request.dimensions}, vectors),
-        Step(_INDEX, {"count": count, "M": request.links_per_vector}, index),
-    ]
+    figures = {
+        "count": count,
+        "dimensions": request.dimensions,
+        "bytes_per_element": request.bytes_per_element,
+        "links_per_vector": request.links_per_vector,
+        "vectors_bytes": vectors,
+        "index_bytes": index,
+    }
+    steps += explain(figures, STORE)
     payload = count * request.payload_bytes
     return {
         "vectors": count,
@@ -323,5 +311,8 @@ def _cache(
     precision = resolve_precision(request.precision, model.value)
     layout = cache_layout(model.value, precision.kv_cache, Parallelism(), 1, 0)
     cache = float(layout_sequence_bytes(layout, float(tokens))) if tokens else 0.0
-    steps.append(Step(_INJECTED, {"tokens": tokens}, cache))
+    windows = {part.name: windowed_bytes(layout, part, tokens) for part in layout.windowed}
+    figures = {"layout": layout, "tokens": tokens, "windows": windows, "cache_bytes": cache}
+    if tokens:
+        steps += explain(figures, RETRIEVED)
     return cache

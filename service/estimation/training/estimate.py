@@ -7,6 +7,7 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.costs import COSTS
 from service.core.estimate.training import TrainingSpeed
 from service.core.explanation import Step, explain
 from service.core.interval import exact, scale
@@ -139,7 +140,12 @@ def training_estimate(
     )
 
     def steps() -> tuple[Step, ...]:
-        found = (*explain(memory, MEMORY), *run_steps(speed), *impacts.steps, *costed.steps)
+        found = (
+            *explain(memory, MEMORY),
+            *run_steps(speed),
+            *impacts.steps,
+            *explain(costed, COSTS),
+        )
         return found + (rules.steps if rules is not None else ())
 
     return {

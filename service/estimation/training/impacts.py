@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from service.catalog.entries import Entry
 from service.core.deployment import Accelerator, Region
 from service.core.estimate.training import TrainingSpeed, run_energy, training_footprints
-from service.core.explanation import EstimateWarning, Step
-from service.core.impacts.training_energy import TrainingEnergy
+from service.core.explanation import EstimateWarning, Step, explain
+from service.core.impacts.energy import POWER
+from service.core.impacts.footprint import FOOTPRINT
+from service.core.impacts.training_energy import TRAINING, TrainingEnergy
 from service.core.interval import scale
 from service.estimation.answers import figure, known_figure
 from service.estimation.impacts.footprint_views import basis
@@ -72,8 +74,8 @@ def training_impacts(
             "run": None if whole is None else basis(whole)(1.0),
         },
         steps=(
-            *energy.steps(figures.power_entries[0]),
-            *(per_step if whole is None else whole).steps(),
+            *explain(energy, (*POWER, *TRAINING)),
+            *explain(per_step if whole is None else whole, FOOTPRINT),
         ),
         warnings=(*figures.power_warnings, *footprint_warnings(per_step, entry, region, year)),
     )

@@ -11,10 +11,10 @@ from service.core.estimate.training import (
     training_speed,
     whole_run,
 )
-from service.core.explanation import EstimateWarning, Step
+from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
 from service.core.performance.training.explained import speed_steps
-from service.core.performance.training.run import Failures
+from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.requests import FailuresRequest, TrainingRequest
@@ -53,7 +53,7 @@ def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
     """The formulas applied, in order, with the figures that went in and came out."""
     setup = speed.setup
     described = speed_steps(speed.step, setup.deployment, setup.settings, setup.calibration)
-    return described + (() if speed.run is None else speed.run.explained())
+    return described + explain(speed.run, RUN)
 
 
 def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.deployment import Region
-from service.core.impacts.energy import deployment_power, energy_steps, request_energy
-from service.core.impacts.footprint import Footprint, footprint
+from service.core.explanation import explain
+from service.core.impacts.energy import POWER, REQUEST, deployment_power, request_energy
+from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
 from service.core.performance.inference.latency import Usage
@@ -105,7 +106,7 @@ def test_every_figure_of_the_footprint_appears_in_a_step():
         adpe_kgsbeq_per_kwh=exact(5e-8),
     )
     result = footprint(Interval(10.0, 8.0, 13.0), exact(20.0), H100, known, INFRASTRUCTURE)
-    values = {step.formula.name: step.value for step in result.steps()}
+    values = {step.formula.name: step.value for step in explain(result, FOOTPRINT)}
     assert values == {
         "facility_energy_kwh": result.facility_energy_kwh.value,
         "operational_location_gco2e": result.operational_location_gco2e.value,
@@ -142,7 +143,8 @@ def test_request_energy_is_power_over_rate():
     energy = request_energy(power, exact(2.0))
     assert energy.it_wh.value == pytest.approx(power.it_w.value / 2.0 / 3600.0)
     assert energy.it_wh.value == pytest.approx(energy.accelerators_wh.value + energy.host_wh.value)
-    steps = energy_steps(power, energy, exact(2.0), "test")
+    under_load = {"power": power, "request": energy, "requests_per_s": exact(2.0)}
+    steps = explain(under_load, (*POWER, *REQUEST))
     assert [step.value for step in steps] == [
         power.busy_w.value,
         power.mean_w.value,

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.core.impacts.memory_choice import memory_choice
+from service.core.explanation import explain
+from service.core.impacts.memory_choice import MEMORY_CHOICE, memory_choice
 from service.core.interval import Interval, exact
 
 
@@ -17,7 +18,9 @@ def test_the_break_even_is_saving_over_extra_energy():
     assert result.extra_kwh_per_token.value == pytest.approx(1.2e-3 / 3.6e6)
     assert result.break_even_gco2e_per_kwh is not None
     assert result.break_even_gco2e_per_kwh.value == pytest.approx(480.0)
-    assert [step.value for step in result.steps()] == [result.break_even_gco2e_per_kwh.value]
+    assert [step.value for step in explain(result, MEMORY_CHOICE)] == [
+        result.break_even_gco2e_per_kwh.value
+    ]
 
 
 def test_at_the_break_even_both_memories_emit_as_much():
@@ -30,7 +33,7 @@ def test_at_the_break_even_both_memories_emit_as_much():
 def test_memory_that_saves_nothing_never_wins():
     result = choice(Interval(-0.5, -1.0, -0.1))
     assert result.break_even_gco2e_per_kwh is None
-    assert result.steps() == ()
+    assert explain(result, MEMORY_CHOICE) == ()
 
 
 def test_a_saving_that_may_be_none_reaches_down_to_zero():

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.explanation import explain
 from service.core.impacts.noise import (
+    NOISE,
     Path,
     SoundSource,
     fan_level_change_db,
@@ -80,7 +82,7 @@ def test_sources_together_are_louder_than_each_and_than_no_sum_of_decibels(level
 
 def test_every_level_appears_in_a_step():
     result = noise([SoundSource(4, 95.0)], Path(30.0), 55.0)
-    assert [step.value for step in result.steps()] == [
+    assert [step.value for step in explain(result, NOISE)] == [
         result.sound_power_db,
         result.sound_pressure_db.value,
     ]

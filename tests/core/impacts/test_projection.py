@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from service.core.explanation import explain
 from service.core.impacts.cooling import LEAST_WUE_L_PER_KWH, dry_wue, evaporative_wue
-from service.core.impacts.projection import projection
+from service.core.impacts.projection import PROJECTION, projection
 from service.core.interval import Interval, exact, from_log_sigma
 
 TONNES = 1e6
@@ -30,7 +31,7 @@ def test_crossover_days(training_t, per_day, grams, growth, days):
 def test_shrinking_use_may_never_overtake():
     result = projection(exact(550 * TONNES), exact(1e6), exact(0.15), -0.5)
     assert result.crossover_days is None
-    assert result.steps() == ()
+    assert explain(result, PROJECTION) == ()
 
 
 def test_factor_two_on_each_input_gives_factor_3_3_at_one_sigma():

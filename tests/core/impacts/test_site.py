@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from service.core.explanation import explain
 from service.core.impacts.site import (
+    HEAT,
     land_m2_years,
     municipal_share,
     rack_heat,
@@ -19,7 +21,7 @@ def test_airflow_of_a_rack_of_four_eight_accelerator_servers():
     # 40.8 kW / (1.204 kg/m³ · 1005 J/kgK · 12 K)
     assert heat.airflow_m3_per_s.value == pytest.approx(2.81, rel=0.005)
     assert heat.cooling_class == "rear_door"
-    assert [step.value for step in heat.steps()] == [heat.airflow_m3_per_s.value]
+    assert [step.value for step in explain(heat, HEAT)] == [heat.airflow_m3_per_s.value]
 
 
 def test_liquid_takes_heat_away_from_the_air():

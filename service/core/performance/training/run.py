@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.elementwise import Number, exp, maximum, minimum, sqrt, where
-from service.core.explanation import Formula, Step
+from service.core.elementwise import Number, exp, expm1, maximum, minimum, sqrt, where
+from service.core.explanation import Formula
 from service.core.interval import Interval, product, quotient, scale
 
 SECONDS_PER_HOUR = 3600.0
@@ -19,28 +19,54 @@ _NEVER_PER_S = 1e-30
 _YOUNG = "Young, 1974, https://doi.org/10.1145/361147.361115"
 _DALY = "Daly, 2006, https://doi.org/10.1016/j.future.2004.11.016"
 
-STEPS = Formula("steps", "tokens / tokens_per_step", "step", "definition")
-USEFUL = Formula("useful_s", "steps · step_s", "s", "definition")
-TIME_BETWEEN = Formula(
-    "mean_time_between_failures_s",
-    "86400 / (failures_per_accelerator_day · accelerators)",
-    "s",
-    "Any failure stops a synchronous run; " + _DALY,
+#: Paths start at a ``TrainingRun``.
+RUN = (
+    Formula("steps", "max(ceil(tokens / tokens_per_step), 1)", "step", "definition", "steps"),
+    Formula("useful_s", "steps * step_s", "s", "definition", "useful_s"),
+    Formula(
+        "mean_time_between_failures_s",
+        "1 / max(failures_per_accelerator_day * accelerators / 86400, 1e-30)",
+        "s",
+        "Any failure stops a synchronous run; " + _DALY,
+        "mean_time_between_failures_s",
+        {"failures_per_accelerator_day": "failures.per_accelerator_day"},
+    ),
+    Formula(
+        "checkpoint_interval_s",
+        "sqrt(2 * checkpoint_write_s * mean_time_between_failures_s)"
+        " * (1 + sqrt(checkpoint_write_s / (2 * mean_time_between_failures_s)) / 3"
+        " + checkpoint_write_s / (18 * mean_time_between_failures_s)) - checkpoint_write_s"
+        " if checkpoint_write_s < 2 * mean_time_between_failures_s"
+        " else mean_time_between_failures_s",
+        "s",
+        f"{_DALY}, equation 37; {_YOUNG}",
+        "best_interval_s",
+        {"checkpoint_write_s": "failures.checkpoint_write_s"},
+    ),
+    Formula(
+        "goodput_ratio",
+        "min(checkpoint_interval_s / (mean_time_between_failures_s"
+        " * exp(restart_s / mean_time_between_failures_s)"
+        " * expm1((checkpoint_interval_s + checkpoint_write_s) / mean_time_between_failures_s)), 1)"
+        " if checkpoint_interval_s + checkpoint_write_s + restart_s"
+        " <= 100 * mean_time_between_failures_s else 0",
+        "1",
+        f"{_DALY}, equation 20",
+        "goodput_ratio",
+        {
+            "checkpoint_write_s": "failures.checkpoint_write_s",
+            "restart_s": "failures.restart_s",
+        },
+    ),
+    Formula("wall_s", "useful_s / goodput_ratio", "s", "definition", "wall_s"),
+    Formula(
+        "accelerator_hours",
+        "wall_s / 3600 * accelerators",
+        "h",
+        "definition",
+        "accelerator_hours",
+    ),
 )
-INTERVAL = Formula(
-    "checkpoint_interval_s",
-    "√(2 · write · M) · (1 + √(write / 2M) / 3 + write / 18M) − write; M if write ≥ 2M",
-    "s",
-    f"{_DALY}, equation 37; {_YOUNG}",
-)
-GOODPUT = Formula(
-    "goodput_ratio",
-    "interval / (M · exp(restart / M) · (exp((interval + write) / M) − 1))",
-    "1",
-    f"{_DALY}, equation 20",
-)
-WALL = Formula("wall_s", "useful_s / goodput_ratio", "s", "definition")
-ACCELERATOR_HOURS = Formula("accelerator_hours", "wall_s / 3600 · accelerators", "h", "definition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,57 +106,11 @@ class TrainingRun:
     accelerator_hours: Interval
     expected_failures: Interval
 
-    def explained(self) -> tuple[Step, ...]:
-        """The formulas applied, in order, with the figures that went in and came out."""
-        failures, between = self.failures, self.mean_time_between_failures_s
-        return (
-            Step(
-                STEPS,
-                {"tokens": self.tokens, "tokens_per_step": self.tokens_per_step},
-                self.steps,
-            ),
-            Step(USEFUL, {"steps": self.steps, "step_s": self.step_s.value}, self.useful_s.value),
-            Step(
-                TIME_BETWEEN,
-                {
-                    "failures_per_accelerator_day": failures.per_accelerator_day.value,
-                    "accelerators": self.accelerators,
-                },
-                between,
-            ),
-            Step(
-                INTERVAL,
-                {
-                    "checkpoint_write_s": failures.checkpoint_write_s,
-                    "mean_time_between_failures_s": between,
-                    "chosen": "best" if failures.checkpoint_interval_s is None else "as asked",
-                },
-                self.checkpoint_interval_s,
-            ),
-            Step(
-                GOODPUT,
-                {
-                    "checkpoint_interval_s": self.checkpoint_interval_s,
-                    "checkpoint_write_s": failures.checkpoint_write_s,
-                    "restart_s": failures.restart_s,
-                    "mean_time_between_failures_s": between,
-                },
-                self.goodput_ratio.value,
-            ),
-            Step(
-                WALL,
-                {
-                    "useful_s": self.useful_s.value,
-                    "goodput_ratio": self.goodput_ratio.value,
-                },
-                self.wall_s.value,
-            ),
-            Step(
-                ACCELERATOR_HOURS,
-                {"wall_s": self.wall_s.value, "accelerators": self.accelerators},
-                self.accelerator_hours.value,
-            ),
-        )
+    @property
+    def best_interval_s(self) -> Number | None:
+        """The best interval between checkpoints; None where another was asked for [s]."""
+        asked = self.failures.checkpoint_interval_s
+        return self.checkpoint_interval_s if asked is None else None
 
 
 def training_run(
@@ -239,10 +219,7 @@ def goodput(interval_s: Number, write_s: Number, restart_s: Number, between_s: N
     failing = (interval_s + write_s + restart_s) / between_s
     bounded = minimum(failing, _MOST_FAILURES_PER_INTERVAL)
     restarting = minimum(restart_s / between_s, bounded)
-    # For rare failures the exponential less one is its argument, where subtraction loses digits.
-    segment = bounded - restarting
-    grown = where(segment < 1e-6, segment, exp(segment) - 1.0)
-    spent = between_s * exp(restarting) * grown
+    spent = between_s * exp(restarting) * expm1(bounded - restarting)
     return where(
         failing > _MOST_FAILURES_PER_INTERVAL,
         0.0,

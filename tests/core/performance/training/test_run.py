@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from service.core.explanation import explain
 from service.core.interval import Interval, exact
-from service.core.performance.training.run import Failures, best_interval_s, goodput, training_run
+from service.core.performance.training.run import (
+    RUN,
+    Failures,
+    best_interval_s,
+    goodput,
+    training_run,
+)
 
 STEP = Interval(4.0, 3.5, 5.0)
 
@@ -90,7 +97,7 @@ def test_failures_faster_than_checkpoints_never_let_a_run_end():
 
 def test_every_figure_of_a_run_is_explained():
     found = run(exact(1e-3))
-    explained = {step.formula.name: step.value for step in found.explained()}
+    explained = {step.formula.name: step.value for step in explain(found, RUN)}
     assert explained["steps"] == found.steps
     assert explained["goodput_ratio"] == found.goodput_ratio.value
     assert explained["wall_s"] == found.wall_s.value
