@@ -152,7 +152,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.openapi = lambda: contract.document(app)  # type: ignore[method-assign]
     app.add_middleware(
         RepeatedAnswers,
-        paths=[f"/v1{operation.path}" for operation in estimates.OPERATIONS],
+        paths=[f"/v1{use_case.path}" for use_case in estimates.LINKED],
         basis=lambda: app.state.shared.store.snapshot,
         most_bytes=chosen.answer_cache_bytes,
     )

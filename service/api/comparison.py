@@ -29,13 +29,14 @@ from service.api.http.state import current_snapshot, shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
 from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
+from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.comparison.batch import batch_answer
-from service.estimation.comparison.table import comparison_answer, flat_rows
+from service.estimation.comparison.table import flat_rows
 from service.estimation.recommendations.answers import WorkloadPage
-from service.estimation.recommendations.requests import BatchRequest, CompareRequest
+from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
 from service.estimation.rejection import FieldError
+from service.estimation.use_cases import USE_CASES
 
 router = Operations(prefix="/v1", tags=["decisions"])
 
@@ -63,28 +64,29 @@ async def create_batch(http: HttpRequest) -> Response:
     return _json(await beside(http, compute))
 
 
+_COMPARE = USE_CASES["compare"]
+
+
 @router.post(
-    "/compare",
-    operation_id="createComparison",
-    summary="One workload over lists of deployments, as a table",
+    _COMPARE.path,
+    operation_id=f"create{_COMPARE.name}",
+    summary=_COMPARE.summary,
+    description=_COMPARE.description,
     responses={
         200: {
-            "model": ComparisonAnswer,
+            "model": _COMPARE.answer,
             "content": {"text/csv": {"schema": {"type": "string"}}},
         },
         **LISTING_POST_PROBLEMS,
     },
-    openapi_extra=body_of(CompareRequest),
+    openapi_extra=body_of(_COMPARE.request),
 )
 async def create_comparison(http: HttpRequest) -> Response:
-    """Estimate every combination of the lists, as JSON or by Accept as CSV.
-
-    A combination that is refused has errors in the place of its results.
-    """
+    """Compare as JSON or as CSV."""
     table = wants_csv(http.headers.get("accept", ""))
-    request, snapshot = await _asked(http, CompareRequest)
+    request, snapshot = await _asked(http, _COMPARE.request)
     _bounded(http, request.row_count, "")
-    answer = await beside(http, lambda: comparison_answer(request, snapshot))
+    answer = await beside(http, lambda: _COMPARE.compute(request, snapshot))
     if table:
         return Response(as_csv(flat_rows(answer)), media_type="text/csv")
     return _json(answer)

@@ -5,7 +5,7 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -17,13 +17,7 @@ from service.api.http.contract import LISTING_POST_PROBLEMS, Operations, body_of
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
-from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.recommendations.answers import RecommendationAnswer
-from service.estimation.recommendations.inference.recommend import recommendation_answer
-from service.estimation.recommendations.requests import RecommendationRequest
-from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
-from service.estimation.recommendations.training.recommend import training_recommendation_answer
-from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.use_cases import USE_CASES, UseCase
 from service.reports.document import Document
 from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf
@@ -44,67 +38,42 @@ _PAGE_HEADERS = {
 _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 
 
-@router.post(
-    "/recommendations",
-    operation_id="createRecommendation",
-    summary="What to buy or rent, where, and configured how, with the reasons",
-    responses={
-        200: {"model": RecommendationAnswer, "content": _REPORTS},
-        **LISTING_POST_PROBLEMS,
-    },
-    openapi_extra=body_of(RecommendationRequest),
-)
-async def create_recommendation(http: HttpRequest) -> Response:
-    """Search all combinations under hard limits and rank what is left.
+def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
+    async def create(http: HttpRequest) -> Response:
+        form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
+        limit_bytes = shared(http).settings.body_limit_bytes
+        request: Any = await read_request(http, use_case.request, limit_bytes)
+        snapshot = await snapshot_for(http, request)
 
-    The best of each priority comes with its full estimate, its reasons and what nearly won. Accept
-    chooses JSON, or HTML or PDF as a report for people.
-    """
-    form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
-    request, snapshot = await _asked(http, RecommendationRequest)
+        def compute() -> Response:
+            answer = use_case.compute(request, snapshot)
+            return _shown(form, answer, lambda: document(request, answer))
 
-    def compute() -> Response:
-        answer = recommendation_answer(request, snapshot)
-        return _shown(form, answer, lambda: recommendation_document(request, answer))
+        return await beside(http, compute)
 
-    return await beside(http, compute)
-
-
-@router.post(
-    "/recommendations/training",
-    operation_id="createTrainingRecommendation",
-    summary="What to train on, where, and how, by deadline and budget, with the reasons",
-    responses={
-        200: {"model": TrainingRecommendationAnswer, "content": _REPORTS},
-        **LISTING_POST_PROBLEMS,
-    },
-    openapi_extra=body_of(TrainingRecommendationRequest),
-)
-async def create_training_recommendation(http: HttpRequest) -> Response:
-    """Search all runs under hard limits and rank what is left.
-
-    The best of each priority comes with its full estimate, its reasons and what nearly won. Accept
-    chooses JSON, or HTML or PDF as a report for people.
-    """
-    form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
-    request, snapshot = await _asked(http, TrainingRecommendationRequest)
-
-    def compute() -> Response:
-        answer = training_recommendation_answer(request, snapshot)
-        return _shown(form, answer, lambda: training_recommendation_document(request, answer))
-
-    return await beside(http, compute)
+    router.add_api_route(
+        use_case.path,
+        create,
+        methods=["POST"],
+        operation_id=f"create{use_case.name}",
+        summary=use_case.summary,
+        description=use_case.description,
+        responses={
+            200: {"model": use_case.answer, "content": _REPORTS},
+            **LISTING_POST_PROBLEMS,
+        },
+        openapi_extra=body_of(use_case.request),
+    )
 
 
-def _shown(form: str, answer: dict[str, Any], document: Callable[[], Document]) -> Response:
+_add(USE_CASES["recommendations"], recommendation_document)
+_add(USE_CASES["recommendations/training"], training_recommendation_document)
+
+
+def _shown(form: str, answer: Mapping[str, Any], document: Callable[[], Document]) -> Response:
     """A recommendation in the form asked for."""
     if form == "application/json":
         return Response(orjson.dumps(answer), media_type=form)
     if form == "text/html":
         return Response(as_html(document()), media_type=form, headers=_PAGE_HEADERS)
     return Response(as_pdf(document()), media_type=form, headers=_PDF_HEADERS)
-
-
-async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
-    request: Any = await read_request(http, model, shared(http).settings.body_limit_bytes)
-    return request, await snapshot_for(http, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,51 +22,11 @@ from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.client.estimator import NotReached, Refused
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
-from service.estimation.comparison.table import comparison_answer
-from service.estimation.impacts.estimate import impacts_answer
-from service.estimation.impacts.requests import ImpactsRequest
-from service.estimation.inference.estimate import (
-    inference_estimate,
-    inference_latency_answer,
-    inference_memory_answer,
-)
-from service.estimation.inference.requests import InferenceRequest
-from service.estimation.recommendations.inference.recommend import recommendation_answer
-from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
-from service.estimation.recommendations.training.recommend import training_recommendation_answer
-from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest, Request
-from service.estimation.training.estimate import (
-    training_estimate,
-    training_latency_answer,
-    training_memory_answer,
-)
-from service.estimation.training.requests import (
-    EstimateTrainingRequest,
-    LatencyTrainingRequest,
-    MemoryTrainingRequest,
-)
+from service.estimation.use_cases import USE_CASES
 from service.hub.hub import Hub
 from service.settings import Settings
 
-_UseCase = Callable[[Any, CatalogSnapshot], Mapping[str, Any]]
-
-_QUESTIONS: Mapping[str, tuple[type[Request], _UseCase]] = {
-    "estimates/inference": (InferenceRequest, inference_estimate),
-    "estimates/training": (EstimateTrainingRequest, training_estimate),
-    "memory/inference": (MemoryInferenceRequest, inference_memory_answer),
-    "memory/training": (MemoryTrainingRequest, training_memory_answer),
-    "latency/inference": (LatencyInferenceRequest, inference_latency_answer),
-    "latency/training": (LatencyTrainingRequest, training_latency_answer),
-    "impacts": (ImpactsRequest, impacts_answer),
-    "recommendations": (RecommendationRequest, recommendation_answer),
-    "recommendations/training": (
-        TrainingRecommendationRequest,
-        training_recommendation_answer,
-    ),
-    "compare": (CompareRequest, comparison_answer),
-}
 _COLLECTIONS = ("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances")
 
 
@@ -87,12 +47,12 @@ class InProcess:
 
     async def ask(self, question: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a question; see :class:`service.client.estimator.EstimatorClient`."""
-        model, use_case = _QUESTIONS[question]
+        use_case = USE_CASES[question]
         try:
-            asked: Any = model.model_validate_json(orjson.dumps(body), strict=True)
+            asked: Any = use_case.request.model_validate_json(orjson.dumps(body), strict=True)
             request = await self._with_hub_models(asked)
             self._check_revision(request.catalog_revision)
-            return {**use_case(request, self._snapshot)}
+            return {**use_case.compute(request, self._snapshot)}
         except ValidationError as error:
             raise _refused(validation_problem(error, {})) from None
         except Rejected as rejected:

@@ -18,26 +18,21 @@ from asgi_lifespan import LifespanManager
 import service.api
 from service import ENGINE_VERSION
 from service.api.app import create_app
-from service.api.estimates import OPERATIONS
 from service.api.sweeps.access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.charts.requests import MemoryChartRequest
-from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
+from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.measurements.compared import compared_measurement
 from service.estimation.measurements.requests import MeasurementRequest
-from service.estimation.recommendations.answers import RecommendationAnswer
 from service.estimation.recommendations.requests import (
     BatchRequest,
-    CompareRequest,
-    RecommendationRequest,
 )
-from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
-from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import ReportRequest
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest
+from service.estimation.use_cases import USE_CASES
 from service.jobs.content import packed, shown
 from service.settings import Settings
 
@@ -55,13 +50,6 @@ CATALOG = {
 }
 DECISIONS = (
     ("/estimates/batch", BatchRequest, BatchAnswer),
-    ("/compare", CompareRequest, ComparisonAnswer),
-    ("/recommendations", RecommendationRequest, RecommendationAnswer),
-    (
-        "/recommendations/training",
-        TrainingRecommendationRequest,
-        TrainingRecommendationAnswer,
-    ),
     ("/reports/sci", ReportRequest, ReportAnswer),
 )
 
@@ -201,7 +189,7 @@ async def make() -> dict[str, Any]:
     async with LifespanManager(app, startup_timeout=60):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            for operation in OPERATIONS:
+            for operation in USE_CASES.values():
                 question = operation.request.model_json_schema()["examples"][0]
                 response = await client.post(f"/v1{operation.path}", json=question)
                 found[operation.answer.__name__] = response.raise_for_status().json()

@@ -122,6 +122,7 @@ async def test_recommendations_have_their_documented_shape(client):
         "models",
         "accelerators",
         "regions",
+        "calibrations",
     }
 
 
