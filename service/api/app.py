@@ -210,8 +210,8 @@ async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     detail = {
-        404: "there is nothing at this path; /docs lists what there is",
-        405: f"{http.method[:20]} is not answered here",
+        404: "nothing exists at this path; /docs lists all operations",
+        405: f"{http.method[:20]} is not supported here",
     }.get(error.status_code, str(error.detail))
     problem = Problem(slug_of_status(error.status_code), detail, headers=error.headers)
     return problem_response(problem, http.scope["request_id"])

@@ -50,8 +50,8 @@ _IMAGES: LRUCache[str, bytes] = LRUCache(maxsize=32_000_000, getsizeof=len)
 _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _FORMS_TOLD = (
-    "Accept or style.format chooses JSON (figures, words and a Vega-Lite specification), the "
-    "specification alone, SVG or PNG."
+    "Accept or style.format chooses JSON (figures, text and a Vega-Lite specification), only the "
+    "specification, SVG or PNG."
 )
 _FORMS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -157,7 +157,7 @@ def _add(kind: ChartKind) -> None:
         get,
         methods=["GET"],
         operation_id=f"get{kind.name}",
-        summary=f"{kind.summary}, as a link",
+        summary=f"{kind.summary}, by query parameters",
         description=as_link(description),
         responses=_FORMS | LIST_PROBLEMS,
         openapi_extra=query_of(kind.request),
@@ -170,6 +170,6 @@ for _kind in CHART_KINDS:
 
 @router.api_route("/charts/{kind}", methods=["GET", "POST"], include_in_schema=False)
 async def no_chart(kind: str) -> Response:
-    """There is no such kind of chart, but there are others."""
+    """An unknown kind of chart; the error lists the known ones."""
     listed = ", ".join(one.id for one in CHART_KINDS)
-    raise Problem("not-found", f"no chart {kind[:100]!r}; there are {listed}")
+    raise Problem("not-found", f"there is no chart {kind[:100]!r}; choose from {listed}")

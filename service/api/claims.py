@@ -35,7 +35,7 @@ from service.estimation.claims import (
 router = Operations(prefix="/v1", tags=["claims"])
 
 _MEANINGS = {
-    "verdict": "Only claims with this verdict; ClaimEntry says what each means.",
+    "verdict": "Only claims with this verdict; ClaimEntry explains each.",
     "document": "Only claims of this document: "
     + "; ".join(f"{id_} {title}" for id_, title in DOCUMENTS.items())
     + ".",
@@ -49,7 +49,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 @router.get(
     "/claims",
     operation_id="listClaims",
-    summary="Circulating figures, recomputed, with a verdict",
+    summary="Widespread claims about figures, recomputed, with a verdict",
     responses={200: {"model": ClaimPage}, **GET_PROBLEMS},
     openapi_extra={"parameters": query_parameters(_KNOWN)},
 )
@@ -67,10 +67,10 @@ async def list_claims(http: HttpRequest) -> Response:
     operation_id="getClaim",
     summary="One claim",
     responses={200: {"model": ClaimEntry}, **ITEM_PROBLEMS},
-    openapi_extra={"parameters": [path_parameter("id", "Id of the claim, as the list has it.")]},
+    openapi_extra={"parameters": [path_parameter("id", "Id of the claim.")]},
 )
 async def get_claim(http: HttpRequest) -> Response:
-    """One claim by id, with the figure that it comes to when computed."""
+    """One claim by id, with the recomputed figure."""
     plain_query(http.query_params, {})
     snapshot = await current_snapshot(http)
     await to_thread.run_sync(packaged_texts)  # reads files the first time

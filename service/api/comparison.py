@@ -44,12 +44,12 @@ router = Operations(prefix="/v1", tags=["decisions"])
 @router.post(
     "/estimates/batch",
     operation_id="createEstimateBatch",
-    summary="Many estimates, each answered or refused by itself",
+    summary="Many estimates in one request, each answered or refused separately",
     responses={200: {"model": BatchAnswer}, **POST_PROBLEMS},
     openapi_extra=body_of(BatchRequest),
 )
 async def create_batch(http: HttpRequest) -> Response:
-    """Answer a list of requests in their order.
+    """Answer a list of requests in order.
 
     Each is a body of /v1/estimates/inference or, with training, of /v1/estimates/training. One
     that is refused has errors in the place of its answer.
@@ -95,11 +95,11 @@ async def create_comparison(http: HttpRequest) -> Response:
 @router.get(
     "/workloads",
     operation_id="listWorkloads",
-    summary="The decision matrix: kinds of workload, what matters for each, and why",
+    summary="The decision matrix: workload kinds, what matters for each, and why",
     responses={200: {"model": WorkloadPage}, **GET_PROBLEMS},
 )
 async def list_workloads(http: HttpRequest) -> Response:
-    """The rows of the matrix, which recommendations take by workload_kind.
+    """The rows of the matrix, which recommendations select by workload_kind.
 
     Weights are defaults of this service that every request can replace.
     """
@@ -120,7 +120,9 @@ async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnaps
 def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     most = shared(http).settings.batch_limit_items
     if items > most:
-        raise invalid([FieldError(pointer, f"{items} estimates; this server takes {most} at once")])
+        raise invalid(
+            [FieldError(pointer, f"{items} estimates; this server accepts at most {most} at once")]
+        )
     charge(http, items)
 
 

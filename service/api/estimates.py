@@ -65,7 +65,7 @@ def _add(operation: UseCase) -> None:
         get,
         methods=["GET"],
         operation_id=f"get{operation.name}",
-        summary=f"{operation.summary}, as a link",
+        summary=f"{operation.summary}, by query parameters",
         description=as_link(operation.description),
         responses=documented | GET_PROBLEMS,
         openapi_extra=query_of(operation.request),

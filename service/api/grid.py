@@ -40,7 +40,8 @@ _HOURS: Mapping[str, Mapping[str, Any]] = {
         "exclusiveMinimum": 0,
         "maximum": _MOST_HOURS,
         "default": _USUAL_HOURS,
-        "description": "Length of a job that can wait [h]; best_hours says when it emits least.",
+        "description": "Length of a job that can wait [h]; best_hours says when it would emit "
+        "least.",
     }
 }
 
@@ -55,11 +56,12 @@ class GridFigure(Answer, _From):
     provider: str | None
     zone: Annotated[str | None, Field(description="The provider's name of the place.")]
     at: Annotated[
-        str | None, Field(description="Time that the figure is about; null for a year's average.")
+        str | None,
+        Field(description="Time to which the figure applies; null for a yearly average."),
     ]
-    age_s: Annotated[float | None, Field(description="Since the figure was fetched.")]
+    age_s: Annotated[float | None, Field(description="Time since the figure was fetched.")]
     stale: Annotated[
-        bool, Field(description="Whether a year's average or an old figure stands in.")
+        bool, Field(description="Whether a yearly average or an old figure is used instead.")
     ]
 
 
@@ -81,10 +83,10 @@ class GridAnswer(Answer):
     catalog_revision: int
     average: GridFigure | None
     marginal: Annotated[
-        GridFigure | None, Field(description="For decisions alone; part of no total.")
+        GridFigure | None, Field(description="For decisions only; not part of any total.")
     ]
     best_hours: Annotated[
-        BestHours | None, Field(description="Null without a forecast that is long enough.")
+        BestHours | None, Field(description="Null unless a long enough forecast is known.")
     ]
     warnings: list[Remark]
 
@@ -92,7 +94,7 @@ class GridAnswer(Answer):
 @router.get(
     "/grid/{id:path}",
     operation_id="getGrid",
-    summary="What a place's grid emits at this hour, and when a job had best run",
+    summary="Grid intensity of a region now, and the best hours to run a job",
     responses={200: {"model": GridAnswer}, **ITEM_PROBLEMS},
     openapi_extra={
         "parameters": [
@@ -102,7 +104,7 @@ class GridAnswer(Answer):
     },
 )
 async def grid(http: HttpRequest) -> Response:
-    """Answer at once: live figures where they are held, the catalog's in their place where not.
+    """Live figures if they are available, else those of the catalog.
 
     With a forecast, best_hours is when a job of so many hours emits least; estimates use none of
     these figures.
@@ -145,7 +147,9 @@ def _hours(given: Mapping[str, str]) -> float:
     except ValueError:
         hours = 0.0
     if not 0.0 < hours <= _MOST_HOURS:
-        raise invalid([FieldError("/hours", f"must be a number above 0, {_MOST_HOURS:g} at most")])
+        raise invalid(
+            [FieldError("/hours", f"must be a number above 0 and at most {_MOST_HOURS:g}")]
+        )
     return hours
 
 
@@ -207,8 +211,8 @@ def _warnings(region: Entry[Region], looks: Mapping[str, Look | None]) -> list[d
     average = looks["average"]
     if average is None:
         message = (
-            f"no live source is set up for {region.id}: the year's average stands in, within a "
-            "fifth to either side at least"
+            f"no live source is configured for {region.id}; the yearly average is used, with an "
+            "interval of at least ±20 %"
         )
         found.append({"code": "no_live_source", "message": message})
     for signal, look in looks.items():

@@ -52,12 +52,14 @@ class KeyRequest(Request):
         }
     )
 
-    name: str = Field(min_length=1, max_length=100, description="Who or what will hold it.")
+    name: str = Field(
+        min_length=1, max_length=100, description="Name of the person or system that will use it."
+    )
     scopes: Annotated[list[Scope], Field(max_length=10)] = Field(
-        [], description="What it allows beyond asking; only what the caller's own key allows."
+        [], description="What it allows beyond estimates; at most what the caller's own key allows."
     )
     expires_in_days: float | None = Field(
-        365.0, gt=0, le=3_650, description="Null for a key without end."
+        365.0, gt=0, le=3_650, description="Null for a key that never expires."
     )
 
 
@@ -67,10 +69,10 @@ class RotationRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"overlap_hours": 24}]})
 
     overlap_hours: float = Field(
-        24.0, ge=0, le=24 * 90, description="Hours for which the old key holds beside the new one."
+        24.0, ge=0, le=24 * 90, description="Hours for which the old key remains valid."
     )
     expires_in_days: float | None = Field(
-        365.0, gt=0, le=3_650, description="Of the new key; null for one without end."
+        365.0, gt=0, le=3_650, description="Expiry of the new key; null if it never expires."
     )
 
 
@@ -84,8 +86,10 @@ class ApiKey(Answer):
     created_at: str
     created_by: str
     expires_at: str | None
-    revoked_at: Annotated[str | None, Field(description="May lie ahead, after a key was replaced.")]
-    holds: Annotated[bool, Field(description="Whether it opens anything now.")]
+    revoked_at: Annotated[
+        str | None, Field(description="May be in the future, after a key was replaced.")
+    ]
+    holds: Annotated[bool, Field(description="Whether it is valid now.")]
 
 
 class NewApiKey(ApiKey):
@@ -103,7 +107,7 @@ class ApiKeyPage(Answer):
 def _id_parameter() -> dict[str, Any]:
     return path_parameter(
         "id",
-        "Id of a key: its second part, which is no secret.",
+        "Id of a key: its second part, which is not secret.",
         {"type": "string", "minLength": 1, "maxLength": 100},
     )
 
@@ -112,12 +116,12 @@ def _id_parameter() -> dict[str, Any]:
     "",
     status_code=201,
     operation_id="createApiKey",
-    summary="Make a key for your organisation",
+    summary="Create a key for your organisation",
     responses={201: {"model": NewApiKey}, **KEYED_POST_PROBLEMS},
     openapi_extra=NEEDS_KEY | body_of(KeyRequest),
 )
 async def create_key(http: HttpRequest) -> Response:
-    """Make a key that allows no more than the caller's, which needs the scope keys:write.
+    """Create a key that allows at most what the caller's key allows; needs the scope keys:write.
 
     Its text is in this answer and never told again.
     """
@@ -159,7 +163,7 @@ async def create_key(http: HttpRequest) -> Response:
     openapi_extra=NEEDS_KEY,
 )
 async def list_keys(http: HttpRequest) -> Response:
-    """All keys there were, those that have ended too; none comes with its text."""
+    """All keys, including expired and revoked ones, without their secret text."""
     plain_query(http.query_params, {})
     caller = caller_with(http, _SCOPE)
 
@@ -175,12 +179,12 @@ async def list_keys(http: HttpRequest) -> Response:
     "/{id}/rotations",
     status_code=201,
     operation_id="createApiKeyRotation",
-    summary="Replace a key: the old one holds for a while beside the new one",
+    summary="Replace a key; the old one remains valid for a while",
     responses={201: {"model": NewApiKey}, **KEYED_POST_PROBLEMS},
     openapi_extra=NEEDS_KEY | body_of(RotationRequest) | {"parameters": [_id_parameter()]},
 )
 async def rotate_key(http: HttpRequest) -> Response:
-    """Make a key of the same name and scopes in a key's place.
+    """Replace a key by a new one with the same name and scopes.
 
     The old one ends after overlap_hours; the text of the new one is in this answer alone.
     """
@@ -191,7 +195,7 @@ async def rotate_key(http: HttpRequest) -> Response:
         old = await _one(connection, http.path_params["id"], caller.organisation)
         now = await time_of(connection)
         if not _holds(old, now):
-            raise Problem("conflict", "the key has ended already; make a new one")
+            raise Problem("conflict", "the key has already expired; create a new one")
         beyond = sorted(old.scopes - caller.scopes)
         if beyond:
             raise Problem("forbidden", f"your own key does not allow {', '.join(beyond)}")
@@ -216,12 +220,12 @@ async def rotate_key(http: HttpRequest) -> Response:
     "/{id}",
     status_code=204,
     operation_id="deleteApiKey",
-    summary="Revoke a key, at once and for good",
+    summary="Revoke a key immediately and permanently",
     responses=KEYED_PROBLEMS,
     openapi_extra=NEEDS_KEY | {"parameters": [_id_parameter()]},
 )
 async def revoke(http: HttpRequest) -> Response:
-    """End a key of the organisation, even the caller's own; there is no way back."""
+    """Revoke a key of the organisation, even the caller's own; this cannot be undone."""
     plain_query(http.query_params, {})
     caller = caller_with(http, _SCOPE)
 
@@ -242,7 +246,7 @@ async def _kept(
         async with store.transaction() as connection:
             response = await act(connection)
     except (DatabaseUnavailable, DBAPIError, TimeoutError):
-        detail = "keys are kept in the database, which cannot be reached now"
+        detail = "keys are stored in the database, which cannot be reached"
         raise Problem("unavailable", detail, headers={"Retry-After": RETRY_AFTER_S}) from None
     if http.method != "GET":
         await store.refresh()

@@ -46,7 +46,7 @@ A first question:
 @router.get(
     "/llms.txt",
     operation_id="getLlmsText",
-    summary="What language models need to know to use this service",
+    summary="Introduction for language models that use this service",
     response_class=PlainTextResponse,
 )
 async def llms_text(http: HttpRequest) -> Response:

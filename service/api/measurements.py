@@ -60,19 +60,19 @@ _FILTERS: dict[str, dict[str, Any]] = {
     "metric": {
         "type": "string",
         "maxLength": 100,
-        "description": "Only reports that hold this figure, e.g. tpot_s.",
+        "description": "Only reports with this figure, e.g. tpot_s.",
     },
     "limit": {
         "type": "integer",
         "minimum": 1,
         "maximum": _MOST_ITEMS,
         "default": _USUAL_ITEMS,
-        "description": "Most reports of a page.",
+        "description": "Largest number of reports per page.",
     },
     "cursor": {
         "type": "string",
         "maxLength": 30,
-        "description": "next_cursor of the page before.",
+        "description": "next_cursor of the previous page.",
     },
 }
 
@@ -87,20 +87,20 @@ class Table(Response):
     "/measurements",
     status_code=201,
     operation_id="createMeasurement",
-    summary="Report measured figures: compared with the estimate, and kept",
+    summary="Report measured figures, which are compared with the estimate and stored",
     responses={
         200: {
             "model": Measurement,
-            "description": "Kept before, under the same Idempotency-Key",
+            "description": "Stored before, under the same Idempotency-Key",
         },
         201: {"model": Measurement},
         **KEPT_POST_PROBLEMS,
     },
     openapi_extra=body_of(MeasurementRequest)
-    | {"parameters": [key_parameter("The same key lets the same report in once.")]},
+    | {"parameters": [key_parameter("The same key stores the same report only once.")]},
 )
 async def create_measurement(http: HttpRequest) -> Response:
-    """Compare a report with the estimate of the same deployment, and keep both.
+    """Compare a report with the estimate of the same deployment, and store both.
 
     All who may ask this service see reports, and no estimate changes by one.
     """
@@ -137,7 +137,7 @@ async def create_measurement(http: HttpRequest) -> Response:
             kept = await repository.one(connection, id_)
     except repository.KeyReused:
         raise Problem(
-            "conflict", "this Idempotency-Key was used for another report; take a new one"
+            "conflict", "this Idempotency-Key was used for another report; use a new one"
         ) from None
     except DatabaseUnavailable as error:
         raise _unavailable(error) from None
@@ -163,7 +163,7 @@ async def create_measurement(http: HttpRequest) -> Response:
     openapi_extra={"parameters": query_parameters(_FILTERS)},
 )
 async def list_measurements(http: HttpRequest) -> Response:
-    """One page of reports as JSON, or by Accept as CSV with a line for each figure."""
+    """One page of reports as JSON, or as CSV with a line per figure if Accept asks for it."""
     given = plain_query(http.query_params, _FILTERS)
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     table = wants_csv(http.headers.get("accept", ""))
@@ -192,7 +192,7 @@ async def list_measurements(http: HttpRequest) -> Response:
     responses={200: {"model": MeasurementSummary}, **LIST_PROBLEMS},
 )
 async def get_summary(http: HttpRequest) -> Response:
-    """Count, mean and median error of each metric, and how often the interval held it."""
+    """Count, mean and median error of each metric, and how often it was inside the interval."""
     plain_query(http.query_params, {})
     items = await _read(http, repository.summary)
     return Response(
@@ -203,7 +203,7 @@ async def get_summary(http: HttpRequest) -> Response:
 @router.get(
     "/measurements/tables/{table}",
     operation_id="getMeasurementTable",
-    summary="Reports as a table that `headroom validate --data` reads",
+    summary="Reports as a table for `headroom validate --data`",
     response_class=Table,
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
@@ -213,7 +213,7 @@ async def get_summary(http: HttpRequest) -> Response:
         "parameters": [
             path_parameter(
                 "table",
-                "Table of reports of inference: figures of memory, or of speed.",
+                "Table of inference reports: memory figures or speed figures.",
                 {"type": "string", "enum": list(TABLES)},
             )
         ]
@@ -227,7 +227,7 @@ async def get_table(http: HttpRequest) -> Response:
     plain_query(http.query_params, {})
     table: str = http.path_params["table"]
     if table not in TABLES:
-        raise Problem("not-found", f"no such table; there are {', '.join(TABLES)}")
+        raise Problem("not-found", f"no such table; choose from {', '.join(TABLES)}")
     wanted = repository.Filter(kind="inference")
     found = await _read(http, lambda connection: repository.page(connection, wanted, _MOST_ROWS))
     return Table(as_csv(measurement_rows(table, found)), headers=_NOT_KEPT)
@@ -245,7 +245,7 @@ async def get_table(http: HttpRequest) -> Response:
     },
 )
 async def get_measurement(http: HttpRequest) -> Response:
-    """One report with its figures beside the estimate of the time it was made."""
+    """One report with its figures and the estimate at the time it was made."""
     plain_query(http.query_params, {})
     text: str = http.path_params["id"]
     id_ = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
@@ -266,7 +266,7 @@ async def _read(http: HttpRequest, read: Any) -> Any:
 def _unavailable(error: Exception) -> Problem:
     return Problem(
         "unavailable",
-        f"measurements are kept in the database: {error}",
+        f"measurements are stored in the database, which cannot be reached: {error}",
         headers={"Retry-After": _RETRY_AFTER_S},
     )
 

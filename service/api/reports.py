@@ -37,15 +37,16 @@ router = Operations(prefix="/v1", tags=["reports"])
 Kind = Annotated[
     str,
     Path(
-        description="Standard or law to report by: "
+        description="Standard or law of the report: "
         + "; ".join(f"{id_}: {kind.standard}" for id_, kind in KINDS.items())
         + ".",
         json_schema_extra={"enum": list(KINDS)},
     ),
 ]
 _DESCRIPTION = (
-    "The footprint of /v1/impacts, in the lines of the standard or law, as JSON or by Accept as "
-    "CSV. Lines that need what only meters and books know (disclosure) are null without it."
+    "The footprint of /v1/impacts in the form of the standard or law, as JSON, or as CSV if "
+    "Accept asks for it. Lines that need metered or organisational facts (disclosure) are null "
+    "without them."
 )
 _SHAPES: dict[int | str, dict[str, Any]] = {
     200: {"model": ReportAnswer, "content": {"text/csv": {"schema": {"type": "string"}}}}
@@ -55,7 +56,7 @@ _SHAPES: dict[int | str, dict[str, Any]] = {
 @router.post(
     "/reports/{kind}",
     operation_id="createReport",
-    summary="A footprint as a standard or a law asks for it",
+    summary="A footprint in the form that a standard or a law requires",
     description=_DESCRIPTION,
     responses=_SHAPES | REPORT_POST_PROBLEMS,
     openapi_extra=body_of(ReportRequest),
@@ -71,7 +72,7 @@ async def create_report(http: HttpRequest, kind: Kind) -> Response:
 @router.get(
     "/reports/{kind}",
     operation_id="getReport",
-    summary="A footprint as a standard or a law asks for it, as a link",
+    summary="A footprint in the form that a standard or a law requires, by query parameters",
     description=as_link(_DESCRIPTION),
     responses=_SHAPES | REPORT_GET_PROBLEMS,
     openapi_extra=query_of(ReportRequest),
@@ -90,7 +91,7 @@ async def get_report(http: HttpRequest, kind: Kind) -> Response:
 def _wanted(http: HttpRequest, kind: str) -> bool:
     """Whether a table is wanted, of a kind of report that there is."""
     if kind not in KINDS:
-        raise Problem("not-found", f"no such report; there are {', '.join(KINDS)}")
+        raise Problem("not-found", f"no such report; choose from {', '.join(KINDS)}")
     return wants_csv(http.headers.get("accept", ""))
 
 

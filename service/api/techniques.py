@@ -35,10 +35,10 @@ router = Operations(prefix="/v1", tags=["techniques"])
 
 _MEANINGS = {
     "applies_to": "Only techniques for training, or for inference.",
-    "category": "Only techniques of this kind.",
-    "reach": "Only techniques that go so far: the same result on the same accelerators, nearly the "
-    "same result, more accelerators, or another recipe, load or model.",
-    "saves": "Only techniques that make this part of memory smaller.",
+    "category": "Only techniques of this category.",
+    "reach": "Only techniques of this reach: the same result on the same accelerators, almost the "
+    "same result, more accelerators, or another recipe, workload or model.",
+    "saves": "Only techniques that reduce this part of memory.",
 }
 _KNOWN: dict[str, dict[str, Any]] = {
     name: {"type": "string", "enum": list(values), "description": _MEANINGS[name]}

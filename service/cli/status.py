@@ -12,9 +12,9 @@ UNREACHABLE = 3
 DOES_NOT_FIT = 4
 
 #: What the help of commands that ask ends with.
-EPILOG = """
-
-Exit status: 0 answered, 1 refused, 2 wrong usage, 3 not reached, 4 does not fit (--must-fit).
-"""
+EPILOG = (
+    "\n\nExit status: 0 success, 1 request refused, 2 wrong usage, 3 server not reached, 4 "
+    "does not fit (--must-fit).\n"
+)
 
 notices = Console(stderr=True, highlight=False)

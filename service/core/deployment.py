@@ -153,7 +153,7 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True)
 class Disaggregation:
-    """Prompts on some replicas, decoding on the others.
+    """Disaggregated serving: prompts on some replicas, decoding on the others.
 
     ``prefill_replicas`` compute prompts (None: as many as balance both pools); ``link`` carries
     the caches from one accelerator to another.

@@ -31,7 +31,7 @@ AskedAs = TypeAliasType(
     "AskedAs",
     Annotated[
         dict[str, Any],
-        Field(description="What was asked, as it was sent: its fields are those of the request."),
+        Field(description="The request as it was sent."),
     ],
 )
 
@@ -60,7 +60,7 @@ Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-r
 
 
 class Remark(Answer):
-    """Something a careful colleague would mention."""
+    """An assumption or a limit to be aware of."""
 
     code: Annotated[str, Field(description="Stable code, e.g. does_not_fit.")]
     message: str
@@ -78,11 +78,14 @@ class ExplanationStep(Answer):
 
 
 class UsedFigure(Answer):
-    """A catalog figure that was used, and where it stands."""
+    """A catalog figure that was used, and its origin."""
 
     name: str
     entry: Annotated[
-        str, Field(description="Catalog entry that states it, when inherited another one.")
+        str,
+        Field(
+            description="Catalog entry that states it; another entry if the figure is inherited."
+        ),
     ]
     year: int | None
     kind: Annotated[str, Field(description="datasheet, measured, derived, assumed, or given.")]
@@ -109,34 +112,42 @@ class UsedEntry(Answer):
 
 
 class Remedy(Answer):
-    """A change that gains memory, and what becomes of the whole by it.
+    """A change that saves memory, and its effect on the whole.
 
-    Time is counted for each token, and compared with what was asked for, if it had fitted.
+    Time is per token, relative to the request as sent if it had fitted.
     """
 
     technique: Annotated[str, Field(description="Id among the techniques.")]
     change: str
     reach: Reach
     total_bytes: Annotated[Interval, Field(description="Memory after the change.")]
-    saved_bytes: Annotated[float, Field(description="Memory before the change less that after it.")]
+    saved_bytes: Annotated[
+        float, Field(description="Memory before the change minus memory after it.")
+    ]
     gained_headroom_bytes: Annotated[
-        float, Field(description="The same with what the change adds to the room there is.")
+        float, Field(description="Memory saved, plus what the change adds to the available memory.")
     ]
     host_bytes: Annotated[
         float, Field(description="Host memory after the change, for each accelerator.")
     ]
     fits: bool
     accelerator_count: int
-    time_ratio: Annotated[float, Field(description="Time for each token, after it over as asked.")]
+    time_ratio: Annotated[
+        float,
+        Field(description="Time per token after the change over the time for the request as sent."),
+    ]
     accelerator_time_ratio: Annotated[
-        float, Field(description="Time for each token × accelerators, after it over as asked.")
+        float,
+        Field(
+            description="Time per token × accelerators, after the change over the request as sent."
+        ),
     ]
 
 
 class RemedyPlan(Answer):
-    """Changes in the order in which they are made, each on top of those before it."""
+    """Changes in order, each applied on top of the previous ones."""
 
-    reach: Annotated[Reach, Field(description="How far its furthest change goes.")]
+    reach: Annotated[Reach, Field(description="Reach of the change that goes furthest.")]
     fits: bool
     accelerator_count: int
     time_ratio: float
@@ -150,8 +161,8 @@ class FitCertainty(Answer):
     fits_certainty: Annotated[
         Literal["yes", "likely", "unlikely", "no"],
         Field(
-            description="The same by the interval: yes or no where all of it does or does not "
-            "fit, likely or unlikely where it lies on both sides."
+            description="The same by interval: yes or no if the whole interval fits or does not "
+            "fit, else likely or unlikely."
         ),
     ]
 
@@ -162,27 +173,28 @@ class Mitigations(Answer):
     would_help: Annotated[
         list[Remedy],
         Field(
-            description="Single changes that gain memory, if it is short: the fitting ones first."
+            description="If memory is short, single changes that save memory, those that make it "
+            "fit first."
         ),
     ]
     plans: Annotated[
         list[RemedyPlan],
         Field(
-            description="If memory is short, changes in order until everything fits, for each "
-            "reach."
+            description="If memory is short, sequences of changes until everything fits, one for "
+            "each reach."
         ),
     ]
 
 
 class Constraint(Answer):
-    """A hard limit and how the deployment stands to it."""
+    """A hard limit, and whether the deployment meets it."""
 
     name: str
     verdict: Literal["pass", "fail"]
     value: float
     limit: float | None
     margin: Annotated[
-        float | None, Field(description="What is left to the limit; negative if it fails.")
+        float | None, Field(description="Distance to the limit; negative if it is exceeded.")
     ]
     unit: str
 
@@ -191,7 +203,7 @@ class Traced(Answer):
     """What makes an answer repeatable."""
 
     catalog_revision: Annotated[
-        int, Field(description="Sent as catalog_revision, it asks the same catalog again.")
+        int, Field(description="Send it as catalog_revision to use the same catalog again.")
     ]
     engine_version: Annotated[str, Field(description="Release that computed the answer.")]
 
@@ -199,18 +211,18 @@ class Traced(Answer):
 class Grounds(Answer):
     """What an answer rests on, and what to know about it."""
 
-    warnings: Annotated[list[Remark], Field(description="What a careful colleague would mention.")]
+    warnings: Annotated[list[Remark], Field(description="Assumptions and limits to be aware of.")]
     provenance: Annotated[
         list[UsedEntry],
         Field(description="Catalog entries that were used, with figures and sources."),
     ]
     explanation: NotRequired[
-        Annotated[list[ExplanationStep], Field(description="Present when asked for with explain.")]
+        Annotated[list[ExplanationStep], Field(description="Present if the request sets explain.")]
     ]
 
 
 class Repeatable(Traced, Grounds):
-    """What makes an answer repeatable, and what to know about it."""
+    """What makes an answer repeatable, with its warnings and sources."""
 
 
 class FieldProblem(Answer):
@@ -220,15 +232,16 @@ class FieldProblem(Answer):
         str,
         Field(description="JSON pointer into the body, or / and the name of a query parameter."),
     ]
-    detail: Annotated[str, Field(description="What is wrong, and what would be accepted.")]
+    detail: Annotated[str, Field(description="What is wrong, and what is accepted.")]
     line: NotRequired[
         Annotated[
-            int, Field(description="Of a file that was sent, from 1; left out for other bodies.")
+            int, Field(description="Line in an uploaded file, from 1; absent for other bodies.")
         ]
     ]
     column: NotRequired[
         Annotated[
-            int, Field(description="In that line, from 1; of a table the number of the cell.")
+            int,
+            Field(description="Column in that line, from 1; in a table the number of the cell."),
         ]
     ]
 

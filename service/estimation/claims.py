@@ -49,15 +49,15 @@ class ClaimEntry(Answer):
     stated: str
     recomputed: Annotated[
         float | None,
-        Field(description="The right figure in `unit`, computed anew; null where there is none."),
+        Field(description="The right figure in `unit`, recomputed; null if there is none."),
     ]
     unit: str | None
     verdict: Annotated[
         Verdict,
         Field(
-            description="wrong; conditional: right only under settings that are not stated; "
-            "unsupported: the cited source does not say it; unit: right in another unit; internal:"
-            " the documents contradict each other; right."
+            description="wrong; conditional: right only under conditions that are not stated; "
+            "unsupported: the cited source does not say it; unit: right in another "
+            "unit; internal: the documents contradict each other; right."
         ),
     ]
     note: str

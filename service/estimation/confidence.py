@@ -1,4 +1,4 @@
-"""How far a figure may be trusted, in words."""
+"""How reliable a figure is, in words."""
 
 from __future__ import annotations
 

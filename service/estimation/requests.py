@@ -89,7 +89,7 @@ class ParallelismRequest(Request):
 
 
 class WorkloadRequest(Request):
-    """The load: requests of one shape, in flight or arriving at a rate."""
+    """The workload: requests of one size, with a fixed number in flight or arriving at a rate."""
 
     input_tokens: int = Field(2048, ge=1, le=10_000_000, description="Prompt length.")
     output_tokens: int = Field(256, ge=1, le=1_000_000, description="Generated tokens.")
@@ -163,7 +163,7 @@ TierReference = Annotated[
 
 
 class OffloadRequest(Request):
-    """What is moved out of the accelerator whether there is room or not."""
+    """What is offloaded from the accelerator even if there is room."""
 
     weights_ratio: Ratio = Field(0.0, description="Share of the weights that is offloaded.")
     kv_cache_ratio: Ratio = Field(
@@ -196,7 +196,7 @@ class SpeculativeRequest(Request):
 
 
 class DisaggregatedRequest(Request):
-    """Prompts on some replicas, decoding on the others."""
+    """Disaggregated serving: prompts on some replicas, decoding on the others."""
 
     prefill_replicas: int | None = Field(
         None,
@@ -274,7 +274,7 @@ class ServingRequest(Request):
 
 
 class PeriodRequest(Request):
-    """What the period's totals cover."""
+    """The period that totals cover."""
 
     requests: float | None = Field(
         None,
@@ -293,7 +293,7 @@ class PeriodRequest(Request):
 
 
 class CostRequest(Request):
-    """Prices that the caller knows better, or that the catalog does not have."""
+    """Your own prices, or prices that the catalog does not have."""
 
     instance: Reference | None = Field(
         None,

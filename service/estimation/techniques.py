@@ -42,8 +42,9 @@ class SavedPart(Answer):
     storage_class: Annotated[
         StorageClass,
         Field(
-            description="Needed all the time; needed for a moment; can be computed again from "
-            "less; can wait elsewhere until it is needed."
+            description="permanent: needed all the time; temporary: needed for a moment; "
+            "recomputable: can be computed again from something smaller; deferrable: "
+            "can be kept elsewhere until it is needed."
         ),
     ]
 
@@ -67,23 +68,24 @@ class TechniqueEntry(Answer):
     reach: Annotated[
         Reach,
         Field(
-            description="The same result on the same accelerators, nearly the same, more "
-            "accelerators, or another recipe, load or model."
+            description="same-result: the same result on the same accelerators; near-same-result: "
+            "almost the same result; more-accelerators: the same result on more "
+            "accelerators; other-recipe: another recipe, workload or model."
         ),
     ]
     saves: list[SavedPart]
-    formula: Annotated[str, Field(description="Bytes of what it changes.")]
+    formula: Annotated[str, Field(description="Size or time of what it changes.")]
     saving: str
     time_cost: str
-    quality: Annotated[str, Field(description="What becomes of results.")]
+    quality: Annotated[str, Field(description="Effect on the results.")]
     use_when: str
     avoid_when: str
-    set_by: Annotated[list[str], Field(description="Fields of a request that ask for it.")]
+    set_by: Annotated[list[str], Field(description="Request fields that turn it on.")]
     planned_for: Annotated[
         list[Kind],
         Field(
-            description="Estimates whose plans may choose it; elsewhere it needs what only the "
-            "caller knows."
+            description="Estimates whose plans may choose it. Elsewhere it depends on facts that "
+            "only the caller knows."
         ),
     ]
     references: list[TechniqueReference]

@@ -37,11 +37,13 @@ Region = Annotated[
 Count = Annotated[int | None, Field(description="Accelerators of all replicas together.")]
 Weights = Annotated[
     str | None,
-    Field(description="bf16, fp8, int4, awq-int4, gguf-q4_k_m, …; null: as the model ships."),
+    Field(
+        description="bf16, fp8, int4, awq-int4, gguf-q4_k_m, …; null: the format of the checkpoint."
+    ),
 ]
-Tokens = Annotated[int | None, Field(description="Tokens of each request.")]
+Tokens = Annotated[int | None, Field(description="Tokens per request.")]
 Concurrency = Annotated[int | None, Field(description="Requests in flight over all replicas.")]
-Rate = Annotated[float | None, Field(description="Arrival rate, in place of concurrency.")]
+Rate = Annotated[float | None, Field(description="Arrival rate, instead of concurrency.")]
 Limit = float | None
 Collection = Literal[
     "accelerators", "models", "regions", "memory-tiers", "interconnects", "instances"
@@ -84,7 +86,7 @@ class Tools:
         requests_per_s: Rate = None,
         training: Annotated[
             Literal["full", "lora", "qlora"] | None,
-            Field(description="Ask about a training run by this method instead of serving."),
+            Field(description="Estimate a training run with this method instead of serving."),
         ] = None,
         sequence_length: Annotated[int | None, Field(description="Training only.")] = None,
         zero_stage: Annotated[int | None, Field(description="Training only: 0 to 3.")] = None,
@@ -116,7 +118,7 @@ class Tools:
     async def footprint(
         self,
         region: Region,
-        model: Annotated[Model | None, Field(description="As of fit_and_speed.")] = None,
+        model: Annotated[Model | None, Field(description="See fit_and_speed.")] = None,
         accelerator: Accelerator | None = None,
         accelerator_count: Count = None,
         weights: Weights = None,
@@ -125,10 +127,10 @@ class Tools:
         concurrency: Concurrency = None,
         requests_per_s: Rate = None,
         energy_kwh: Annotated[
-            float | None, Field(description="IT energy, in place of a deployment.")
+            float | None, Field(description="IT energy, instead of a deployment.")
         ] = None,
         accelerator_hours: Annotated[
-            float | None, Field(description="Accelerator time, in place of a model.")
+            float | None, Field(description="Accelerator time, instead of a model.")
         ] = None,
     ) -> dict[str, Any]:
         """Energy, carbon (operation and making), water and waste in a place.
@@ -156,21 +158,23 @@ class Tools:
         model: Model,
         workload_kind: Annotated[
             Literal["batch-inference", "real-time-inference", "agentic", "sustainable", "edge"],
-            Field(description="Decides what matters how much."),
+            Field(description="Decides the weights of the metrics."),
         ] = "real-time-inference",
         input_tokens: Tokens = None,
         output_tokens: Tokens = None,
         requests_per_s: Rate = None,
         ttft_s: Annotated[Limit, Field(description="Longest time to the first token.")] = None,
         tpot_s: Annotated[Limit, Field(description="Longest time between tokens.")] = None,
-        usd_per_hour: Annotated[Limit, Field(description="Highest rent of all together.")] = None,
+        usd_per_hour: Annotated[
+            Limit, Field(description="Highest rent of all accelerators together.")
+        ] = None,
         kgco2e_per_year: Annotated[Limit, Field(description="Highest emissions.")] = None,
         weight_bits_at_least: Annotated[Limit, Field(description="Coarsest weights.")] = None,
         accelerators: Annotated[
-            list[str] | None, Field(description="Choose among these; null: all of the catalog.")
+            list[str] | None, Field(description="Choose from these; null: the whole catalog.")
         ] = None,
         regions: Annotated[
-            list[str] | None, Field(description="Choose among these; null: all cloud regions.")
+            list[str] | None, Field(description="Choose from these; null: all cloud regions.")
         ] = None,
         max_accelerators: int | None = None,
     ) -> dict[str, Any]:

@@ -62,11 +62,13 @@ def test_serve_says_where_it_listens_and_ends_when_told(workers: int) -> None:
         assert process.stderr
         try:
             announced = process.stdout.readline()
-            assert announced.startswith("Headroom answers at http://127.0.0.1:"), (
+            assert announced.startswith("Headroom is running at http://127.0.0.1:"), (
                 announced + process.stderr.read()
             )
-            address = announced.split()[3]
-            assert announced == f"Headroom answers at {address} (documentation: {address}/docs)\n"
+            address = announced.split()[4]
+            assert (
+                announced == f"Headroom is running at {address} (documentation: {address}/docs)\n"
+            )
             with urlopen(f"{address}/livez", timeout=10) as response:  # noqa: S310
                 assert response.status == 200
         finally:

@@ -54,8 +54,8 @@ def serving(*arguments: str, log: IO[str] | None = None, **environment: str) -> 
     )
     assert process.stdout is not None
     try:
-        line = next(line for line in process.stdout if "answers at" in line)
-        yield Service(process, line.split("answers at ")[1].split()[0])
+        line = next(line for line in process.stdout if "running at" in line)
+        yield Service(process, line.split("running at ")[1].split()[0])
     finally:
         if process.poll() is None:
             process.kill()

@@ -129,7 +129,7 @@ async def test_a_request_names_a_bounded_number_of_models(service, settings, sta
         ("hf:", "no name of a model"),
         ({"hub": "acme/small", "revision": "../x"}, "no revision"),
         ("hf:acme/small@v9", "no revision v9"),
-        ("hf:acme/many-keys", "none that can be understood"),
+        ("hf:acme/many-keys", "is not understood"),
         ("hf:acme/strange", "hidden_size"),
         ("hf:acme/infinite", ""),
     ],

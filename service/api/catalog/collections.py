@@ -37,10 +37,11 @@ _USUAL_ITEMS = 50
 _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "accelerators": (
         {
-            "vendor": "Maker, e.g. NVIDIA",
-            "family": "Hardware family, which shares measured efficiencies, e.g. nvidia-hopper",
-            "form_factor": "How it is built, e.g. sxm, oam, pcie, soc",
-            "memory_technology": "Kind of its memory, e.g. HBM3",
+            "vendor": "Manufacturer, e.g. NVIDIA",
+            "family": "Hardware family, whose members share measured efficiencies, e.g. "
+            "nvidia-hopper",
+            "form_factor": "Form factor, e.g. sxm, oam, pcie, soc",
+            "memory_technology": "Kind of memory, e.g. HBM3",
         },
         {
             "memory_bytes": "memory",
@@ -52,14 +53,15 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         {
             "kind": "cloud, country, us-state or grid",
             "country": "ISO 3166-1 alpha-2 code, e.g. SE",
-            "parent": "Id of the region that fills in missing figures, e.g. country/US",
+            "parent": "Id of the region whose figures are used where its own are missing, e.g. "
+            "country/US",
         },
         {},
     ),
     "memory-tiers": (
         {
-            "kind": "Where it stands: on-chip, device, host, expansion, pool, storage, "
-            "processing-in-memory or compute-in-memory",
+            "kind": "Place in the memory hierarchy: on-chip, device, host, expansion, pool, "
+            "storage, processing-in-memory or compute-in-memory",
             "technology": "Kind of memory, e.g. DDR5",
         },
         {"bandwidth_bytes_per_s": "bandwidth of a unit", "capacity_bytes": "capacity of a unit"},
@@ -71,14 +73,14 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "instances": (
         {
             "provider": "Cloud that rents it out, e.g. aws",
-            "accelerator": "Id of the accelerator in it, e.g. nvidia-h100-sxm-80gb",
+            "accelerator": "Id of its accelerator, e.g. nvidia-h100-sxm-80gb",
         },
         {"host_memory_bytes": "host memory", "network_bytes_per_s": "network bandwidth"},
     ),
     "rules": (
         {
-            "subject": "What it is about: site, company or model",
-            "effect": "What it does: limit, report, permit or advice",
+            "subject": "Subject: site, company or model",
+            "effect": "Effect: limit, report, permit or advice",
             "status": "in_force, draft, stayed or repealed",
         },
         {},
@@ -90,15 +92,15 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
 }
 #: What reading says beside what an entry is.
 _LISTED = (
-    "One page as JSON, or as CSV if Accept asks for it, with your organisation's own entries if a "
-    "key is sent; Link leads to the next page."
+    "One page as JSON, or as CSV if Accept asks for it. With an API key it includes your "
+    "organisation's own entries. The Link header has the next page."
 )
-_READ = "The ETag is what a change of the entry has to be based on."
+_READ = "Send the ETag in If-Match to change the entry."
 _PAGING: Mapping[str, dict[str, Any]] = {
     "q": {
         "type": "string",
         "maxLength": 200,
-        "description": "Words of id, name or alias; slips are forgiven.",
+        "description": "Words of an id, name or alias; small spelling mistakes are tolerated.",
     },
     "sort": {
         "type": "string",
@@ -111,13 +113,13 @@ _PAGING: Mapping[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": _MOST_ITEMS,
         "default": _USUAL_ITEMS,
-        "description": "Most entries of a page.",
+        "description": "Largest number of entries per page.",
     },
     "cursor": {
         "type": "string",
         "maxLength": 1000,
-        "description": "next_cursor of the page before; refused (422) with another sort or after "
-        "the catalog has changed.",
+        "description": "next_cursor of the previous page; refused (422) with another sort order "
+        "or after the catalog has changed.",
     },
 }
 
@@ -130,7 +132,7 @@ def _add(collection: str) -> None:
             name: {
                 "type": "string",
                 "maxLength": 200,
-                "description": f"{what}; only entries that match, whatever the case of letters.",
+                "description": f"{what}; only matching entries, case-insensitive.",
             }
             for name, what in equal.items()
         },
@@ -138,7 +140,7 @@ def _add(collection: str) -> None:
             f"min_{name}": {
                 "type": "number",
                 "minimum": 0,
-                "description": f"Least {what}; entries without that figure are left out.",
+                "description": f"Lowest {what}; entries without that figure are left out.",
             }
             for name, what in at_least.items()
         },
@@ -201,7 +203,7 @@ def _add(collection: str) -> None:
         responses=page_schema | LIST_PROBLEMS,
         openapi_extra={"parameters": query_parameters(known)},
     )
-    id_parameter = path_parameter("id", "Id or alias; ids may hold slashes.")
+    id_parameter = path_parameter("id", "Id or alias; ids may contain slashes.")
     router.add_api_route(
         f"/{collection}/{{id:path}}",
         item,

@@ -59,7 +59,7 @@ class ModelFacts(Answer):
     hidden_size: int
     vocab_size: int
     max_position_embeddings: Annotated[
-        int | None, Field(description="Longest sequence; null where the config states none.")
+        int | None, Field(description="Longest sequence; null if the config states none.")
     ]
 
 

@@ -48,14 +48,14 @@ _QUERY: dict[str, dict[str, Any]] = {
     "collection": {
         "type": "string",
         "enum": list(COLLECTIONS),
-        "description": "Where the entries of a list or a table belong.",
+        "description": "Collection of the entries of a list or a table.",
     },
-    "own": _YES_NO | {"description": "Whether they are your organisation's own entries."},
-    "dry_run": _YES_NO | {"description": "Only tell what would differ."},
+    "own": _YES_NO | {"description": "Whether to import them as your organisation's own entries."},
+    "dry_run": _YES_NO | {"description": "Only report what would change."},
     "expected_revision": {
         "type": "integer",
         "minimum": 0,
-        "description": "Refuse (409) if the catalog has moved on from this revision.",
+        "description": "Refuse (409) if the catalog has changed since this revision.",
     },
 }
 _SOURCE = {
@@ -77,14 +77,14 @@ class CatalogImport(Answer):
     dry_run: bool
     revision: Annotated[
         int | None,
-        Field(description="The revision it made; null after a dry run and where nothing differed."),
+        Field(description="The new revision; null after a dry run and if nothing changed."),
     ]
-    catalog_revision: Annotated[int, Field(description="The newest revision now.")]
+    catalog_revision: Annotated[int, Field(description="The newest revision.")]
     added: int
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: Annotated[int, Field(description="Changed entries that are not listed.")]
+    more_items: Annotated[int, Field(description="Number of changed entries that are not listed.")]
 
 
 class CatalogFileContent(Request):
@@ -94,24 +94,22 @@ class CatalogFileContent(Request):
 
     accelerators: list[dict[str, JsonValue]] = Field([], description="Chips, cards and modules.")
     models: list[dict[str, JsonValue]] = Field([], description="Models with their config.json.")
-    regions: list[dict[str, JsonValue]] = Field([], description="Places with factors by year.")
+    regions: list[dict[str, JsonValue]] = Field([], description="Regions with factors by year.")
     memory_tiers: list[dict[str, JsonValue]] = Field(
-        [], alias="memory-tiers", description="Kinds of memory beside the accelerator's own."
+        [], alias="memory-tiers", description="Memory tiers beyond the accelerator's own memory."
     )
     interconnects: list[dict[str, JsonValue]] = Field([], description="Links between machines.")
     instances: list[dict[str, JsonValue]] = Field(
-        [], description="Machines that clouds rent out, with prices."
+        [], description="Machines that cloud providers rent out, with prices."
     )
-    rules: list[dict[str, JsonValue]] = Field([], description="What a place asks of sites.")
+    rules: list[dict[str, JsonValue]] = Field([], description="Requirements for sites, by place.")
     sources: list[dict[str, JsonValue]] = Field(
-        [], description="Documents that the figures of other entries refer to."
+        [], description="Documents that figures of other entries cite."
     )
     calibrations: list[dict[str, JsonValue]] = Field(
         [], description="Fitted efficiencies and documented defaults."
     )
-    remove: dict[str, list[str]] = Field(
-        {}, description="Ids of entries to be removed, by collection."
-    )
+    remove: dict[str, list[str]] = Field({}, description="Ids of entries to remove, by collection.")
 
 
 def _body() -> dict[str, Any]:
@@ -130,7 +128,7 @@ def _body() -> dict[str, Any]:
 @router.post(
     "/imports",
     operation_id="createCatalogImport",
-    summary="Bring a file of entries in, all of it or nothing",
+    summary="Import a file of entries, all of it or nothing",
     responses={200: {"model": CatalogImport}, **KEYED_POST_PROBLEMS},
     openapi_extra=NEEDS_KEY
     | _body()
@@ -139,7 +137,7 @@ def _body() -> dict[str, Any]:
     },
 )
 async def create_import(http: HttpRequest) -> Response:
-    """Read the file, hold the catalog with it against all checks, and keep it if it is sound.
+    """Read the file, check the catalog with it, and store it if everything is valid.
 
     One new revision, or every error with its line. The key needs the scope catalog:write, or
     own:write with own.
@@ -152,7 +150,10 @@ async def create_import(http: HttpRequest) -> Response:
     kind = content_kind(http)
     if kind not in _FORMS:
         known = ", ".join(_FORMS)
-        raise Problem("unsupported-media-type", f"a file is one of {known}, not {kind[:100]!r}")
+        raise Problem(
+            "unsupported-media-type",
+            f"the type of a file must be one of {known}, not {kind[:100]!r}",
+        )
     content = await read_body(http, shared(http).settings.import_limit_bytes)
     try:
         file = await asyncio.to_thread(

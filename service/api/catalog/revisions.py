@@ -43,12 +43,12 @@ _PAGING: dict[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": _MOST_ITEMS,
         "default": _USUAL_ITEMS,
-        "description": "Most revisions of a page.",
+        "description": "Largest number of revisions per page.",
     },
     "cursor": {
         "type": "string",
         "maxLength": 30,
-        "description": "next_cursor of the page before.",
+        "description": "next_cursor of the previous page.",
     },
 }
 
@@ -61,17 +61,17 @@ class CatalogRevision(Answer):
     author: str
     reason: str
     content_hash: Annotated[
-        str, Field(description="Of all that the catalog holds after it (SHA-256).")
+        str, Field(description="SHA-256 of the whole catalog after this revision.")
     ]
     from_package: Annotated[
-        bool, Field(description="Whether it is what the release brought, unchanged.")
+        bool, Field(description="Whether it is the catalog that came with the release, unchanged.")
     ]
     entry_count: int
     own: Annotated[
         bool,
         Field(
-            description="Whether it changed the caller's organisation's own entries; count and "
-            "hash are then of these."
+            description="Whether it changed your organisation's own entries; if so, count and "
+            "hash are of these."
         ),
     ]
 
@@ -90,7 +90,7 @@ class ChangedField(Answer):
     before: Any
     after: Any
     missing: Annotated[
-        Literal["before", "after"] | None, Field(description="Where there was no such part.")
+        Literal["before", "after"] | None, Field(description="Absent where there was no such part.")
     ]
 
 
@@ -101,7 +101,7 @@ class ChangedEntry(Answer):
     id: str
     change: Literal["added", "removed", "changed"]
     fields: list[ChangedField]
-    more_fields: Annotated[int, Field(description="Changed parts that are not listed.")]
+    more_fields: Annotated[int, Field(description="Number of changed parts that are not listed.")]
 
 
 class CatalogDifference(Answer):
@@ -113,13 +113,13 @@ class CatalogDifference(Answer):
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: Annotated[int, Field(description="Changed entries that are not listed.")]
+    more_items: Annotated[int, Field(description="Number of changed entries that are not listed.")]
 
 
 @router.get(
     "/revisions",
     operation_id="listCatalogRevisions",
-    summary="Changes of the catalog, the newest first",
+    summary="Revisions of the catalog, newest first",
     responses={200: {"model": CatalogRevisionPage}, **LIST_PROBLEMS},
     openapi_extra={"parameters": query_parameters(_PAGING)},
 )
@@ -159,7 +159,7 @@ def _number(name: str, which: str) -> dict[str, Any]:
     openapi_extra={
         "parameters": [
             _number("older", "Revision to start from."),
-            _number("newer", "Revision to arrive at; may be the older one."),
+            _number("newer", "Revision to compare with; may be the older one."),
         ]
     },
 )
@@ -181,7 +181,7 @@ async def difference(http: HttpRequest) -> Response:
     openapi_extra={"parameters": [_number("revision", "Number of the revision.")]},
 )
 async def item(http: HttpRequest) -> Response:
-    """One revision, with how many entries the catalog holds after it and their hash."""
+    """One revision, with the number of entries of the catalog after it and their hash."""
     plain_query(http.query_params, {})
     number = _revision(http.path_params["revision"])
     store = shared(http).store
@@ -225,7 +225,7 @@ def _unknown(number: int, newest: int) -> Problem:
 def _unavailable(error: Exception) -> Problem:
     return Problem(
         "unavailable",
-        f"the catalog's history is in the database: {error}",
+        f"the catalog's history is in the database, which cannot be reached: {error}",
         headers={"Retry-After": RETRY_AFTER_S},
     )
 

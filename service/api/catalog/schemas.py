@@ -22,7 +22,7 @@ router = Operations(prefix="/v1/catalog", tags=["catalog"])
 @router.get(
     "/schemas/{collection}",
     operation_id="getCatalogSchema",
-    summary="The form of a collection's entries, as JSON Schema",
+    summary="The JSON Schema of a collection's entries",
     response_class=Response,
     responses={
         200: {
@@ -34,19 +34,19 @@ router = Operations(prefix="/v1/catalog", tags=["catalog"])
         "parameters": [
             path_parameter(
                 "collection",
-                "Collection of the catalog, e.g. accelerators; calibrations have a schema, too.",
+                "Collection of the catalog, e.g. accelerators or calibrations.",
                 {"type": "string", "minLength": 1, "maxLength": 100},
             )
         ]
     },
 )
 async def get_schema(http: HttpRequest) -> Response:
-    """The schema (JSON Schema, draft 2020-12) that writes and imports are held to."""
+    """The schema (JSON Schema, draft 2020-12) that writes and imports must follow."""
     plain_query(http.query_params, {})
     known = {name: form for name, form in schemas_of(http).items() if name in COLLECTIONS}
     collection: str = http.path_params["collection"]
     if collection not in known:
-        raise Problem("not-found", f"no such collection; there are {', '.join(sorted(known))}")
+        raise Problem("not-found", f"no such collection; choose from {', '.join(sorted(known))}")
     schema: Any = known[collection].schema
     tag = entity_tag(await current_snapshot(http), "schemas", collection)
     return confirmed_or(

@@ -29,7 +29,8 @@ _KNOWN: dict[str, dict[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "description": "What you would type: parts of an id, name or alias; slips are forgiven.",
+        "description": "Search text: parts of an id, name or alias; small spelling mistakes are "
+        "tolerated.",
     },
     "collection": {
         "type": "string",
@@ -41,7 +42,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": _MOST_ITEMS,
         "default": _USUAL_ITEMS,
-        "description": "Most entries wanted.",
+        "description": "Largest number of results.",
     },
 }
 
@@ -52,9 +53,9 @@ class SearchHit(Answer):
     collection: str
     id: str
     name: str
-    matched: Annotated[str, Field(description="The id, name or alias that it was found by.")]
+    matched: Annotated[str, Field(description="The id, name or alias that matched.")]
     score: Annotated[
-        float, Field(description="100 for the very name; below 80 it is only similar.")
+        float, Field(description="100 for an exact match; below 80 it is only similar.")
     ]
     url: str
 
@@ -69,16 +70,16 @@ class SearchAnswer(Answer):
 @router.get(
     "/search",
     operation_id="searchCatalog",
-    summary="Find entries of the catalog by what you would type",
+    summary="Search the catalog",
     responses={200: {"model": SearchAnswer}, **GET_PROBLEMS},
     openapi_extra={"parameters": query_parameters(_KNOWN, required="q")},
 )
 async def search_catalog(http: HttpRequest) -> Response:
-    """Search ids, names and aliases of all collections, or of one, the nearest first."""
+    """Search ids, names and aliases of all collections, or of one, best matches first."""
     given = plain_query(http.query_params, _KNOWN)
     text = given.get("q", "").strip()
     if not 0 < len(text) <= _KNOWN["q"]["maxLength"]:
-        raise invalid([FieldError("/q", "say what to look for, in 1 to 200 characters")])
+        raise invalid([FieldError("/q", "must have 1 to 200 characters")])
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     snapshot = await current_snapshot(http)
     wanted = [given["collection"]] if "collection" in given else SEARCHED

@@ -68,7 +68,7 @@ def _parameters(*, creates: bool) -> list[dict[str, Any]]:
                 "in": "header",
                 "required": False,
                 "schema": {"type": "string", "enum": ["*"]},
-                "description": "For an entry that is to be new.",
+                "description": "* to create a new entry.",
             }
         )
     return found
@@ -89,7 +89,7 @@ def _add(collection: str) -> None:
         snapshot = await current_snapshot(http)
         entry = snapshot.collection(collection).get(entry_id)
         if entry is None:  # it has been removed again meanwhile
-            raise Problem("conflict", "the entry was removed by another right after")
+            raise Problem("conflict", "somebody else removed the entry right afterwards")
         body = orjson.dumps(entry_answer(snapshot, collection, entry))
         headers = {"ETag": entry_tag(entry.document, body), **_NOT_KEPT, **applied}
         created = based_on is None
@@ -106,7 +106,7 @@ def _add(collection: str) -> None:
         reason = reason_of(given.get("reason"))
         based_on = hash_based_on(http)
         if based_on is None:
-            raise invalid([FieldError("", "what is to be removed cannot be new")])
+            raise invalid([FieldError("", "an entry to be removed cannot be new")])
         if entry_id not in (await current_snapshot(http)).collection(collection):
             raise Problem("not-found", f"no such entry among the {collection}")
         place = (collection, entry_id)
@@ -116,7 +116,8 @@ def _add(collection: str) -> None:
     name = NAMES[collection]
     schema = {
         "type": "object",
-        "description": f"The entry as GET shows it; /v1/catalog/schemas/{collection} has its form.",
+        "description": "The entry as GET returns it; its schema is at "
+        f"/v1/catalog/schemas/{collection}.",
     }
     router.add_api_route(
         f"/{collection}/{{id:path}}",
@@ -124,7 +125,7 @@ def _add(collection: str) -> None:
         methods=["PUT"],
         operation_id=f"put{name}",
         summary=f"Add or change one of the catalog's {collection}",
-        description=f"Keep the entry as a new revision, if the whole catalog is sound with it. "
+        description="Store the entry in a new revision, if the whole catalog is valid with it. "
         f"{_BASED_ON}, or If-None-Match: * for a new entry. {_ALLOWED}",
         responses={
             200: {"model": ENTRIES[collection]},
@@ -142,8 +143,8 @@ def _add(collection: str) -> None:
         delete,
         methods=["DELETE"],
         operation_id=f"delete{name}",
-        summary=f"Remove one of the catalog's {collection}; earlier revisions keep it",
-        description=f"Remove the entry in a new revision, unless others need it (409). "
+        summary=f"Remove one of the catalog's {collection} (earlier revisions keep it)",
+        description="Remove the entry in a new revision, unless other entries need it (409). "
         f"{_BASED_ON}. {_ALLOWED}",
         status_code=204,
         responses=WRITE_PROBLEMS,
@@ -158,7 +159,7 @@ for _collection in NAMES:
 def _document(given: Any, entry_id: str) -> dict[str, Any]:
     """The entry that a body holds; what reading adds to one may be sent back with it."""
     if not isinstance(given, dict):
-        raise invalid([FieldError("", "must be an object, the entry")])
+        raise invalid([FieldError("", "must be an object: the entry")])
     document = {name: part for name, part in given.items() if name not in _ADDED}
     document.setdefault("id", entry_id)
     try:
@@ -198,7 +199,7 @@ async def _applied(http: HttpRequest, change: Change) -> dict[str, str]:
         raise invalid(
             FieldError(error.pointer, error.detail)
             if (error.collection, error.entry_id) == place
-            else FieldError("", f"then wrong elsewhere: {error}")
+            else FieldError("", f"this would break another entry: {error}")
             for error in unsound.errors
         ) from None
     return {} if applied.revision is None else {REVISION_HEADER: str(applied.revision)}

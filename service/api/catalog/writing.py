@@ -37,7 +37,7 @@ REASON: dict[str, Any] = {
     "type": "string",
     "minLength": 3,
     "maxLength": _LONGEST_REASON,
-    "description": "Why, for the audit trail.",
+    "description": "Reason, for the audit trail.",
 }
 
 
@@ -74,7 +74,7 @@ def reason_of(given: str | None) -> str:
     text = (given or "").strip()
     fault = None
     if not 3 <= len(text) <= _LONGEST_REASON:
-        fault = f"say why, in 3 to {_LONGEST_REASON} characters"
+        fault = f"give a reason of 3 to {_LONGEST_REASON} characters"
     else:
         try:
             canonical(text)
@@ -121,17 +121,17 @@ async def write(http: HttpRequest, change: Change, *, dry_run: bool = False) -> 
         async with store.transaction() as connection:
             applied = await apply_change(connection, change, schemas_of(http), dry_run=dry_run)
     except RevisionConflict as conflict:
-        raise Problem("conflict", f"{conflict}; look at what has changed since") from None
+        raise Problem("conflict", f"{conflict}; check what has changed since") from None
     except EntryConflict as conflict:
-        held = "there is none" if conflict.held is None else "it has changed since"
+        held = "it does not exist" if conflict.held is None else "it has changed since"
         where = f"{conflict.collection} {conflict.entry_id}"
         raise Problem("precondition-failed", f"{where}: {held}") from None
     except (DatabaseUnavailable, DBAPIError, TimeoutError) as error:
         raise Problem(
             "unavailable",
-            "the catalog is written to the database, which cannot be reached now"
+            "the database, to which the catalog is written, cannot be reached"
             if isinstance(error, DatabaseUnavailable)
-            else "the database did not take the change in time",
+            else "the database did not store the change in time",
             headers={"Retry-After": RETRY_AFTER_S},
         ) from None
     if applied.revision is not None:

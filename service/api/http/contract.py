@@ -44,7 +44,9 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: _problem(status) for status in statuses}
 
 
-_CURRENT: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is current"}}
+_CURRENT: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The client's copy is up to date"}
+}
 GET_PROBLEMS = _CURRENT | _problems(401, 422, 429, 503)
 LIST_PROBLEMS = GET_PROBLEMS | _problems(406)
 ITEM_PROBLEMS = GET_PROBLEMS | _problems(404)
@@ -61,8 +63,8 @@ WRITE_PROBLEMS = KEYED_PROBLEMS | _problems(409, 412, 413, 415, 428)
 
 #: What the GET of a pair says beyond what its POST says.
 _AS_LINK = (
-    "The fields of nested objects are flat query parameters; inline objects and lists of objects "
-    "can only be sent by POST."
+    "Fields of nested objects are flat query parameters; inline objects and lists of objects can "
+    "only be sent with POST."
 )
 
 _KEY_SCHEME = "apiKey"
@@ -209,9 +211,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         _KEY_SCHEME: {
             "type": "http",
             "scheme": "bearer",
-            "description": "An API key, or a token of the issuer that the service is set up with. "
-            "Asking needs none. With one, its organisation's own entries can be "
-            "asked about too; what it may change is told by its scopes.",
+            "description": "An API key, or a token of the configured issuer. Reads and estimates "
+            "need none; with one, they include the organisation's own entries. Its "
+            "scopes say what it may change.",
         }
     }
     schemas = components.setdefault("schemas", {})

@@ -102,7 +102,9 @@ def _wanted(request: Request) -> list[tuple[tuple[Any, ...], Any]]:
 
 
 def _too_many() -> Problem:
-    return invalid([FieldError("", f"names more than {_MOST_MODELS} models of the Hub")])
+    return invalid(
+        [FieldError("", f"the request names more than {_MOST_MODELS} models of the Hub")]
+    )
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +175,7 @@ async def _fetched(given: str | HubModel, hub: Hub) -> FetchedModel:
             may_be_old=may_be_old,
         )
     except ValidationError:
-        raise HubRefuses(f"the config.json of {name} is none that can be understood") from None
+        raise HubRefuses(f"the config.json of {name} is not understood") from None
 
 
 def _replaced(value: Any, pointer: tuple[Any, ...], new: Any) -> Any:

@@ -28,7 +28,7 @@ def preferred(accept: str, offered: Sequence[str], what: str) -> str:
     found = max(offered, key=lambda kind: _weight(weights, kind))
     if not _weight(weights, found):
         *others, last = offered
-        raise Problem("not-acceptable", f"{what} come as {', '.join(others)} or {last}")
+        raise Problem("not-acceptable", f"{what} are available as {', '.join(others)} or {last}")
     return found
 
 

@@ -37,107 +37,106 @@ PROBLEM_TYPES = {
         ProblemType(
             "invalid-request",
             422,
-            "The request cannot be answered",
-            "The body or the query has errors, each of which is listed under `errors` with a JSON "
-            "pointer to the field and what would be accepted there.",
+            "The request has errors",
+            "The body or the query has errors. `errors` lists each with a JSON pointer to the "
+            "field and says what is accepted.",
         ),
         ProblemType(
             "malformed-json",
             422,
-            "The body is not JSON",
-            "The body could not be read as JSON (RFC 8259), or is nested too deeply.",
+            "The body is not valid JSON",
+            "The body is not valid JSON (RFC 8259), or is nested too deeply.",
         ),
         ProblemType(
             "body-too-large",
             413,
             "The body is too large",
-            "The body exceeds the limit that the service is configured with.",
+            "The body is larger than this service's configured limit.",
         ),
         ProblemType(
             "unsupported-media-type",
             415,
-            "The body is of another type",
-            "Bodies are JSON: send `Content-Type: application/json`.",
+            "Unsupported type of body",
+            "Bodies must be JSON; send `Content-Type: application/json`.",
         ),
         ProblemType(
             "not-acceptable",
             406,
-            "No representation of that type",
-            "The resource is not available in any of the types that `Accept` names.",
+            "Not available in that format",
+            "The resource is not available in any of the types named in `Accept`.",
         ),
         ProblemType(
             "not-found",
             404,
             "Not found",
-            "There is nothing at this path, or no catalog entry of this id; the detail names the "
-            "nearest ones.",
+            "Nothing exists at this path, or the catalog has no entry with this id; the detail "
+            "names similar ones.",
         ),
         ProblemType(
             "conflict",
             409,
-            "Conflicts with what is there",
-            "What was sent cannot stand beside what the service holds already; the detail says "
-            "what that is.",
+            "Conflict with existing data",
+            "What was sent contradicts data that the service already has; the detail says which.",
         ),
         ProblemType(
             "unauthorized",
             401,
-            "An API key is needed",
-            "The operation needs an API key and there is none, or the one that was sent is "
-            "unknown, expired or revoked. Send it as `Authorization: Bearer …`.",
+            "An API key is required",
+            "The operation requires an API key. None was sent, or it is unknown, expired or "
+            "revoked. Send it as `Authorization: Bearer …`.",
         ),
         ProblemType(
             "forbidden",
             403,
             "The API key does not allow this",
-            "The key holds, but has not the scope that the detail names.",
+            "The key is valid, but lacks the scope named in the detail.",
         ),
         ProblemType(
             "precondition-failed",
             412,
-            "It is not what you last saw",
-            "What `If-Match` or `If-None-Match` names is not what the service holds: somebody "
-            "changed it since. Read it again, and send the change with its new `ETag`.",
+            "The resource has changed",
+            "The resource no longer matches `If-Match` or `If-None-Match`; somebody changed it. "
+            "Read it again, and send your change with the new `ETag`.",
         ),
         ProblemType(
             "precondition-required",
             428,
-            "Say what the change is based on",
-            "So that no change undoes another unseen, send `If-Match` with the `ETag` of the entry "
-            "to be changed, or `If-None-Match: *` for one that is to be new.",
+            "If-Match is required",
+            "To avoid overwriting other people's changes, send `If-Match` with the `ETag` of the "
+            "entry to change, or `If-None-Match: *` to create a new one.",
         ),
         ProblemType(
             "gone",
             410,
             "Gone",
-            "It was here, and has been deleted or kept for as long as such things are; ask again "
-            "for what it was made from.",
+            "The resource existed and was deleted, or has expired. Send the original request "
+            "again to recreate it.",
         ),
         ProblemType(
             "method-not-allowed",
             405,
             "Method not allowed",
-            "The path exists, but not for this method; `Allow` lists those that it answers.",
+            "The path does not support this method; `Allow` lists the methods that it does.",
         ),
         ProblemType(
             "too-many-requests",
             429,
             "Too many requests",
-            "The caller asked for more than this service answers in a minute. Try again after the "
-            "number of seconds in `Retry-After`; `RateLimit` tells what is left.",
+            "You have exceeded the rate limit per minute. Try again after the number of seconds "
+            "in `Retry-After`; `RateLimit` says how much is left.",
         ),
         ProblemType(
             "unavailable",
             503,
-            "Not available now",
-            "Something that this request needs, usually the database, cannot be reached. Try again "
-            "after the number of seconds in `Retry-After`.",
+            "Temporarily unavailable",
+            "A service that this request needs, usually the database, cannot be reached. Try "
+            "again after the number of seconds in `Retry-After`.",
         ),
         ProblemType(
             "internal-error",
             500,
-            "The service failed",
-            "A fault of the service, not of the request. Quote `instance` when reporting it.",
+            "Internal error",
+            "The service failed; the request is not at fault. Quote `instance` when you report it.",
         ),
     )
 }

@@ -133,7 +133,13 @@ def _check_count(query: QueryParams) -> None:
     """Refuse more parameters than any operation has: each wrong one is told what is known."""
     count = len(query.multi_items())
     if count > _MOST_PARAMETERS:
-        raise invalid([FieldError("", f"{count} parameters; no operation has {_MOST_PARAMETERS}")])
+        raise invalid(
+            [
+                FieldError(
+                    "", f"{count} parameters are too many; no operation has {_MOST_PARAMETERS}"
+                )
+            ]
+        )
 
 
 def _lists_objects(annotation: Any) -> bool:

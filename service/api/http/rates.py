@@ -190,7 +190,9 @@ def _network(client: Any) -> str:
 
 def _refused(left: tuple[int, float]) -> Problem:
     remaining, reset_s = left
-    detail = f"this costs more than the {remaining} units that are left; they come back by and by"
+    detail = (
+        f"this request costs more than the {remaining} units left; units are restored gradually"
+    )
     return Problem(
         "too-many-requests", detail, headers={"Retry-After": str(max(math.ceil(reset_s), 1))}
     )

@@ -73,7 +73,7 @@ def caller(http: HttpRequest) -> Caller | None:
     scheme, _, text = given.partition(" ")
     if scheme.lower() != "bearer":
         raise Problem(
-            "unauthorized", "API keys are sent as 'Authorization: Bearer …'", headers=_CHALLENGE
+            "unauthorized", "send an API key as 'Authorization: Bearer …'", headers=_CHALLENGE
         )
     try:
         return shared(http).keyring.caller(text.strip())
@@ -91,10 +91,10 @@ def caller_with(http: HttpRequest, scope: str) -> Caller:
     """
     known = caller(http)
     if known is None:
-        detail = f"this needs an API key with the scope {scope}"
+        detail = f"this requires an API key with the scope {scope}"
         raise Problem("unauthorized", detail, headers=_CHALLENGE)
     if scope not in known.scopes:
-        raise Problem("forbidden", f"the API key {known.key_id} has not the scope {scope}")
+        raise Problem("forbidden", f"the API key {known.key_id} lacks the scope {scope}")
     return known
 
 
@@ -139,9 +139,11 @@ async def snapshot_for(
             raise invalid([FieldError("/as_of", "give either as_of or catalog_revision")])
         today = datetime.now(UTC).date()
         if asked.as_of > today:
-            raise invalid([FieldError("/as_of", f"lies ahead; today is {today} (UTC)")])
+            raise invalid([FieldError("/as_of", f"is in the future; today is {today} (UTC)")])
         if not history and asked.as_of < today:
-            raise invalid([FieldError("/as_of", "there is no database that kept earlier catalogs")])
+            raise invalid(
+                [FieldError("/as_of", "earlier catalogs are not available without a database")]
+            )
     elif asked.catalog_revision != newest.revision and not history:
         raise _no_such_revision(asked.catalog_revision, newest.revision)
     pointer = "/catalog_revision" if asked.as_of is None else "/as_of"
@@ -154,13 +156,13 @@ async def snapshot_for(
         raise _no_such_revision(asked.catalog_revision, newest.revision) from None
     except RevisionsBeginLater as later:
         since = "" if later.first is None else f" before {later.first:%Y-%m-%d %H:%M} (UTC)"
-        raise invalid([FieldError(pointer, f"this catalog has nothing{since}")]) from None
+        raise invalid([FieldError(pointer, f"the catalog has no revision{since}")]) from None
     except CatalogInvalid:
         raise invalid([FieldError(pointer, "this release cannot read that revision")]) from None
     except DatabaseUnavailable as error:
         raise Problem(
             "unavailable",
-            f"that revision has to be read from the database: {error}",
+            f"that revision is in the database, which cannot be reached: {error}",
             headers={"Retry-After": RETRY_AFTER_S},
         ) from None
 

@@ -23,7 +23,7 @@ class Readiness(Answer):
     catalog_source: Annotated[str, Field(description="Where the catalog comes from.")]
     database_reachable: bool
     confirmed_s_ago: Annotated[
-        float | None, Field(description="Since the database last confirmed the catalog.")
+        float | None, Field(description="Time since the database last confirmed the catalog.")
     ]
-    problem: Annotated[str | None, Field(description="Why it is degraded; null when ready.")]
+    problem: Annotated[str | None, Field(description="Reason for being degraded; null when ready.")]
     engine_version: str

@@ -89,7 +89,7 @@ class _Processes(Collector):
         )
         files = GaugeMetricFamily("process_open_fds", "Open file descriptors.", labels=by_pid)
         most_files = GaugeMetricFamily(
-            "process_max_fds", "Most file descriptors that may be open.", labels=by_pid
+            "process_max_fds", "Largest number of open file descriptors.", labels=by_pid
         )
         energy = CounterMetricFamily(
             "headroom_estimated_energy_joules",
@@ -119,17 +119,17 @@ class _Processes(Collector):
                 if factors.grid_gco2e_per_kwh is not None:
                     carbon.add_metric(pid, carbon_g(energy_j, factors.grid_gco2e_per_kwh))
         yield from (cpu, memory, started, files, most_files, energy, carbon)
-        yield GaugeMetricFamily("headroom_workers", "Processes that answer.", value=len(workers))
+        yield GaugeMetricFamily("headroom_workers", "Worker processes.", value=len(workers))
         if self._concurrency_limit is not None:
             yield GaugeMetricFamily(
                 "headroom_requests_in_flight_limit",
-                "Requests in flight, of all workers, above which 503 is answered.",
+                "Requests in flight over all workers above which the service answers 503.",
                 value=self._concurrency_limit * len(workers),
             )
         yield InfoMetricFamily("headroom_build", "What runs.", value={"version": ENGINE_VERSION})
         yield InfoMetricFamily(
             "headroom_estimate_basis",
-            "What the estimates of the service's own energy and carbon stand on.",
+            "Basis of the estimates of the service's own energy and carbon.",
             value={
                 "processor_w": f"{factors.processor_w:g}",
                 "pue_ratio": f"{factors.pue_ratio:g}",

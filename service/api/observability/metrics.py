@@ -28,31 +28,31 @@ REQUEST_SECONDS = Histogram(
 )
 IN_FLIGHT = Gauge(
     "headroom_requests_in_flight",
-    "Requests that are being answered, the one that asks for this among them.",
+    "Requests being answered, including this one.",
     registry=REGISTRY,
     multiprocess_mode="livesum",
 )
 _REVISION = Gauge(
     "headroom_catalog_revision",
-    "Catalog revision that is served; of several workers, the oldest one.",
+    "Catalog revision that is served; with several workers, the oldest one.",
     registry=REGISTRY,
     multiprocess_mode="livemin",
 )
 _TAKEN_AT = Gauge(
     "headroom_catalog_snapshot_timestamp_seconds",
-    "When the revision that is served was taken over.",
+    "When the served revision was loaded.",
     registry=REGISTRY,
     multiprocess_mode="livemin",
 )
 _CONFIRMED_AT = Gauge(
     "headroom_catalog_confirmed_timestamp_seconds",
-    "When the database last said that this is its newest revision; 0 if it never did.",
+    "When the database last confirmed that this is its newest revision; 0 if never.",
     registry=REGISTRY,
     multiprocess_mode="livemin",
 )
 _REACHABLE = Gauge(
     "headroom_database_reachable",
-    "1 if the database can be reached, by all workers.",
+    "1 if all workers can reach the database.",
     registry=REGISTRY,
     multiprocess_mode="livemin",
 )

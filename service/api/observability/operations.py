@@ -55,18 +55,18 @@ _DOCS_PAGE = """<!doctype html>
 @router.get(
     "/livez",
     operation_id="getLiveness",
-    summary="Whether the process answers",
+    summary="Whether the process is alive",
     responses={200: {"model": Liveness}},
 )
 async def livez() -> Response:
-    """Answer without touching anything else: whoever gets no answer may restart the process."""
+    """Answer without any dependency; restart the process if there is no answer."""
     return Response(_ALIVE, media_type="application/json")
 
 
 @router.get(
     "/readyz",
     operation_id="getReadiness",
-    summary="Whether estimates can be answered, and from what",
+    summary="Whether estimates can be answered, and from which catalog",
     responses={200: {"model": Readiness}},
 )
 async def readyz(http: HttpRequest) -> Response:
@@ -108,7 +108,7 @@ async def metrics(http: HttpRequest) -> Response:
 
 @router.get("/docs", include_in_schema=False)
 async def docs() -> Response:
-    """Show the OpenAPI document, from files that the service brings itself."""
+    """Show the OpenAPI document, without files from elsewhere."""
     return HTMLResponse(_DOCS_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
 
 
@@ -134,7 +134,7 @@ def _asset(file_name: str, unpack: bool) -> bytes:
 
 @router.get("/problems/{slug}", include_in_schema=False)
 async def problem(slug: str) -> Response:
-    """What a problem type means, for people who follow its URI."""
+    """Explain a problem type, at its URI."""
     kind = PROBLEM_TYPES.get(slug)
     if kind is None:
         raise Problem("not-found", "no such problem type")

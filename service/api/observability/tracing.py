@@ -143,7 +143,9 @@ def tracing(environment: Mapping[str, str] = os.environ) -> Tracing | None:
     try:
         return Tracing()
     except ImportError as error:
-        _log.warning("OTEL_* variables ask for traces; pip install 'headroom[otel]': %s", error)
+        _log.warning(
+            "OTEL_* variables request traces, which need pip install 'headroom[otel]': %s", error
+        )
         return None
 
 

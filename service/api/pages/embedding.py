@@ -37,20 +37,20 @@ _OEMBED: dict[str, dict[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "maxLength": 2_000,
-        "description": "Link to the page or its view for frames, whole or from the path on.",
+        "description": "Link to the page or its embedded view, complete or starting at the path.",
     },
-    "format": {"type": "string", "enum": ["json"], "description": "Only JSON is given out."},
+    "format": {"type": "string", "enum": ["json"], "description": "Only json is supported."},
     "maxwidth": {
         "type": "integer",
         "minimum": 100,
         "maximum": 10_000,
-        "description": "Most width of the frame [px].",
+        "description": "Largest width of the frame [px].",
     },
     "maxheight": {
         "type": "integer",
         "minimum": 100,
         "maximum": 10_000,
-        "description": "Most height of the frame [px].",
+        "description": "Largest height of the frame [px].",
     },
 }
 #: An image that is opened by itself runs nothing and loads nothing.
@@ -60,7 +60,7 @@ _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 @router.get(
     "/v1/badges/inference",
     operation_id="getInferenceBadge",
-    summary="An inference deployment as a badge: fit, time of a token, emissions of 1,000",
+    summary="An inference deployment as a badge: fit, time per token, emissions per 1,000 tokens",
     responses={
         200: {
             "description": "SVG, 20 pixels high",
@@ -72,7 +72,7 @@ _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
     openapi_extra=query_of(InferenceRequest),
 )
 async def badge(http: HttpRequest) -> Response:
-    """The badge of what the query parameters of /v1/estimates/inference describe, as SVG."""
+    """The badge of a deployment as SVG, with the query parameters of /v1/estimates/inference."""
     asked: Any = query_request(http.query_params, InferenceRequest)
     request = await with_hub_models(asked, shared(http).hub)
     snapshot = await snapshot_for(http, request)
@@ -106,27 +106,27 @@ class OEmbedAnswer(Answer):
 @router.get(
     "/oembed",
     operation_id="getOEmbed",
-    summary="How other sites show a link to the page (oEmbed 1.0)",
+    summary="Embedding of a link in other sites (oEmbed 1.0)",
     responses={200: {"model": OEmbedAnswer}, **ITEM_PROBLEMS},
     openapi_extra={"parameters": query_parameters(_OEMBED, required="url")},
 )
 async def oembed(http: HttpRequest) -> Response:
-    """The frame that a link to this service's page stands for, no larger than asked for.
+    """The frame for a link to this service's page, within the requested size.
 
     Links to other sites are refused (404).
     """
     given = plain_query(http.query_params, _OEMBED)
     if not given.get("url"):
-        raise invalid([FieldError("/url", "give the link to be shown")])
+        raise invalid([FieldError("/url", "give the link to embed")])
     home = http.base_url
     try:
         asked = urlsplit(given["url"])
     except ValueError:
-        raise invalid([FieldError("/url", "is no link")]) from None
+        raise invalid([FieldError("/url", "is not a link")]) from None
     if asked.netloc and asked.netloc != home.netloc:
-        raise Problem("not-found", "only links to this service are shown")
+        raise Problem("not-found", "only links to this service can be embedded")
     if asked.path.rsplit("/", 1)[-1] not in ("", ".", "embed"):
-        raise Problem("not-found", "only the page and its view for frames are shown")
+        raise Problem("not-found", "only the page and its embedded view can be embedded")
     width = whole_number(given, "maxwidth", 100, 10_000) or 10_000
     height = whole_number(given, "maxheight", 100, 10_000) or 10_000
     request = query_request(filled(QueryParams(asked.query)), PageRequest)

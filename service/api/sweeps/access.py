@@ -24,8 +24,8 @@ _RETRY_AFTER_S = "5"
 
 ID_PARAMETER = path_parameter(
     "id",
-    "Id of the sweep, as it was answered when it was asked for. Whoever knows it may look, unless "
-    "it was asked for with a key: then only its organisation.",
+    "Id of the sweep, as returned when it was created. Anyone who knows it may read the sweep, "
+    "unless it was created with a key; then only the key's organisation may.",
     {"type": "string", "format": "uuid"},
 )
 
@@ -73,7 +73,7 @@ def unavailable(why: str) -> Problem:
     """The problem of a database that is away."""
     return Problem(
         "unavailable",
-        f"sweeps are kept in the database: {why}",
+        f"sweeps are stored in the database, which cannot be reached: {why}",
         headers={"Retry-After": _RETRY_AFTER_S},
     )
 

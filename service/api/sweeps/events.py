@@ -32,7 +32,7 @@ _LONGEST_WATCH_S = 3600.0
 _RETRY_MS = 5000
 #: The listener is closed before the streams end, so that whoever comes back meets another process.
 _AT_ONCE_MS = 500
-_STOPPING = '{"detail":"this process stops; connect again to go on watching"}'
+_STOPPING = '{"detail":"this process is stopping; reconnect to continue"}'
 
 
 class Events(StreamingResponse):
@@ -55,8 +55,8 @@ class Events(StreamingResponse):
 @router.get(
     "/sweeps/{id}/events",
     operation_id="watchSweep",
-    summary="Progress of a sweep as server-sent events: `progress`, and at the end `finished`; "
-    "`reconnect` where the service is about to stop",
+    summary="Progress of a sweep as server-sent events: `progress`, and `finished` at the end; "
+    "`reconnect` when the service is about to stop",
     response_class=Events,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
@@ -65,7 +65,7 @@ class Events(StreamingResponse):
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def watch_sweep(http: HttpRequest) -> Response:
-    """Tell of a sweep's progress until it is finished, whenever it has changed.
+    """Stream the progress of a sweep until it is finished.
 
     A stream ends after an hour at the latest: connect again to go on watching.
     """
@@ -73,7 +73,7 @@ async def watch_sweep(http: HttpRequest) -> Response:
     kept = await found(http, http.path_params["id"])
     watchers = shared(http).watchers
     if watchers.available_tokens < 1:
-        detail = "as many sweeps are being watched as this process has room for"
+        detail = "this process already streams as many sweeps as it can"
         raise Problem("unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
     return Events(_events(http, kept), watchers)
 

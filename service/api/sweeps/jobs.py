@@ -49,20 +49,20 @@ _RETRY_AFTER_S = "30"
     "/sweeps",
     status_code=202,
     operation_id="createSweep",
-    summary="Study a whole design space, as a job that outlives the connection",
+    summary="Evaluate a whole design space as a background job",
     responses={
         200: {
             "model": Sweep,
-            "description": "Asked for before, under the same Idempotency-Key",
+            "description": "Created before, under the same Idempotency-Key",
         },
         202: {"model": Sweep},
         **KEPT_POST_PROBLEMS,
     },
     openapi_extra=body_of(SweepRequest)
-    | {"parameters": [key_parameter("The same key starts the same sweep once.")]},
+    | {"parameters": [key_parameter("The same key starts the same sweep only once.")]},
 )
 async def create_sweep(http: HttpRequest) -> Response:
-    """Keep a sweep and put its chunks into the queue.
+    """Store a sweep and queue its parts.
 
     Answers at once (202): results_path has the rows when status is succeeded, events_path tells
     how far it has come.
@@ -82,7 +82,9 @@ async def create_sweep(http: HttpRequest) -> Response:
         raise invalid(rejected.errors) from None
     most = settings.sweep_limit_configurations
     if study.configurations > most:
-        size = f"{study.configurations} configurations; this server takes at most {most} a sweep"
+        size = (
+            f"{study.configurations} configurations; this server accepts at most {most} per sweep"
+        )
         raise invalid([FieldError("/space", size)])
     if snapshot.revision == UNRECORDED_REVISION:
         raise unavailable("there is no database")
@@ -102,7 +104,7 @@ async def create_sweep(http: HttpRequest) -> Response:
             if waiting > settings.sweep_limit_unfinished:
                 raise Problem(
                     "too-many-requests",
-                    f"{waiting - 1} of your sweeps are not finished; this server takes at most "
+                    f"{waiting - 1} of your sweeps are not finished; this server accepts at most "
                     f"{settings.sweep_limit_unfinished} at once",
                     headers={"Retry-After": _RETRY_AFTER_S},
                 )
@@ -113,7 +115,7 @@ async def create_sweep(http: HttpRequest) -> Response:
         id_, fresh = await in_transaction(http, keep)
     except repository.KeyReused:
         raise Problem(
-            "conflict", "this Idempotency-Key was used for another sweep; take a new one"
+            "conflict", "this Idempotency-Key was used for another sweep; use a new one"
         ) from None
     kept = await found(http, str(id_))
     headers = {"Location": f"/v1/sweeps/{id_}", **NOT_KEPT}
@@ -123,7 +125,7 @@ async def create_sweep(http: HttpRequest) -> Response:
 @router.get(
     "/sweeps/{id}",
     operation_id="getSweep",
-    summary="A sweep and how far it has come",
+    summary="A sweep and its progress",
     responses={200: {"model": Sweep}, **KEPT_ITEM_PROBLEMS},
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
@@ -141,7 +143,7 @@ async def get_sweep(http: HttpRequest) -> Response:
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def cancel_sweep(http: HttpRequest) -> Response:
-    """Stop a sweep; one that was stopped before stays so.
+    """Stop a sweep; stopping it again has no effect.
 
     One that has ended otherwise is refused (409).
     """
@@ -155,7 +157,7 @@ async def cancel_sweep(http: HttpRequest) -> Response:
     await in_transaction(http, stop)
     kept = await found(http, http.path_params["id"])
     if kept["status"] != "cancelled":
-        raise Problem("conflict", f"the sweep has {kept['status']}; there is nothing to stop")
+        raise Problem("conflict", f"the sweep has already {kept['status']}")
     return _answer(await answered(http, kept))
 
 
@@ -163,12 +165,12 @@ async def cancel_sweep(http: HttpRequest) -> Response:
     "/sweeps/{id}",
     status_code=204,
     operation_id="deleteSweep",
-    summary="Stop a sweep and drop its results",
+    summary="Stop a sweep and delete its results",
     responses=KEPT_ITEM_PROBLEMS,
     openapi_extra={"parameters": [ID_PARAMETER]},
 )
 async def delete_sweep(http: HttpRequest) -> Response:
-    """Stop a sweep if it is not finished, and drop what it found; it is gone (410) then."""
+    """Stop a sweep if it is not finished, and delete its results; it is then gone (410)."""
     plain_query(http.query_params, {})
     kept = await found(http, http.path_params["id"])
 

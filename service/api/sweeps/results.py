@@ -39,12 +39,13 @@ _PAGES: dict[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": _MOST_ITEMS,
         "default": _USUAL_ITEMS,
-        "description": "Most rows of a page of JSON; tables come whole and refuse it (422).",
+        "description": "Largest number of rows per page of JSON; not allowed for tables, which "
+        "are complete (422).",
     },
     "cursor": {
         "type": "string",
         "maxLength": 20,
-        "description": "next_cursor of the page before; tables refuse it (422).",
+        "description": "next_cursor of the previous page; not allowed for tables (422).",
     },
 }
 
@@ -66,7 +67,7 @@ _PAGES: dict[str, dict[str, Any]] = {
     openapi_extra={"parameters": [ID_PARAMETER, *query_parameters(_PAGES)]},
 )
 async def get_results(http: HttpRequest) -> Response:
-    """Rows as pages of JSON, or by Accept all of them as CSV or Parquet.
+    """Rows as pages of JSON, or all rows as CSV or Parquet if Accept asks for it.
 
     Refused (409) until the sweep has succeeded.
     """
@@ -76,7 +77,7 @@ async def get_results(http: HttpRequest) -> Response:
     form = preferred(http.headers.get("accept", ""), _FORMS, "results")
     if form != "application/json" and given:
         raise invalid(
-            [FieldError(f"/{name}", "pages are of JSON; tables come whole") for name in given]
+            [FieldError(f"/{name}", "only JSON has pages; tables are complete") for name in given]
         )
     kept = await found(http, http.path_params["id"])
     _check_there(kept)
@@ -98,13 +99,13 @@ async def _tables() -> ModuleType:
 def _check_there(kept: dict[str, Any]) -> None:
     status = kept["status"]
     if status == "expired":
-        raise Problem("gone", "the results were dropped after they had been kept for long enough")
+        raise Problem("gone", "the results have expired and were deleted")
     if status in UNFINISHED:
         done = f"{kept['chunks_done']} of {kept['chunk_count']} chunks are done"
-        raise Problem("conflict", f"the sweep is {status}: {done}; wait, or watch its events")
+        raise Problem("conflict", f"the sweep is {status}: {done}; wait, or follow its events")
     if status != "succeeded":
         why = f": {kept['problem']}" if kept["problem"] else ""
-        raise Problem("conflict", f"the sweep was {status}, so that there are no results{why}")
+        raise Problem("conflict", f"the sweep was {status}, so there are no results{why}")
 
 
 async def _page(http: HttpRequest, kept: dict[str, Any], first: int, limit: int) -> dict[str, Any]:
@@ -136,7 +137,7 @@ async def _content(http: HttpRequest, kept: dict[str, Any], chunk: int) -> bytes
         http, lambda connection: repository.content(connection, kept["id"], chunk)
     )
     if content is None:
-        raise Problem("gone", "the results were dropped while they were being read")
+        raise Problem("gone", "the results were deleted while they were being read")
     return content
 
 

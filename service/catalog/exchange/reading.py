@@ -63,7 +63,7 @@ class CatalogFile:
         for error in errors:
             pointer = self.pointers.get((error.collection, error.entry_id))
             if pointer is None:
-                found.append(FileError("", f"then wrong elsewhere: {error}", None))
+                found.append(FileError("", f"this would break another entry: {error}", None))
             else:
                 pointer += error.pointer
                 found.append(FileError(pointer, error.detail, nearest(self.positions, pointer)))

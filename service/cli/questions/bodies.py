@@ -38,7 +38,7 @@ def body_from(given: Mapping[str, Any], options: Iterable[Option]) -> dict[str, 
     for setting in given.get("set") or ():
         place, equals, text = setting.partition("=")
         if not place or not equals:
-            raise misused(f"--set {setting}: wanted PLACE=VALUE, e.g. serving.kv_block_tokens=32")
+            raise misused(f"--set {setting}: must be FIELD=VALUE, e.g. serving.kv_block_tokens=32")
         _put(body, tuple(place.split(".")), _value(text), f"--set {place}")
     return body
 
@@ -73,7 +73,7 @@ def _read(name: str) -> dict[str, Any]:
     except OSError as error:
         raise misused(f"--request {name}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise misused(f"--request {name}: no JSON: {error}") from None
+        raise misused(f"--request {name}: not valid JSON: {error}") from None
     if not isinstance(body, dict):
         raise misused(f"--request {name}: the request must be a JSON object")
     return body

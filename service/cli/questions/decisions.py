@@ -50,12 +50,13 @@ def commands() -> dict[str, Callable[..., None]]:
         "recommend": command(
             _recommend,
             _RECOMMEND,
-            "What to buy or rent, where, and configured how, with the reasons." + EPILOG,
+            "Recommend hardware, region and configuration for inference, with reasons." + EPILOG,
         ),
         "recommend-training": command(
             _recommend_training,
             _RECOMMEND_TRAINING,
-            "What to train on, where, and how, by deadline and budget, with the reasons." + EPILOG,
+            "Recommend hardware, region and configuration for a training run, with reasons."
+            + EPILOG,
         ),
         "compare": command(
             _compare,

@@ -97,5 +97,5 @@ def _path(question: Question, given: Mapping[str, Any], body: dict[str, Any]) ->
         return question.inference
     serving = [option.flags[0] for option in _INFERENCE if given.get(option.dest) is not None]
     if serving:
-        raise misused(f"{', '.join(serving)} belong to inference, not to training")
+        raise misused(f"{', '.join(serving)} apply to inference only, not to training")
     return question.training

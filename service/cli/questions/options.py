@@ -73,7 +73,7 @@ def command(
 
 
 _WHAT, _LAYOUT, _LOAD, _TRAINING = "What and where", "Layout", "Workload", "Training"
-_LIMITS, _ASKING = "Limits", "Asking and showing"
+_LIMITS, _ASKING = "Limits", "Input and output"
 
 _MODEL_HELP = (
     "Catalog id or alias, hf:org/name, or a path: a config.json, a folder with one, a "
@@ -140,7 +140,7 @@ LOAD = (
     Option(
         ("--requests-per-s",),
         float,
-        "Arrival rate, in place of a closed loop.",
+        "Arrival rate, instead of a fixed number in flight.",
         ("workload", "requests_per_s"),
         panel=_LOAD,
     ),
@@ -155,7 +155,7 @@ ENGINE = Option(
 TRAINING_FLAG = Option(
     ("--training",),
     bool,
-    "Ask about a training run; implied by the options of this panel.",
+    "Estimate a training run; implied by the options of this panel.",
     panel=_TRAINING,
 )
 TRAINING = tuple(
@@ -163,9 +163,9 @@ TRAINING = tuple(
     for name, kind, text in (
         ("method", str, "full, lora or qlora."),
         ("zero_stage", int, "0, 1, 2 or 3."),
-        ("sequence_length", int, "Tokens of a sequence."),
-        ("micro_batch_size", int, "Sequences at once on each data-parallel rank."),
-        ("gradient_accumulation_steps", int, "Micro-batches of a step."),
+        ("sequence_length", int, "Tokens per sequence."),
+        ("micro_batch_size", int, "Sequences per micro-batch on each data-parallel rank."),
+        ("gradient_accumulation_steps", int, "Micro-batches per step."),
         ("activation_checkpointing", str, "none, selective or full."),
         ("optimizer", str, "adamw, adamw-8bit, adafactor, lion, muon, …"),
         ("tokens", float, "Tokens of the whole run."),
@@ -175,14 +175,14 @@ PLAIN_ENERGY = (
     Option(
         ("--energy-kwh",),
         float,
-        "IT energy, in place of a deployment.",
+        "IT energy, instead of a deployment.",
         ("energy_kwh",),
         panel=_WHAT,
     ),
     Option(
         ("--accelerator-hours",),
         float,
-        "Accelerator time, in place of a deployment.",
+        "Accelerator time, instead of a deployment.",
         ("accelerator_hours",),
         panel=_WHAT,
     ),
@@ -208,11 +208,11 @@ RUN = tuple(
     Option((f"--{name.replace('_', '-')}",), kind, text, ("run", place), _TRAINING)
     for name, place, kind, text in (
         ("tokens", "tokens", float, "Tokens of the whole run."),
-        ("sequence_length", "sequence_length", int, "Tokens of a sequence."),
-        ("global_batch_size", "global_batch_size", int, "Sequences of an optimizer step."),
-        ("method", "methods", list[str], "full, lora or qlora; several to choose among."),
-        ("optimizer", "optimizers", list[str], "adamw, adamw-8bit, …; several to choose among."),
-        ("offload", "offload", bool, "Try with optimizer states in host memory, too."),
+        ("sequence_length", "sequence_length", int, "Tokens per sequence."),
+        ("global_batch_size", "global_batch_size", int, "Sequences per optimizer step."),
+        ("method", "methods", list[str], "full, lora or qlora; several to choose from."),
+        ("optimizer", "optimizers", list[str], "adamw, adamw-8bit, …; several to choose from."),
+        ("offload", "offload", bool, "Also try optimizer states in host memory."),
     )
 )
 RUN_LIMIT_OPTIONS = _limit_options(RUN_LIMITS)
@@ -226,7 +226,7 @@ KIND = Option(
 MOST_ACCELERATORS = Option(
     ("--max-accelerators",),
     int,
-    "Most accelerators of a candidate.",
+    "Largest number of accelerators of a candidate.",
     ("search", "max_accelerators"),
     _LIMITS,
 )
@@ -234,7 +234,7 @@ MOST_ACCELERATORS = Option(
 SET = Option(
     ("--set",),
     list[str],
-    "Any other field of the request: PLACE=VALUE, e.g. serving.kv_block_tokens=32.",
+    "Any other field of the request: FIELD=VALUE, e.g. serving.kv_block_tokens=32.",
     panel=_ASKING,
 )
 REQUEST = Option(
@@ -243,14 +243,14 @@ REQUEST = Option(
 SERVER = Option(
     ("--server",),
     str,
-    "Ask this service instead of computing here.",
+    "Use this service instead of computing locally.",
     panel=_ASKING,
     envvar="HEADROOM_SERVER",
 )
 JSON = Option(("--json",), bool, "Print the whole answer as JSON.", panel=_ASKING)
 CSV = Option(("--csv",), bool, "Print the figures as a CSV table.", panel=_ASKING)
 EXPLAIN = Option(
-    ("--explain",), bool, "Show every formula with its figures.", ("explain",), panel=_ASKING
+    ("--explain",), bool, "Show every formula with its values.", ("explain",), panel=_ASKING
 )
 MUST_FIT = Option(
     ("--must-fit",), bool, "Exit with status 4 if the deployment does not fit.", panel=_ASKING

@@ -19,7 +19,7 @@ from service.core.errors import InvalidInput
 MOST_HEAD_BYTES = 65_536
 
 _TITLES = {
-    400: "The request is no HTTP",
+    400: "The request is not valid HTTP",
     408: "The request was not sent in time",
     431: "The request line and headers are too large",
 }

@@ -90,7 +90,7 @@ def worker() -> None:
     settings = Settings()
     set_up_logs(settings)
     try:
-        asyncio.run(work(settings, lambda: print("Headroom works on sweeps", flush=True)))
+        asyncio.run(work(settings, lambda: print("Headroom is evaluating sweeps", flush=True)))
     except DatabaseUnavailable as error:
         print(error, file=sys.stderr)
         raise typer.Exit(UNREACHABLE) from None
@@ -111,4 +111,4 @@ def announce(host: str, port: int) -> None:
         finally:
             connection.close()
     address = f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
-    print(f"Headroom answers at {address} (documentation: {address}/docs)", flush=True)
+    print(f"Headroom is running at {address} (documentation: {address}/docs)", flush=True)

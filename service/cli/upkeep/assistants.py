@@ -13,7 +13,9 @@ from service.cli.status import MISUSED, notices
 def mcp(
     server: Annotated[
         str | None,
-        typer.Option(help="Ask this service instead of computing here.", envvar="HEADROOM_SERVER"),
+        typer.Option(
+            help="Use this service instead of computing locally.", envvar="HEADROOM_SERVER"
+        ),
     ] = None,
 ) -> None:
     """Serve four tools to assistants by the Model Context Protocol, over standard input."""

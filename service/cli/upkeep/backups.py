@@ -48,7 +48,7 @@ def backup(
 def restore(
     file: Annotated[Path, typer.Argument(help="File that backup wrote.", exists=True)],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of what the database holds.")
+        bool, typer.Option("--replace", help="Replace the contents of the database.")
     ] = False,
 ) -> None:
     """Bring a backup into an empty database, all of it or nothing.
@@ -57,7 +57,9 @@ def restore(
     """
     with database_address() as url, tempfile.TemporaryDirectory() as folder:
         if not replace and asyncio.run(_holds_tables(url)):
-            print("The database is not empty; --replace discards what it holds.", file=sys.stderr)
+            print(
+                "The database is not empty; use --replace to discard its contents.", file=sys.stderr
+            )
             raise typer.Exit(REFUSED)
         script = Path(folder, "restore.sql")
         if not _run(None, "pg_restore", "--no-owner", f"--file={script}", str(file)):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.catalog.exchange.reading import Form
     from service.catalog.importer import Applied
 
-catalog_app = typer.Typer(help="Mind the catalog.", no_args_is_help=True)
+catalog_app = typer.Typer(help="Maintain the catalog.", no_args_is_help=True)
 
 #: Stands for the database's newest revision where a state of the catalog is asked for.
 NEWEST = "newest"
@@ -31,8 +31,8 @@ _FORMS: dict[str, Form] = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".c
 State = Annotated[
     str | None,
     typer.Argument(
-        help="A folder of catalog files, a revision's number, or newest (both of the database); "
-        "the packaged files if left out."
+        help="A folder of catalog files, a revision number, or newest (both from the database); "
+        "default: the packaged files."
     ),
 ]
 
@@ -40,22 +40,22 @@ State = Annotated[
 @catalog_app.command("validate")
 def validate_catalog(
     directory: Annotated[
-        Path | None, typer.Argument(help="Folder of catalog files; the packaged ones if left out.")
+        Path | None, typer.Argument(help="Folder of catalog files; default: the packaged ones.")
     ] = None,
 ) -> None:
-    """Check catalog files: form, sources, names, figures; lists everything that is wrong."""
+    """Check catalog files (schema, sources, names, figures) and list all errors."""
     folder = directory or Settings().catalog_directory
     documents = _files(folder, with_texts=True)
     counts = ", ".join(f"{len(entries)} {name}" for name, entries in sorted(documents.items()))
-    print(f"{folder} is sound: {counts}")
+    print(f"{folder} is valid: {counts}")
 
 
 @catalog_app.command("diff")
 def differences_between(
-    older: Annotated[str, typer.Argument(help="A folder, a revision's number, or newest.")],
+    older: Annotated[str, typer.Argument(help="A folder, a revision number, or newest.")],
     newer: State = None,
 ) -> None:
-    """What differs from one state of the catalog to another, figure by figure."""
+    """Compare two states of the catalog, figure by figure."""
     from service.catalog.differences import differences
 
     print_differences(differences(_state(older), _state(newer)))
@@ -64,18 +64,19 @@ def differences_between(
 @catalog_app.command("import")
 def import_file(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML, JSON or CSV.")],
-    reason: Annotated[str, typer.Option(help="Why, for the audit trail.")],
+    reason: Annotated[str, typer.Option(help="Reason, for the audit trail.")],
     collection: Annotated[
-        str | None, typer.Option(help="Where the entries of a list or a table belong.")
+        str | None, typer.Option(help="Collection of the entries of a list or a table.")
     ] = None,
     organisation: Annotated[
-        str | None, typer.Option(help="Whose own entries they are; shared ones if left out.")
+        str | None,
+        typer.Option(help="Organisation whose own entries they are; default: shared entries."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would differ.")
+        bool, typer.Option("--dry-run", help="Only report what would change.")
     ] = False,
 ) -> None:
-    """Bring a file of entries into the database: all of it or nothing."""
+    """Import a file of entries into the database, all of it or nothing."""
     from service.catalog.database import migrate
     from service.catalog.documents import CatalogInvalid
     from service.catalog.exchange.reading import FileInvalid, read_catalog_file
@@ -110,7 +111,7 @@ def import_file(
         raise typer.Exit(REFUSED) from None
     print_differences(applied.differences)
     if applied.revision is not None:
-        notices.print(f"This is revision {applied.revision}.")
+        notices.print(f"Created revision {applied.revision}.")
 
 
 @catalog_app.command("export")
@@ -120,7 +121,9 @@ def export_file(
         list[str] | None, typer.Option(help="Only these collections. Repeatable.")
     ] = None,
     form: Annotated[str, typer.Option("--format", help="yaml, json or csv.")] = "yaml",
-    output: Annotated[Path | None, typer.Option(help="File to write; printed if left out.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; default: standard output.")
+    ] = None,
 ) -> None:
     """Write a state of the catalog as one file that can be imported again."""
     from service.catalog.documents import COLLECTIONS
@@ -131,11 +134,13 @@ def export_file(
     unknown = [name for name in chosen if name not in COLLECTIONS]
     if unknown:
         known = ", ".join(COLLECTIONS)
-        raise typer.BadParameter(f"no {unknown[0]}; there are {known}", param_hint="--collection")
+        raise typer.BadParameter(
+            f"there is no {unknown[0]}; choose from {known}", param_hint="--collection"
+        )
     if form not in _FORMS.values():
         raise typer.BadParameter("must be yaml, json or csv", param_hint="--format")
     if form == "csv" and len(chosen) != 1:
-        raise typer.BadParameter("a table is of one --collection", param_hint="--format")
+        raise typer.BadParameter("a table needs exactly one --collection", param_hint="--format")
     documents = _state(state)
     schemas = read_schemas(Settings().catalog_directory)
     text = catalog_file(documents, _FORMS[f".{form}"], chosen, schemas)
@@ -147,7 +152,7 @@ def export_file(
 
 @catalog_app.command("stats")
 def statistics(state: State = None) -> None:
-    """How much a state of the catalog holds, and how well it is sourced."""
+    """Count the entries of a state of the catalog, and how well they are sourced."""
     from service.catalog.statistics import collection_statistics
 
     kinds_of_figures = ("datasheet", "measured", "derived", "assumed")
@@ -169,11 +174,11 @@ def statistics(state: State = None) -> None:
 def staleness(
     state: State = None,
     year: Annotated[
-        int | None, typer.Option(help="The year to count to; the present one if left out.")
+        int | None, typer.Option(help="Reference year; default: the current year.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail if there are any.")] = False,
 ) -> None:
-    """Figures and rules that are past their shelf life, the oldest first."""
+    """List figures and rules that are past their shelf life, oldest first."""
     from datetime import UTC, datetime
 
     from service.catalog.shelf_life import stale_figures
@@ -185,7 +190,7 @@ def staleness(
         life = f"{one.shelf_life_years:g} years"
         table.add_row(str(one.year), life, one.collection, one.entry_id, one.name)
     Console().print(table)
-    notices.print(f"{len(found)} are past their shelf life, counted to {present}.")
+    notices.print(f"{len(found)} are past their shelf life in {present}.")
     if found and strict:
         raise typer.Exit(REFUSED)
 
@@ -197,7 +202,7 @@ def _state(named: str | None) -> DocumentSet:
     if named == NEWEST or named.isdecimal():
         return _recorded(None if named == NEWEST else int(named))
     if not Path(named).is_dir():
-        raise typer.BadParameter(f"{named} is no folder, no revision's number and not {NEWEST}")
+        raise typer.BadParameter(f"{named} is neither a folder, a revision number nor {NEWEST}")
     return _files(Path(named))
 
 

@@ -14,7 +14,7 @@ from service.cli.status import MISUSED, REFUSED, notices
 PROJECT_FOLDER = Path(__file__).parents[3]
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
-bench_app = typer.Typer(help="Measure speed, beside a yardstick.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure speed, compared with a yardstick.", no_args_is_help=True)
 
 
 def checkout() -> Path:
@@ -70,7 +70,7 @@ def test(context: typer.Context) -> None:
 
 @bench_app.command("http", context_settings=PASS_ON)
 def bench_http(context: typer.Context) -> None:
-    """An estimate over HTTP beside a bare FastAPI endpoint (--json for programs)."""
+    """Compare an estimate over HTTP with a bare FastAPI endpoint (--json for programs)."""
     raise typer.Exit(run_python("-m", "benchmarks.http", *context.args))
 
 
@@ -82,7 +82,7 @@ def bench_core(context: typer.Context) -> None:
 
 @bench_app.command("sweeps", context_settings=PASS_ON)
 def bench_sweeps(context: typer.Context) -> None:
-    """Configurations per second of one core, and of workers together (--json for programs)."""
+    """Configurations per second of one core and of several workers (--json for programs)."""
     raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
 
 

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from service.access.keys import KeyRecord
 
-keys_app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+keys_app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 
 
 @keys_app.command("create")
 def create_key(
-    organisation: Annotated[str, typer.Option(help="Whose key it is, as acme-corp.")],
-    name: Annotated[str, typer.Option(help="Who or what will hold it.")],
+    organisation: Annotated[str, typer.Option(help="Organisation of the key, e.g. acme-corp.")],
+    name: Annotated[str, typer.Option(help="Name of the person or system that will use it.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="What it allows: catalog:write, own:write, keys:write. Repeatable."),
+        typer.Option(help="Scope: catalog:write, own:write, keys:write. Repeatable."),
     ] = None,
     days: Annotated[float | None, typer.Option(min=0, help="Days until it expires.")] = 365.0,
     forever: Annotated[bool, typer.Option("--forever", help="It never expires.")] = False,
 ) -> None:
-    """Make a key and print it: once, for it is kept nowhere."""
+    """Create a key and print it; it is stored nowhere and cannot be shown again."""
     from service.access.keys import SCOPES, fault_of_organisation, make_key
     from service.access.repository import add_key
     from service.catalog.database import migrate
@@ -43,7 +43,9 @@ def create_key(
     for one in scope or ():
         if one not in SCOPES:
             known = "; ".join(f"{name}: {meaning}" for name, meaning in SCOPES.items())
-            raise typer.BadParameter(f"no scope {one!r}. There are {known}", param_hint="--scope")
+            raise typer.BadParameter(
+                f"there is no scope {one!r}; choose from {known}", param_hint="--scope"
+            )
     key = make_key()
 
     async def act(engine: AsyncEngine) -> None:
@@ -60,15 +62,17 @@ def create_key(
             )
 
     on_database(act)
-    notices.print(f"The key {key.key_id} of {organisation}; it is shown this once:")
+    notices.print(f"The key {key.key_id} of {organisation}, shown only once:")
     print(key.text)
 
 
 @keys_app.command("list")
 def list_keys(
-    organisation: Annotated[str | None, typer.Option(help="Only the keys of one.")] = None,
+    organisation: Annotated[
+        str | None, typer.Option(help="Only keys of this organisation.")
+    ] = None,
 ) -> None:
-    """All keys there were, without their secrets."""
+    """List all keys, without their secrets."""
     from service.access.repository import read_keys
     from service.catalog.database import migrate
 
@@ -88,7 +92,7 @@ def list_keys(
 
 @keys_app.command("revoke")
 def revoke_key(key_id: Annotated[str, typer.Argument(help="The key's id.")]) -> None:
-    """End a key, at once and for good; every running process hears of it."""
+    """Revoke a key immediately and permanently, in all running processes."""
     from service.access.repository import read_keys, time_of
     from service.access.repository import revoke_key as revoke
 
@@ -103,4 +107,4 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The key's id.")]) -> 
     if not on_database(act):
         notices.print(f"There is no key {key_id}.")
         raise typer.Exit(REFUSED)
-    notices.print(f"The key {key_id} opens nothing any more.")
+    notices.print(f"The key {key_id} is revoked.")

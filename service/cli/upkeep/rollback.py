@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def roll_back(
-    revision: Annotated[int, typer.Argument(min=1, help="The last revision that was good.")],
-    reason: Annotated[str, typer.Option(help="Why, for the audit trail.")],
+    revision: Annotated[int, typer.Argument(min=1, help="The last good revision.")],
+    reason: Annotated[str, typer.Option(help="Reason, for the audit trail.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would differ.")
+        bool, typer.Option("--dry-run", help="Only report what would change.")
     ] = False,
 ) -> None:
     """Make the shared catalog say again what it said at a revision, in a new revision.
@@ -67,8 +67,8 @@ def roll_back(
         print(f"The catalog in the database has no revision {revision}.", file=sys.stderr)
         raise typer.Exit(REFUSED) from None
     except CatalogInvalid as unsound:
-        print(f"This release does not take revision {revision}:\n{unsound}", file=sys.stderr)
+        print(f"Revision {revision} is not valid for this release:\n{unsound}", file=sys.stderr)
         raise typer.Exit(REFUSED) from None
     print_differences(applied.differences)
     if applied.revision is not None:
-        notices.print(f"This is revision {applied.revision}.")
+        notices.print(f"Created revision {applied.revision}.")

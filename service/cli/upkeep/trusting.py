@@ -21,10 +21,10 @@ _LOCKS = ("runtime", "mcp", "otel", "dev")
 
 def fuzz(
     cases: Annotated[
-        int, typer.Option(min=1, help="Cases for each operation and for each parser.")
+        int, typer.Option(min=1, help="Cases per operation and parser.")
     ] = _USUAL_CASES,
     only: Annotated[
-        str | None, typer.Option(help="Only one of them: http or parsers.", metavar="WHICH")
+        str | None, typer.Option(help="Only http or only parsers.", metavar="WHICH")
     ] = None,
 ) -> None:
     """Send hostile requests to a service of its own, and hostile files to the parsers.
@@ -57,7 +57,7 @@ def fuzz(
 
 def sbom(
     output: Annotated[
-        Path | None, typer.Option(help="File to write; printed without it.", dir_okay=False)
+        Path | None, typer.Option(help="File to write; default: standard output.", dir_okay=False)
     ] = None,
     lock: Annotated[str, typer.Option(help=f"Which lock: {', '.join(_LOCKS)}.")] = "runtime",
 ) -> None:
@@ -102,20 +102,22 @@ def audit(
     )
     known, unknown = _answered(finished.stdout)
     found = [
-        f"{package['name']} {package['version']}: {weakness['id']}"
-        f" (mended in {', '.join(weakness['fix_versions']) or 'no release yet'})"
+        f"{package['name']} {package['version']}: {weakness['id']} (fixed in "
+        f"{', '.join(weakness['fix_versions']) or 'no release yet'})"
         for package in known
         for weakness in package["vulns"]
     ]
     for line in found:
         print(line)
-    notices.print(f"requirements/{lock}.txt: {len(known)} packages, {len(found)} known weaknesses.")
+    notices.print(
+        f"requirements/{lock}.txt: {len(known)} packages, {len(found)} known vulnerabilities."
+    )
     if unknown or not known:
         count = f"{len(unknown)} packages" if known or unknown else "any of them"
         reason = unknown[0] if unknown else (finished.stderr.strip() or "nothing was answered")
         notices.print(
-            f"The advisory database could not be asked about {count}: whether they have "
-            f"weaknesses is not known. {reason.splitlines()[-1][:300]}",
+            f"The advisory database could not be reached for {count}, so their vulnerabilities are "
+            f"not known. {reason.splitlines()[-1][:300]}",
             style="yellow",
             markup=False,
         )

@@ -32,7 +32,7 @@ def openapi() -> None:
 def validate(
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of measurements as CSV files; the packaged ones if left out."),
+        typer.Option(help="Folder of measurements as CSV files; default: the packaged ones."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     write_docs: Annotated[

@@ -67,7 +67,7 @@ def indented(part: Any) -> Padding:
 
 
 def warnings(answer: Mapping[str, Any]) -> list[Any]:
-    """What a careful colleague would mention."""
+    """Assumptions and limits to be aware of."""
     found = answer.get("warnings") or ()
     if not found:
         return []

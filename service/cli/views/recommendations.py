@@ -140,9 +140,9 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
 
 
 def _none_left(answer: Mapping[str, Any]) -> list[Any]:
-    parts: list[Any] = [Text("No candidate is within all limits.", style="bold red")]
+    parts: list[Any] = [Text("No candidate meets all limits.", style="bold red")]
     if answer["least_violating"]:
-        parts.append(heading("Nearest to them"))
+        parts.append(heading("Closest candidates"))
     for near in answer["least_violating"]:
         changes = ", ".join(
             f"{change['limit']} is {change['value']:.3g}" for change in near["must_change"]

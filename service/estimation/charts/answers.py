@@ -29,9 +29,9 @@ class ChartPoint(Answer):
 
     label: str
     group: str | None
-    x: Annotated[Interval | None, Field(description="Null where the labels stand on the axis.")]
+    x: Annotated[Interval | None, Field(description="Null if the labels are on the axis.")]
     y: Interval
-    location: Annotated[ChartLocation | None, Field(description="Of a region, where it is known.")]
+    location: Annotated[ChartLocation | None, Field(description="Location of a region, if known.")]
 
 
 class ChartSeries(Answer):
@@ -42,7 +42,7 @@ class ChartSeries(Answer):
 
 
 class ChartLimit(Answer):
-    """A line that figures are held against."""
+    """A reference line that figures are compared with."""
 
     name: str
     axis: Literal["x", "y"]
@@ -65,10 +65,10 @@ class ChartAnswer(Answer):
     """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
 
     kind: str
-    title: Annotated[str, Field(description="What is found, then of what, divided by a colon.")]
-    description: Annotated[
-        str, Field(description="The chart in words, with the figures that matter.")
+    title: Annotated[
+        str, Field(description="The finding, a colon, and the deployment that it is about.")
     ]
+    description: Annotated[str, Field(description="The chart in words, with its main figures.")]
     catalog_revision: int
     engine_version: str
     x_axis: ChartAxis | None
@@ -78,6 +78,6 @@ class ChartAnswer(Answer):
     warnings: list[Remark]
     sources: list[UsedSource]
     explanation: NotRequired[
-        Annotated[list[ExplanationStep], Field(description="Present when asked for with explain.")]
+        Annotated[list[ExplanationStep], Field(description="Present if the request sets explain.")]
     ]
     vega_lite: VegaLiteChart

@@ -150,7 +150,7 @@ class ThroughputChartRequest(LatencyInferenceRequest):
 
 
 class RegionsChartRequest(InferenceRequest):
-    """What one deployment would come to in many places."""
+    """The impact of one deployment in many regions."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -188,7 +188,7 @@ class RegionsChartRequest(InferenceRequest):
 
 
 class MapChartRequest(RegionsChartRequest):
-    """What one deployment would come to in many places, on a map."""
+    """The impact of one deployment in many regions, on a map."""
 
     shown: int = Field(1_000, ge=1, le=1_000, description="Regions that are shown: the best ones.")
 
@@ -200,7 +200,7 @@ class OverTimeChartRequest(ProjectionRequest):
 
 
 class ParetoChartRequest(RecommendationRequest):
-    """The choices that nothing else beats, on two of the metrics."""
+    """The best trade-offs, on two of the metrics."""
 
     x: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
         "latency",
@@ -214,7 +214,7 @@ class ParetoChartRequest(RecommendationRequest):
 
 
 class SensitivityChartRequest(InferenceRequest):
-    """How far a figure moves with each of what it depends on."""
+    """How much a figure changes with each of its inputs."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_PLACED]})
 

@@ -53,7 +53,7 @@ def axis(name: str, unit: str) -> dict[str, str]:
 
 
 def limit(name: str, of: str, at: Interval | Figure, unit: str) -> dict[str, Any]:
-    """A line that figures are held against.
+    """A reference line that figures are compared with.
 
     Parameters
     ----------

@@ -42,10 +42,11 @@ class ComparedFigures(Answer):
     requests_per_s: Interval
     it_energy_per_request_wh: Interval | None
     operational_gco2e_per_1k_tokens: Annotated[
-        Interval | None, Field(description="Location-based operation alone.")
+        Interval | None, Field(description="Location-based, operation only.")
     ]
     gco2e_per_1k_tokens: Annotated[
-        Interval | None, Field(description="Location-based operation and making of hardware.")
+        Interval | None,
+        Field(description="Location-based, operation and manufacturing of hardware."),
     ]
     l_per_1k_tokens: Interval | None
     kwh_per_year: Annotated[Interval | None, Field(description="Energy of the facility.")]
@@ -54,7 +55,7 @@ class ComparedFigures(Answer):
 
 
 class ComparisonRow(Answer):
-    """One combination; refused ones have errors in place of results."""
+    """One combination; if it was refused, it has errors instead of results."""
 
     model: str
     accelerator: str

@@ -22,7 +22,7 @@ class FailedRequirement(Answer):
 
 
 class RuleFinding(Answer):
-    """How something stands to one rule."""
+    """The verdict on one rule."""
 
     id: str
     name: str
@@ -31,11 +31,9 @@ class RuleFinding(Answer):
     status: Literal["in_force", "draft", "stayed", "repealed"]
     verdict: Verdict
     reason: str
-    due_on: Annotated[
-        str | None, Field(description="Day from which, or by which, something is due.")
-    ]
-    met: Annotated[bool | None, Field(description="Whether a requirement to come would be kept.")]
-    missing: Annotated[list[str], Field(description="Facts that would decide.")]
+    due_on: Annotated[str | None, Field(description="Day from which, or by which, it applies.")]
+    met: Annotated[bool | None, Field(description="Whether a future requirement would be met.")]
+    missing: Annotated[list[str], Field(description="Facts needed to decide.")]
     failed: list[FailedRequirement]
     section: str | None
     checked_on: Annotated[str, Field(description="Day on which the source was read.")]
@@ -56,18 +54,18 @@ class VerdictCounts(Answer, _VerdictCounts):
 
 
 class Compliance(Answer):
-    """Every rule of the catalog that may hold in the place. No legal advice."""
+    """Every rule of the catalog that may apply in the place. Not legal advice."""
 
     on: str
-    places: Annotated[list[str], Field(description="The region with all that contain it.")]
+    places: Annotated[list[str], Field(description="The region and all regions that contain it.")]
     verdicts: VerdictCounts
     missing: Annotated[
-        list[str], Field(description="Facts that would decide rules that are unknown.")
+        list[str], Field(description="Facts needed to decide the rules whose verdict is unknown.")
     ]
-    rules: Annotated[list[RuleFinding], Field(description="What needs attention first.")]
+    rules: Annotated[list[RuleFinding], Field(description="Most important findings first.")]
 
 
 class ComplianceAnswer(Repeatable, Compliance):
-    """How a site, a company or a model stands to the rules of a place on a day."""
+    """Whether a site, a company or a model meets the rules of a place on a given day."""
 
     region: str

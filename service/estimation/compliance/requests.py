@@ -14,7 +14,7 @@ Level = Annotated[float, Field(ge=-50.0, le=200.0)]
 
 
 class RuleFacts(Request):
-    """Facts that rules turn on; what is left out stays unknown, and is never assumed."""
+    """Facts that rules depend on; what is left out stays unknown and is never assumed."""
 
     on: datetime.date = Field(description="Day for which the rules are checked.")
     subject: Literal["site", "company", "model"] | None = Field(

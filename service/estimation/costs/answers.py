@@ -17,7 +17,7 @@ class ServingCost(Answer):
     usd_per_million_output_tokens: Interval
     usd_per_year: Interval
     usd_period: Annotated[
-        Interval, Field(description="Of period.days, or of period.requests where they are given.")
+        Interval, Field(description="For period.days, or for period.requests if given.")
     ]
 
 
@@ -30,18 +30,18 @@ class TrainingRunCost(Answer):
 
 
 class Rented(Answer):
-    """What is rented, and how its price is known."""
+    """What is rented, and the origin of its price."""
 
-    instance: Annotated[str | None, Field(description="Null where the caller stated the rent.")]
+    instance: Annotated[str | None, Field(description="Null if the request gave the rent.")]
     instances: int | None
     price_region: Annotated[
-        str | None, Field(description="Null where the price is the same everywhere.")
+        str | None, Field(description="Null if the price is the same everywhere.")
     ]
-    price_date: Annotated[str | None, Field(description="Day, or year, of the price.")]
+    price_date: Annotated[str | None, Field(description="Day or year of the price.")]
 
 
 class Owned(Answer):
-    """What owning is made up of."""
+    """Parts of the cost of ownership."""
 
     hardware_usd_per_hour: Interval
     electricity_usd_per_hour: Interval
@@ -52,7 +52,7 @@ class RentedServing(Rented, ServingCost):
 
 
 class OwnedServing(Owned, ServingCost):
-    """An inference deployment on hardware that is written off, with its electricity."""
+    """An inference deployment on purchased hardware: depreciation and electricity."""
 
 
 class RentedTraining(Rented, TrainingRunCost):
@@ -60,11 +60,14 @@ class RentedTraining(Rented, TrainingRunCost):
 
 
 class OwnedTraining(Owned, TrainingRunCost):
-    """A training run on hardware that is written off, with its electricity."""
+    """A training run on purchased hardware: depreciation and electricity."""
 
 
 class InferenceCost(Answer):
-    """Costs by who pays for what; null where a price is not known. Never to be added up."""
+    """Costs of renting, of owning and of emissions; null where a price is not known.
+
+    They are alternatives: do not add them up.
+    """
 
     rented: RentedServing | None
     owned: Annotated[
@@ -74,13 +77,17 @@ class InferenceCost(Answer):
     emissions: Annotated[
         ServingCost | None,
         Field(
-            description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
+            description="Emissions priced at cost.usd_per_tco2e; a cost to you only if a law "
+            "requires payment."
         ),
     ]
 
 
 class TrainingCost(Answer):
-    """Costs by who pays for what; null where a price is not known. Never to be added up."""
+    """Costs of renting, of owning and of emissions; null where a price is not known.
+
+    They are alternatives: do not add them up.
+    """
 
     rented: RentedTraining | None
     owned: Annotated[
@@ -90,6 +97,7 @@ class TrainingCost(Answer):
     emissions: Annotated[
         TrainingRunCost | None,
         Field(
-            description="Emissions at cost.usd_per_tco2e; not paid to anybody unless a law says so."
+            description="Emissions priced at cost.usd_per_tco2e; a cost to you only if a law "
+            "requires payment."
         ),
     ]

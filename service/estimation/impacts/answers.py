@@ -14,18 +14,18 @@ class DeploymentEnergy(Answer):
     """Power and energy of the deployment, before the building's share."""
 
     accelerator_busy_power_w: Annotated[
-        Interval, Field(description="Of one accelerator while requests are in flight.")
+        Interval, Field(description="Per accelerator, while requests are in flight.")
     ]
     accelerator_idle_power_w: Annotated[
-        Interval, Field(description="Of one accelerator without requests.")
+        Interval, Field(description="Per accelerator, without requests.")
     ]
     accelerator_mean_power_w: Annotated[
-        Interval, Field(description="Of one accelerator, over all time.")
+        Interval, Field(description="Per accelerator, averaged over all time.")
     ]
     host_power_per_accelerator_w: Annotated[Interval, Field(description="Its share of the server.")]
     it_power_w: Annotated[Interval, Field(description="Mean of the whole deployment, without PUE.")]
     busy_ratio: Annotated[
-        float, Field(description="Share of time in which any request is in flight.")
+        float, Field(description="Share of time in which requests are in flight.")
     ]
     memory_utilisation_ratio: Annotated[
         float, Field(description="Share of peak bandwidth while busy.")
@@ -45,18 +45,18 @@ class Carbon(Answer):
     """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
 
     operational_location_gco2e: Annotated[
-        Interval | None, Field(description="Facility energy at the average of the grid.")
+        Interval | None, Field(description="Facility energy × average grid intensity.")
     ]
     operational_market_gco2e: Annotated[
         Interval | None,
         Field(
-            description="Facility energy at the intensity of what is bought: contracts, and the "
-            "residual mix for the rest."
+            description="Facility energy × intensity of the purchased electricity: contracts, and "
+            "the residual mix for the rest."
         ),
     ]
     embodied_gco2e: Annotated[
         Interval | None,
-        Field(description="Share of the making of accelerators, servers and added memory."),
+        Field(description="Share of manufacturing accelerators, servers and added memory."),
     ]
     total_gco2e: Annotated[
         Interval | None, Field(description="Location-based operation and embodied.")
@@ -64,8 +64,8 @@ class Carbon(Answer):
     marginal_signal_gco2e: Annotated[
         Interval | None,
         Field(
-            description="What using this electricity makes the grid emit; for decisions, in no "
-            "total."
+            description="Additional emissions that this electricity use causes on the grid; for "
+            "decisions, not part of any total."
         ),
     ]
 
@@ -79,7 +79,7 @@ class Water(Answer):
     ]
     total_l: Interval | None
     stress_weighted_l: Annotated[
-        Interval | None, Field(description="Total times the basin's withdrawal-to-supply ratio.")
+        Interval | None, Field(description="Total × withdrawal-to-supply ratio of the basin.")
     ]
 
 
@@ -89,27 +89,25 @@ class Impact(Answer):
     it_energy_kwh: Annotated[
         Interval | None, Field(description="Before the building's share (PUE).")
     ]
-    facility_energy_kwh: Annotated[Interval | None, Field(description="IT energy times PUE.")]
-    accelerator_hours: Annotated[
-        Interval | None, Field(description="Accelerator time that this takes.")
-    ]
+    facility_energy_kwh: Annotated[Interval | None, Field(description="IT energy × PUE.")]
+    accelerator_hours: Annotated[Interval | None, Field(description="Accelerator time used.")]
     carbon: Carbon
     water: Water
     e_waste_kg: Annotated[
-        Interval | None, Field(description="Mass of hardware worn, less what is reused.")
+        Interval | None, Field(description="Mass of hardware worn out, minus what is reused.")
     ]
     primary_energy_mj: Annotated[
-        Interval | None, Field(description="Electricity and making together.")
+        Interval | None, Field(description="Electricity and manufacturing together.")
     ]
     primary_energy_electricity_mj: Annotated[
-        Interval | None, Field(description="Part that is electricity.")
+        Interval | None, Field(description="Part from electricity.")
     ]
     abiotic_depletion_kgsbeq: Annotated[
         Interval | None,
-        Field(description="Of hardware and grid; null unless a factor of the grid is given."),
+        Field(description="From hardware and grid; null unless a grid factor is given."),
     ]
     abiotic_depletion_hardware_kgsbeq: Annotated[
-        Interval | None, Field(description="Part that is the making of hardware.")
+        Interval | None, Field(description="Part from manufacturing hardware.")
     ]
 
 
@@ -121,7 +119,7 @@ class DeploymentImpacts(Answer):
     per_task: Impact
     per_year: Impact
     period: Annotated[
-        Impact, Field(description="Of period.days, or of period.requests where they are given.")
+        Impact, Field(description="For period.days, or for period.requests if given.")
     ]
 
 
@@ -129,14 +127,14 @@ Level: TypeAlias = Literal["high", "medium", "low", "unknown"]
 
 
 class Confidence(Answer):
-    """How far a figure may be trusted, in words."""
+    """How reliable a figure is, in words."""
 
     level: Level
     reason: str
 
 
 class EmbodiedParts(Answer):
-    """Share of the making of hardware, by what is made."""
+    """Embodied emissions by component."""
 
     accelerators_gco2e: Interval | None
     servers_gco2e: Interval | None
@@ -154,7 +152,7 @@ class WasteStreams(Answer):
     collected_kg: Interval | None
     uncollected_kg: Interval | None
     avoided_kg: Annotated[
-        Interval, Field(description="What a first life without reuse would have added.")
+        Interval, Field(description="What a single service life without reuse would add.")
     ]
 
 
@@ -164,7 +162,7 @@ class DetailedImpact(Impact):
     embodied_parts: EmbodiedParts | None
     e_waste_streams: WasteStreams | None
     land_m2_years: Annotated[
-        Interval | None, Field(description="Share of the site's land; null without area_m2.")
+        Interval | None, Field(description="Share of the site's land area; null without area_m2.")
     ]
 
 
@@ -177,7 +175,7 @@ class DetailedDeploymentImpacts(Answer):
     per_year: DetailedImpact
     period: Annotated[
         DetailedImpact,
-        Field(description="Of period.days, or of period.requests where they are given."),
+        Field(description="For period.days, or for period.requests if given."),
     ]
 
 
@@ -188,7 +186,9 @@ class PlainImpacts(Answer):
     per_request: Annotated[
         DetailedImpact | None, Field(description="If period.requests was given.")
     ]
-    per_year: Annotated[DetailedImpact | None, Field(description="If period.days was given.")]
+    per_year: Annotated[
+        DetailedImpact | None, Field(description="Present if period.days was given.")
+    ]
 
 
 class PlainEnergy(Answer):
@@ -212,7 +212,7 @@ class Electricity(Answer):
 
 
 class Hardware(Answer):
-    """How the making of hardware was shared out."""
+    """How embodied emissions were allocated."""
 
     amortisation: Literal["calendar", "busy-hours"]
     life_years: Interval
@@ -222,10 +222,10 @@ class Hardware(Answer):
     accelerator_embodied_kgco2e: Interval | None
     server_share_embodied_kgco2e: Interval
     added_memory_embodied_kgco2e: Interval | None
-    embodied_basis: Annotated[str | None, Field(description="Which sources the range spans.")]
+    embodied_basis: Annotated[str | None, Field(description="Sources that the range covers.")]
     avoided_gco2e: Annotated[
         Interval | None,
-        Field(description="Embodied carbon of the period that a second life and reuse avoid."),
+        Field(description="Embodied carbon in the period that a second life and reuse avoid."),
     ]
 
 
@@ -238,7 +238,7 @@ class NoiseAtReceptor(Answer):
     limit_db: float | None
     margin_db: Annotated[Interval | None, Field(description="Positive below the limit.")]
     required_distance_m: Annotated[
-        Interval | None, Field(description="Distance at which the limit is kept.")
+        Interval | None, Field(description="Distance at which the limit is met.")
     ]
     confidence: Confidence
 
@@ -247,31 +247,31 @@ class RackHeat(Answer):
     """Heat of a rack and how it is carried away."""
 
     rack_kw: Interval
-    air_cooled_kw: Annotated[Interval, Field(description="Part that air carries.")]
+    air_cooled_kw: Annotated[Interval, Field(description="Part that air removes.")]
     airflow_m3_per_s: Interval
-    cooling_class: Annotated[str, Field(description="Cooling that such a density usually gets.")]
+    cooling_class: Annotated[str, Field(description="Typical cooling for this density.")]
     confidence: Confidence
 
 
 class VibrationIndex(Answer):
-    """An order of concern from 0 to 100, no probability."""
+    """A score from 0 to 100 for the risk of vibration; not a probability."""
 
     index: float
     band: Literal["low", "medium", "high"]
-    drivers: Annotated[dict[str, float], Field(description="What makes up the index.")]
+    drivers: Annotated[dict[str, float], Field(description="Parts of the index.")]
     expected_failures: Annotated[None, Field(description="Always null: no public rate was found.")]
     confidence: Confidence
 
 
 class MunicipalWater(Answer):
-    """On-site water beside the supply of a town."""
+    """On-site water compared with the supply of a town."""
 
     supply_l_per_day: float
     used_on_site_ratio: Interval
 
 
 class SiteAnswer(Answer):
-    """What the site's neighbours and machines notice; null where too little was given."""
+    """Effects on the site's neighbours and machines; null where too little was given."""
 
     noise: NoiseAtReceptor | None
     heat: RackHeat | None
@@ -280,7 +280,7 @@ class SiteAnswer(Answer):
 
 
 class Equivalence(Answer):
-    """An everyday thing that amounts to as much as the period."""
+    """An everyday equivalent of the period's impact."""
 
     name: str
     unit: str
@@ -303,7 +303,7 @@ class Surroundings(Answer):
 
 
 class ImpactsAnswer(Surroundings, Repeatable):
-    """Energy, carbon, water, waste and what a site's neighbours notice."""
+    """Energy, carbon, water, waste, and effects on a site's neighbours."""
 
     deployment: PlacedDeployment | None
     region: str

@@ -30,7 +30,7 @@ SpeedRatio = Annotated[float, Field(ge=0.1, le=10.0)]
 
 
 class ElectricityRequest(Request):
-    """How electricity is bought, and what the grid does at the margin."""
+    """How electricity is purchased, and the marginal intensity of the grid."""
 
     contracted_ratio: Ratio | None = Field(
         None,
@@ -54,7 +54,7 @@ class ElectricityRequest(Request):
 
 
 class HardwareRequest(Request):
-    """How the making of hardware is shared out, and what becomes of it."""
+    """How embodied emissions are allocated, and what happens to the hardware in the end."""
 
     amortisation: Literal["calendar", "busy-hours"] = Field(
         "calendar",
@@ -92,7 +92,7 @@ class HardwareRequest(Request):
 
 
 class SoundSourceRequest(Request):
-    """Like machines that make noise."""
+    """A group of identical machines that make noise."""
 
     count: float = Field(1.0, gt=0.0, le=1e9, description="Number of machines of this kind.")
     sound_power_db: Decibels = Field(
@@ -103,7 +103,7 @@ class SoundSourceRequest(Request):
 
 
 class SiteRequest(Request):
-    """What is known of a site; each part of the answer needs only its own fields."""
+    """Facts about a site; each part of the answer needs only its own fields."""
 
     cooling: Literal["as-reported", "evaporative-tower", "dry"] = Field(
         "as-reported",

@@ -29,7 +29,7 @@ class Memory(FitCertainty, Mitigations):
         Interval, Field(description="Caches of the requests in flight, whole pages.")
     ]
     activations_bytes: Annotated[
-        Interval, Field(description="Peak of what a step of the engine computes with.")
+        Interval, Field(description="Peak of the temporary tensors of an engine step.")
     ]
     runtime_bytes: Annotated[
         Interval,
@@ -37,7 +37,7 @@ class Memory(FitCertainty, Mitigations):
     ]
     libraries_bytes: Annotated[
         Interval,
-        Field(description="Part of runtime_bytes that is context and collectives' buffers."),
+        Field(description="Part of runtime_bytes for context and buffers of collectives."),
     ]
     total_bytes: Interval
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
@@ -45,38 +45,31 @@ class Memory(FitCertainty, Mitigations):
     fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
     headroom_bytes: Annotated[
         Interval,
-        Field(
-            description="What everything together leaves of the memory it may fill; negative if "
-            "it does not fit."
-        ),
+        Field(description="Usable memory minus the total; negative if it does not fit."),
     ]
-    shortfall_bytes: Annotated[
-        Interval, Field(description="By how much it does not fit; 0 if it fits.")
-    ]
+    shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
     weights_by_class_bytes: dict[str, float]
     kv_cache_bytes_per_token: Annotated[
-        float, Field(description="Of the next token at the length of the load.")
+        float, Field(description="For the next token, at the context length of the workload.")
     ]
     kv_cache_budget_bytes: Annotated[
         Interval,
         Field(
-            description="Room for caches beside weights and everything else; negative if they do "
-            "not fit."
+            description="Memory left for caches after weights and everything else; negative if "
+            "those do not fit."
         ),
     ]
     kv_cache_capacity_tokens: Annotated[
-        Interval, Field(description="Tokens of all sequences of a replica that there is room for.")
+        Interval, Field(description="Tokens of all sequences of a replica that fit.")
     ]
-    max_concurrency: Annotated[Interval | None, Field(description="Null where nothing bounds it.")]
-    max_context_tokens: Annotated[
-        Interval | None, Field(description="Null where nothing bounds it.")
-    ]
+    max_concurrency: Annotated[Interval | None, Field(description="Null if nothing limits it.")]
+    max_context_tokens: Annotated[Interval | None, Field(description="Null if nothing limits it.")]
     draft_model_bytes: Annotated[
-        float, Field(description="A draft model with its caches, within runtime.")
+        float, Field(description="Draft model with its caches, part of runtime_bytes.")
     ]
     placement: Annotated[
         Placement | None,
-        Field(description="Where everything lives, if memory beyond the accelerator is used."),
+        Field(description="Where everything is placed, if memory beyond the accelerator is used."),
     ]
 
 
@@ -85,12 +78,12 @@ class Phase(Answer):
 
     bottleneck: Annotated[
         Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"],
-        Field(description="What bounds the step."),
+        Field(description="What limits the step."),
     ]
-    step_s: Annotated[float, Field(description="Time of the step, overlap and overhead included.")]
-    compute_bound_s: Annotated[float, Field(description="Time of the FLOPs alone.")]
-    memory_bound_s: Annotated[float, Field(description="Time of the bytes alone.")]
-    interconnect_s: Annotated[float, Field(description="Time of messages between accelerators.")]
+    step_s: Annotated[float, Field(description="Time of the step, with overlap and overhead.")]
+    compute_bound_s: Annotated[float, Field(description="Time for computation only.")]
+    memory_bound_s: Annotated[float, Field(description="Time for memory traffic only.")]
+    interconnect_s: Annotated[float, Field(description="Time for messages between accelerators.")]
     overhead_s: Annotated[float, Field(description="Time that the engine adds.")]
     arithmetic_intensity_flop_per_byte: Annotated[
         float, Field(description="FLOPs of the step over the bytes that it moves.")
@@ -109,7 +102,7 @@ class Percentiles(Answer):
 
 
 class Load(Answer):
-    """What a request rate does to the deployment. Percentiles are null past saturation."""
+    """How a request rate loads the deployment. Percentiles are null above saturation."""
 
     utilisation_ratio: Annotated[
         float, Field(description="Arrival rate over the rate at saturation.")
@@ -124,28 +117,28 @@ class LatencyFigures(Answer):
 
     ttft_s: Annotated[
         Interval,
-        Field(description="Mean time from arrival to the first output token, waiting included."),
+        Field(description="Mean time from arrival to the first output token, including queueing."),
     ]
     tpot_s: Annotated[Interval, Field(description="Mean time per output token after the first.")]
     e2e_s: Annotated[Interval, Field(description="Mean time from arrival to the last token.")]
     task_s: Annotated[
         Interval,
         Field(
-            description="Mean time of an agent's task: calls_per_task requests and the tools "
+            description="Mean time of an agent's task: calls_per_task requests and the tool calls "
             "between them."
         ),
     ]
     output_tokens_per_s_per_user: Interval
     output_tokens_per_s_per_accelerator: Interval
     output_tokens_per_s: Annotated[Interval, Field(description="Of the whole deployment.")]
-    requests_per_s: Annotated[Interval, Field(description="Requests that the deployment answers.")]
+    requests_per_s: Annotated[Interval, Field(description="Requests answered per second.")]
     saturation_requests_per_s: Annotated[
-        Interval, Field(description="Rate beyond which requests queue without end.")
+        Interval, Field(description="Arrival rate above which the queue grows without limit.")
     ]
     running_sequences_per_replica: Annotated[
-        float, Field(description="Mean number that a replica computes at once.")
+        float, Field(description="Mean number of requests that a replica runs at once.")
     ]
-    waiting_requests: Annotated[float, Field(description="Mean number that waits for room.")]
+    waiting_requests: Annotated[float, Field(description="Mean number of requests that wait.")]
     prefill: Phase
     decode: Phase
 
@@ -170,7 +163,7 @@ class LatencyInferenceAnswer(Repeatable, Latency):
 
 
 class InferenceParts(Answer):
-    """All about one inference deployment."""
+    """Everything about one inference deployment."""
 
     deployment: PlacedDeployment
     memory: Memory
@@ -179,7 +172,7 @@ class InferenceParts(Answer):
     impacts: DeploymentImpacts | None
     cost: InferenceCost
     constraints: list[Constraint]
-    compliance: Annotated[Compliance | None, Field(description="Null unless asked for.")]
+    compliance: Annotated[Compliance | None, Field(description="Null unless requested.")]
 
 
 class InferenceAnswer(Repeatable, InferenceParts):

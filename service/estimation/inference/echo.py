@@ -41,7 +41,7 @@ class Workload(AskedWorkload):
     """The workload as it was understood."""
 
     task_prefill_tokens: Annotated[
-        float, Field(description="Prompt tokens that all calls compute.")
+        float, Field(description="Prompt tokens computed over all calls.")
     ]
 
 
@@ -57,7 +57,9 @@ class Offload(Answer):
 class Disaggregated(Answer):
     """Pools for prompts and for decoding as they were understood."""
 
-    prefill_replicas: Annotated[int | None, Field(description="Null: as many as balance.")]
+    prefill_replicas: Annotated[
+        int | None, Field(description="Null: as many as balance both pools.")
+    ]
     link_bytes_per_s: float
 
 

@@ -21,26 +21,26 @@ class TierUse(Answer):
     tier: str
     kind: str
     bandwidth_bytes_per_s: Annotated[float, Field(description="As it arrives at the accelerator.")]
-    room_bytes: Annotated[float | None, Field(description="Null where it is not known.")]
+    room_bytes: Annotated[float | None, Field(description="Null if not known.")]
     used_bytes: Interval
     touched_bytes_per_step: Annotated[float, Field(description="Read by one decoding step.")]
     hidden_share_ratio: Annotated[
         float | None,
         Field(
-            description="Share of a step's traffic that could come from here hidden behind the "
-            "accelerator's own."
+            description="Share of a step's traffic that could come from this tier without making "
+            "the step longer."
         ),
     ]
     parts_bytes: dict[str, float]
 
 
 class Placement(FitCertainty):
-    """Which bytes live where, for each accelerator."""
+    """Which bytes are placed where, for each accelerator."""
 
     fits: Annotated[
-        bool, Field(description="Whether everything has a place, by the central estimate.")
+        bool, Field(description="Whether everything fits into the tiers, by the central estimate.")
     ]
-    unplaced_bytes: Annotated[Interval, Field(description="What no tier has room for.")]
+    unplaced_bytes: Annotated[Interval, Field(description="Bytes that fit in none of the tiers.")]
     host_bytes: Annotated[
         Interval, Field(description="In host memory, expansion and pools, all together.")
     ]
@@ -48,13 +48,15 @@ class Placement(FitCertainty):
     effective_bandwidth_bytes_per_s: Annotated[
         Interval | None,
         Field(
-            description="Of all tiers together, for a step's bytes; null if something has no place."
+            description="Of all tiers together, for the bytes of a step; null if something does "
+            "not fit."
         ),
     ]
     slowdown_ratio: Annotated[
         Interval | None,
         Field(
-            description="Time to read a step's bytes over that of an accelerator with room for all."
+            description="Time to read the bytes of a step over the time if everything were in the "
+            "accelerator."
         ),
     ]
     tiers: list[TierUse]

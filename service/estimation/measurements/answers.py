@@ -10,7 +10,7 @@ from service.estimation.answers import Answer, AskedAs, Remark
 
 
 class MeasuredFigure(Answer):
-    """A measured figure beside the estimate of the time it was reported."""
+    """A measured figure, with the estimate at the time it was reported."""
 
     metric: str
     measured: float
@@ -37,17 +37,20 @@ class Measurement(Answer):
     tool: str | None
     notes: str | None
     request: Annotated[AskedAs, Field(description="The deployment as it was reported.")]
-    deployment: Annotated[dict[str, JsonValue], Field(description="The same as it was understood.")]
+    deployment: Annotated[
+        dict[str, JsonValue], Field(description="The deployment as it was understood.")
+    ]
     figures: list[MeasuredFigure]
     warnings: NotRequired[
         Annotated[
-            list[Remark], Field(description="Of the estimate; present when a report is made.")
+            list[Remark],
+            Field(description="Warnings of the estimate; present when a report is sent."),
         ]
     ]
 
 
 class MeasurementPage(Answer):
-    """Some reports, newest first."""
+    """A page of reports, newest first."""
 
     items: list[Measurement]
     next_cursor: str | None
@@ -63,9 +66,7 @@ class MeasurementGroup(Answer):
     count: int
     mean_error_ratio: Annotated[float, Field(description="(estimate - measured) / measured.")]
     median_error_ratio: float
-    coverage_ratio: Annotated[
-        float, Field(description="Share of figures that lay in the interval.")
-    ]
+    coverage_ratio: Annotated[float, Field(description="Share of figures inside the interval.")]
 
 
 class MeasurementSummary(Answer):

@@ -12,7 +12,7 @@ Better: TypeAlias = Literal["slower", "faster", "undecided"]
 
 
 class OpenEndedInterval(Answer):
-    """An interval whose upper end may be without bound, which is null."""
+    """An interval whose upper end is null if it is unbounded."""
 
     value: float
     low: float
@@ -28,9 +28,11 @@ class ProjectionPoint(Answer):
 
 
 class ProjectionAnswer(Repeatable):
-    """When inference overtakes training, and the way there."""
+    """When inference overtakes training, and the curve until then."""
 
-    crossover_days: Annotated[OpenEndedInterval | None, Field(description="Null if it never does.")]
+    crossover_days: Annotated[
+        OpenEndedInterval | None, Field(description="Null if it never happens.")
+    ]
     training_kgco2e: Annotated[Interval, Field(description="As it was given.")]
     first_day_kgco2e: Annotated[
         Interval, Field(description="Emissions of the requests of the first day.")
@@ -39,23 +41,26 @@ class ProjectionAnswer(Repeatable):
 
 
 class MemoryChoiceAnswer(Repeatable):
-    """On which grids slower memory that is cheaper to make beats faster memory."""
+    """On which grids slower memory with lower embodied emissions beats faster memory."""
 
     saved_kgco2e_per_gb: Annotated[
-        Interval, Field(description="Negative where faster memory takes less.")
+        Interval, Field(description="Negative if faster memory uses less.")
     ]
     saved_gco2e_per_token: Interval
     extra_kwh_per_token: Interval
     break_even_gco2e_per_kwh: Annotated[
         Interval | None,
-        Field(description="Grid intensity below which the slower memory is better; null if never."),
+        Field(
+            description="Grid intensity below which the slower memory is better; null if it "
+            "never is."
+        ),
     ]
     region: str | None
     grid_gco2e_per_kwh: Interval | None
     better: Annotated[
         Better | None,
         Field(
-            description="undecided where the intervals overlap; null where no grid is known, "
-            "unless the faster memory is better on every grid."
+            description="undecided if the intervals overlap; null if no grid is known, unless the "
+            "faster memory is better on every grid."
         ),
     ]

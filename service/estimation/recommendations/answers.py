@@ -12,7 +12,7 @@ from service.estimation.inference.echo import Precision
 
 
 class MetricWeights(Answer):
-    """What matters how much."""
+    """Weights of the metrics."""
 
     headroom: float
     latency: float
@@ -22,15 +22,13 @@ class MetricWeights(Answer):
 
 
 class CandidateMetrics(Answer):
-    """What candidates are compared by; cost is null where no price is known."""
+    """Metrics by which candidates are compared; cost is null where no price is known."""
 
     headroom: Annotated[
         float,
-        Field(
-            description="Share of memory filled; what is free beyond the target does not lower it."
-        ),
+        Field(description="Share of memory used; free memory beyond the target does not lower it."),
     ]
-    latency: Annotated[float, Field(description="Seconds a request takes, or a task of an agent.")]
+    latency: Annotated[float, Field(description="Seconds per request, or per agent task.")]
     carbon: Annotated[float, Field(description="gCO2e per 1,000 output tokens.")]
     water: Annotated[float, Field(description="Litres per 1,000 output tokens.")]
     cost: Annotated[float | None, Field(description="USD per 1,000 output tokens.")]
@@ -39,13 +37,13 @@ class CandidateMetrics(Answer):
 class CandidateDraft(Answer):
     """Speculative decoding of a candidate."""
 
-    draft_model: Annotated[str | None, Field(description="Null: drafts come at no cost.")]
+    draft_model: Annotated[str | None, Field(description="Null: drafts cost nothing.")]
     draft_tokens: int
     acceptance_ratio: float | None
 
 
 class Candidate(Answer):
-    """A configuration in a place, as the search sees it."""
+    """A configuration in a region, as the search sees it."""
 
     model: str
     accelerator: str
@@ -60,16 +58,16 @@ class Candidate(Answer):
     uses_memory_tiers: Annotated[
         bool,
         Field(
-            description="Whether part of it lies in serving.memory_tiers, outside the accelerator."
+            description="Whether part of it is in serving.memory_tiers, outside the accelerator."
         ),
     ]
     headroom_ratio: Annotated[
-        float, Field(description="Share of an accelerator's memory that stays free.")
+        float, Field(description="Share of an accelerator's memory that is free.")
     ]
     ttft_s: float
     tpot_s: float
     usd_per_hour: Annotated[
-        float | None, Field(description="Price of all accelerators; null: not known.")
+        float | None, Field(description="Price of all accelerators; null if not known.")
     ]
     metrics: CandidateMetrics
     score_ratio: Annotated[float, Field(description="Weighted sum of utilities; more is better.")]
@@ -82,18 +80,18 @@ class Contribution(Answer):
     value: float | None
     unit: str
     utility_ratio: Annotated[float, Field(description="1 at the best anchor, 0 at the worst.")]
-    weight_ratio: Annotated[float, Field(description="Weight of the metric, all summing to one.")]
-    contribution_ratio: Annotated[float, Field(description="Utility times weight.")]
+    weight_ratio: Annotated[float, Field(description="Weight of the metric; weights sum to one.")]
+    contribution_ratio: Annotated[float, Field(description="Utility × weight.")]
 
 
 class GivenUp(Answer):
     """How much worse than the best that meets the limits."""
 
     metric: str
-    best: Annotated[float, Field(description="Best value among what meets the limits.")]
+    best: Annotated[float, Field(description="Best value among candidates that meet the limits.")]
     unit: str
     worse_ratio: Annotated[
-        float | None, Field(description="By how much the choice is worse, as a share of the best.")
+        float | None, Field(description="How much worse the choice is, relative to the best.")
     ]
 
 
@@ -102,16 +100,17 @@ class ChoiceRobustness(Answer):
 
     share_ratio: float
     clear_winner: Annotated[
-        bool, Field(description="Whether it stays first in at least 60 % of draws.")
+        bool, Field(description="Whether it ranks first in at least 60 % of draws.")
     ]
 
 
 class WouldWinIf(Answer):
-    """The smallest change of one metric that would turn the choice."""
+    """The smallest change of one metric that would change the choice."""
 
     metric: str
     change_ratio: Annotated[
-        float, Field(description="Of the runner-up's figure; negative: it would have to shrink.")
+        float,
+        Field(description="Relative to the runner-up's figure; negative if it would have to fall."),
     ]
 
 
@@ -123,28 +122,30 @@ class NearestLoser(Answer):
 
 
 class Agreement(Answer):
-    """Whether the figures bear the matrix's row out."""
+    """Whether the figures confirm the deciding factor of the decision matrix."""
 
-    focus: Annotated[str, Field(description="What the matrix says decides such a workload.")]
-    agrees: Annotated[bool | None, Field(description="Null where the row names no one factor.")]
+    focus: Annotated[
+        str, Field(description="Deciding factor of this workload kind, by the decision matrix.")
+    ]
+    agrees: Annotated[bool | None, Field(description="Null if the matrix names no single factor.")]
     because: str
 
 
 class ChosenEstimate(InferenceParts):
-    """The choice as a single estimate; catalog revision and provenance stand at the top."""
+    """The choice as a single estimate, without catalog revision and provenance."""
 
     warnings: list[Remark]
 
 
 class LimitRow(Answer):
-    """A limit asked for, and how the choice stands to it."""
+    """A requested limit, and whether the choice meets it."""
 
     name: str
     verdict: Literal["pass", "fail", "unknown"]
     value: float | None
     limit: float
     margin: Annotated[
-        float | None, Field(description="What is left to the limit; negative if it fails.")
+        float | None, Field(description="Distance to the limit; negative if it is exceeded.")
     ]
     unit: str
 
@@ -155,9 +156,7 @@ class Choice(Answer):
     priority: str
     candidate: Candidate
     estimate: ChosenEstimate
-    limits: Annotated[
-        list[LimitRow], Field(description="Constraints beyond these are in the estimate.")
-    ]
+    limits: Annotated[list[LimitRow], Field(description="Further constraints are in the estimate.")]
     contributions: list[Contribution]
     given_up: list[GivenUp]
     robustness: ChoiceRobustness
@@ -176,7 +175,7 @@ class MetricAnchor(Answer):
 
 
 class DecisionLimits(Answer):
-    """The limits that held."""
+    """The limits that were applied."""
 
     ttft_s: float | None
     tpot_s: float | None
@@ -191,27 +190,26 @@ class DecisionLimits(Answer):
 
 
 class Searched(Answer):
-    """How much was searched."""
+    """Size of the search."""
 
     models: int
     accelerators: int
     regions: int
-    configurations: Annotated[
-        int, Field(description="Combinations that were computed, before places.")
-    ]
+    configurations: Annotated[int, Field(description="Combinations computed, before regions.")]
     candidates: Annotated[
-        int, Field(description="Configurations that met their limits, in all regions.")
+        int, Field(description="Configurations that met the limits, over all regions.")
     ]
     unbeaten: Annotated[
         int,
         Field(
-            description="Candidates that none beats: no metric worse, and one better by over 10 %."
+            description="Candidates that no other one beats; to beat is to be over 10 % better in "
+            "one metric and worse in none."
         ),
     ]
 
 
 class Excluded(Answer):
-    """Configurations that a limit excluded, and how close the closest came."""
+    """Configurations that a limit excluded, and how close the best of them came."""
 
     limit: str
     threshold: Annotated[
@@ -225,8 +223,10 @@ class Excluded(Answer):
         ),
     ]
     unit: str
-    candidates: Annotated[int, Field(description="How many it excluded.")]
-    nearest_value: Annotated[float | None, Field(description="Of the one that came closest.")]
+    candidates: Annotated[int, Field(description="Number of configurations excluded.")]
+    nearest_value: Annotated[
+        float | None, Field(description="Value of the configuration that came closest.")
+    ]
 
 
 class MustChange(Answer):
@@ -251,7 +251,7 @@ class NearMiss(Answer):
 
 
 class RecommendationAnswer(Traced):
-    """Choices by priority, the front they stand on, and what excluded the others."""
+    """Choices by priority, the Pareto front, and what excluded the other candidates."""
 
     workload_kind: str
     weights: MetricWeights
@@ -261,10 +261,11 @@ class RecommendationAnswer(Traced):
     excluded: list[Excluded]
     choices: list[Choice]
     front: Annotated[
-        list[Candidate], Field(description="Candidates that nothing else beats, at most 50.")
+        list[Candidate], Field(description="Candidates that no other beats, at most 50.")
     ]
     least_violating: Annotated[
-        list[NearMiss], Field(description="What misses the limits by least, if nothing meets them.")
+        list[NearMiss],
+        Field(description="Configurations that miss the limits by the least, if none meets them."),
     ]
     warnings: list[Remark]
     provenance: list[UsedEntry]
@@ -276,18 +277,18 @@ class WorkloadKind(Answer):
     id: str
     name: str
     focus: str
-    hard_first: Annotated[str, Field(description="What has to hold before anything is weighed.")]
+    hard_first: Annotated[str, Field(description="Requirement that comes before any weighing.")]
     weights: MetricWeights
     headroom_target_ratio: Annotated[
-        float, Field(description="Share of memory left free that is as good as any more.")
+        float, Field(description="Target for free memory: more than this share scores no better.")
     ]
     ttft_s: Annotated[
-        float | None, Field(description="Limit where a request gives none; null: none.")
+        float | None, Field(description="Limit if the request gives none; null for no limit.")
     ]
     tpot_s: Annotated[
-        float | None, Field(description="Limit where a request gives none; null: none.")
+        float | None, Field(description="Limit if the request gives none; null for no limit.")
     ]
-    techniques: Annotated[list[str], Field(description="What to try, in this order.")]
+    techniques: Annotated[list[str], Field(description="Techniques to try, in this order.")]
     evidence: str
 
 

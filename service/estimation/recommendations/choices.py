@@ -217,7 +217,7 @@ class Ranked:
         }
 
     def _agreement(self, at: int) -> dict[str, Any]:
-        """Whether the figures bear the matrix's row out."""
+        """Whether the figures confirm the deciding factor of the decision matrix."""
         kind = self.subject.kind
         decisive: dict[str, Metric] = {
             "memory capacity": "headroom",
@@ -261,7 +261,7 @@ class Search(Protocol):
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """What matters how much."""
+        """Weights of the metrics."""
 
 
 def recommendation(

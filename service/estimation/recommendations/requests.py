@@ -73,7 +73,7 @@ WorkloadKindId = Literal[
 
 
 class DecisionWorkload(Request):
-    """The load to choose for."""
+    """The workload."""
 
     input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
     output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
@@ -100,7 +100,7 @@ class DecisionWorkload(Request):
 
 
 class LimitsRequest(Request):
-    """Hard limits; null does not limit, but for the workload kind's own TTFT and TPOT."""
+    """Hard limits; null means no limit, except for TTFT and TPOT limits of the workload kind."""
 
     ttft_s: Limit = Field(
         None,
@@ -166,7 +166,7 @@ class PlacesRequest(Request):
 
 
 class SearchRequest(PlacesRequest):
-    """What is searched for inference."""
+    """What the search for inference covers."""
 
     precisions: FormatNames | None = Field(
         None, description="Formats of the weights; if null, the usual ones."
@@ -190,7 +190,7 @@ class SearchRequest(PlacesRequest):
 
 
 class WeightsRequest(Request):
-    """What matters how much; scaled so that they sum to one."""
+    """Weights of the metrics; they are scaled to sum to one."""
 
     headroom: float = Field(
         0.0,
@@ -230,7 +230,7 @@ class WeightsRequest(Request):
 
 
 class ChoiceRequest(CatalogRequest):
-    """What every choice is asked with: models, and prices."""
+    """Models and prices, for every recommendation."""
 
     model: ModelReference | None = Field(
         None,
@@ -375,7 +375,7 @@ class CompareRequest(CatalogRequest):
 
 
 class BatchRequest(CatalogRequest):
-    """Requests that are answered or refused each by itself."""
+    """Requests, each of which is answered or refused separately."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -15,19 +15,17 @@ class ReportLine(Answer):
     """One figure of a report."""
 
     code: Annotated[
-        str, Field(description="What the standard calls it; several lines may share one.")
+        str, Field(description="Name or number in the standard; several lines may share one.")
     ]
     name: str
-    amount: Annotated[
-        Interval | None, Field(description="Null where it is not known; never left out.")
-    ]
+    amount: Annotated[Interval | None, Field(description="Null if not known; never left out.")]
     unit: str
     method: str
     note: str
 
 
 class ReportAnswer(Repeatable):
-    """A footprint in the shape that a standard or a law asks for."""
+    """A footprint in the form that a standard or a law requires."""
 
     kind: str
     standard: str

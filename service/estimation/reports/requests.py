@@ -13,7 +13,7 @@ FunctionalUnit = Literal["per_request", "per_1k_tokens", "per_task", "per_year",
 
 
 class DisclosureRequest(Request):
-    """Metered and organisational facts that no estimate can know; lines without stay null."""
+    """Metered and organisational facts; report lines without them are null."""
 
     functional_unit: FunctionalUnit = Field(
         "per_request",
@@ -91,7 +91,7 @@ class DisclosureRequest(Request):
 
 
 class ReportRequest(ImpactsRequest):
-    """A footprint, and what is to be disclosed beside it."""
+    """A footprint, and the further facts to disclose."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -25,12 +25,12 @@ class ProcessingInMemory(Answer):
     memory_bound_time_ratio: Interval
     kernel_speedup_ratio: Interval
     decode_speedup_ratio: Annotated[
-        Interval, Field(description="Of the whole, at small batches; it shrinks as batches grow.")
+        Interval, Field(description="Overall, at small batches; it shrinks as batches grow.")
     ]
 
 
 class ComputeInMemory(Answer):
-    """A search through memory that compares while it reads."""
+    """A search in memory that compares while it reads."""
 
     search_s: Interval
     search_j: Interval
@@ -38,25 +38,25 @@ class ComputeInMemory(Answer):
 
 
 class NearMemoryAnswer(Repeatable):
-    """A model, or bytes, in memory on the chip or memory that computes."""
+    """A model, or bytes, in on-chip memory or in memory that computes."""
 
     tier: str
     kind: str
     model: str | None
     stored_bytes: float
     bytes_per_parameter: float | None
-    on_chip: Annotated[OnChip | None, Field(description="Null for memory that is not on a chip.")]
+    on_chip: Annotated[OnChip | None, Field(description="Null if the memory is not on a chip.")]
     processing_in_memory: Annotated[
-        ProcessingInMemory | None, Field(description="Null for memory that does not compute.")
+        ProcessingInMemory | None, Field(description="Null if the memory does not compute.")
     ]
     compute_in_memory: Annotated[
         ComputeInMemory | None,
-        Field(description="Null for memory that does not compare while it reads."),
+        Field(description="Null if the memory cannot search while it reads."),
     ]
 
 
 class StoreSize(Answer):
-    """A store at one time."""
+    """A store at one point in time."""
 
     vectors: float
     vectors_bytes: float
@@ -69,9 +69,9 @@ class StoreAnswer(Repeatable):
     """Size and growth of a store of vectors, and what a retrieval adds."""
 
     at_start: StoreSize
-    after: Annotated[StoreSize, Field(description="After the days asked about.")]
+    after: Annotated[StoreSize, Field(description="After the requested number of days.")]
     growth_bytes_per_year: Annotated[
-        float, Field(description="Added before anything is forgotten.")
+        float, Field(description="Growth before anything is forgotten.")
     ]
     search_s: Annotated[
         Interval | None,

@@ -14,7 +14,7 @@ from service.estimation.requests import (
 
 
 class NearMemoryRequest(CatalogRequest):
-    """A model in memory that is part of the processor, or that computes by itself."""
+    """A model in on-chip memory, or in memory that computes."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -55,7 +55,7 @@ class NearMemoryRequest(CatalogRequest):
 
 
 class StoreRequest(CatalogRequest):
-    """Vectors that retrieval or an agent's long-term memory keeps, and what they inject."""
+    """Vectors stored for retrieval or an agent's memory, and what they add to prompts."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -10,18 +10,18 @@ from service.estimation.answers import Answer, AskedAs, Interval
 
 
 class SweepProgress(Answer):
-    """How far a sweep has come."""
+    """Progress of a sweep."""
 
     chunks: int
     chunks_done: int
     configurations: int
     configurations_done: int
     done_ratio: float
-    rows: Annotated[int, Field(description="Rows kept so far.")]
+    rows: Annotated[int, Field(description="Rows stored so far.")]
 
 
 class SweepExclusion(Answer):
-    """Why configurations have no row, or do not meet the limits; each counts once."""
+    """Why configurations have no row or do not meet the limits; each is counted once."""
 
     reason: Annotated[
         str,
@@ -44,7 +44,7 @@ class Sweep(Answer):
     started_at: str | None
     finished_at: str | None
     expires_at: Annotated[
-        str | None, Field(description="When results are dropped, once there are any.")
+        str | None, Field(description="When results will be deleted, once there are any.")
     ]
     catalog_revision: int
     engine_version: str
@@ -63,21 +63,18 @@ class SweepFigures(Answer):
     ttft_s: Interval
     tpot_s: Interval
     e2e_s: Interval
-    output_tokens_per_s: Annotated[
-        Interval, Field(description="All replicas working as hard as they can.")
-    ]
-    requests_per_s: Annotated[
-        Interval, Field(description="All replicas working as hard as they can.")
-    ]
+    output_tokens_per_s: Annotated[Interval, Field(description="All replicas at full load.")]
+    requests_per_s: Annotated[Interval, Field(description="All replicas at full load.")]
     it_energy_per_request_wh: Interval
     it_power_w: Annotated[
         Interval, Field(description="Of all accelerators with their hosts, without PUE.")
     ]
     operational_gco2e_per_1k_tokens: Annotated[
-        Interval | None, Field(description="Location-based operation alone.")
+        Interval | None, Field(description="Location-based, operation only.")
     ]
     gco2e_per_1k_tokens: Annotated[
-        Interval | None, Field(description="Location-based operation and making of hardware.")
+        Interval | None,
+        Field(description="Location-based, operation and manufacturing of hardware."),
     ]
     l_per_1k_tokens: Interval | None
     kwh_per_year: Annotated[Interval, Field(description="Energy of the facility.")]
@@ -85,7 +82,7 @@ class SweepFigures(Answer):
     l_per_year: Interval | None
     rented_usd_per_hour: Annotated[
         Interval | None,
-        Field(description="At your own price, else at list prices, as list_prices says."),
+        Field(description="At your own prices, else at list prices if list_prices is set."),
     ]
     rented_usd_per_million_output_tokens: Interval | None
 
@@ -104,9 +101,9 @@ class SweepRow(Answer):
     expert: int
     data: Annotated[int, Field(description="Replicas.")]
     concurrency_per_replica: int
-    fits: Annotated[bool, Field(description="Whether memory holds it.")]
+    fits: Annotated[bool, Field(description="Whether it fits in memory.")]
     meets_limits: Annotated[
-        bool, Field(description="Whether it meets every limit and carries the load.")
+        bool, Field(description="Whether it meets all limits and carries the load.")
     ]
     figures: SweepFigures
 
@@ -117,6 +114,6 @@ class SweepRowPage(Answer):
     id: str
     catalog_revision: int
     engine_version: str
-    rows: Annotated[int, Field(description="Rows of all pages.")]
+    rows: Annotated[int, Field(description="Number of rows over all pages.")]
     items: list[SweepRow]
     next_cursor: str | None

@@ -29,7 +29,7 @@ MOST_PER_ACCELERATOR = 100_000
 
 
 class SweepWorkload(Request):
-    """The load that every configuration is held against."""
+    """The workload that every configuration has to serve."""
 
     input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
     output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
@@ -102,7 +102,7 @@ class SweepSpace(Request):
 
 
 class SweepRequest(CatalogRequest):
-    """A design-space study: what is combined, what is kept of it."""
+    """A design-space study: what is combined, and which rows are kept."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -21,7 +21,7 @@ from service.estimation.training.echo import TrainingDeployment
 
 
 class TrainingParts(Answer):
-    """What takes memory on an accelerator; the total is the sum of the other six."""
+    """Memory of an accelerator by part; the total is the sum of the other six."""
 
     weights_bytes: Interval
     gradients_bytes: Interval
@@ -29,8 +29,8 @@ class TrainingParts(Answer):
     activations_bytes: Annotated[
         Interval,
         Field(
-            description="What stays until the backward pass, and what the backward pass of a "
-            "layer holds beside it."
+            description="Activations stored until the backward pass, and the working set of the "
+            "backward pass of a layer."
         ),
     ]
     logits_bytes: Annotated[
@@ -40,7 +40,7 @@ class TrainingParts(Answer):
         Interval,
         Field(
             description="Context, collectives, gathered parameters and message buffers, "
-            "temporaries of the optimizer's step, fragmentation."
+            "temporary tensors of the optimizer step, fragmentation."
         ),
     ]
     total_bytes: Interval
@@ -52,7 +52,7 @@ class TrainingStage(TrainingParts):
     stage: Annotated[int, Field(description="Counted from 0.")]
     layers: int
     micro_batches_in_flight: Annotated[
-        float, Field(description="Whose activations the stage holds at once.")
+        float, Field(description="Micro-batches whose activations the stage holds at once.")
     ]
     fits: bool
 
@@ -61,43 +61,36 @@ class TrainingMemory(TrainingParts, FitCertainty, Mitigations):
     """Memory of a training run per accelerator, on the fullest one."""
 
     libraries_bytes: Annotated[
-        Interval, Field(description="Part of runtime_bytes that is context and collectives.")
+        Interval, Field(description="Part of runtime_bytes for context and collectives.")
     ]
     communication_bytes: Annotated[
         Interval,
-        Field(description="Part of runtime_bytes that is gathered parameters and message buffers."),
+        Field(description="Part of runtime_bytes for gathered parameters and message buffers."),
     ]
     update_bytes: Annotated[
-        Interval, Field(description="Part of runtime_bytes that only the optimizer's step takes.")
+        Interval, Field(description="Part of runtime_bytes used only by the optimizer step.")
     ]
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
     fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
     headroom_bytes: Annotated[
         Interval,
-        Field(
-            description="What everything together leaves of the memory; negative if it does not "
-            "fit."
-        ),
+        Field(description="Memory minus the total; negative if it does not fit."),
     ]
-    shortfall_bytes: Annotated[
-        Interval, Field(description="By how much it does not fit; 0 if it fits.")
-    ]
-    host_bytes: Annotated[
-        Interval, Field(description="Host memory that each accelerator's share of the run takes.")
-    ]
-    nvme_bytes: Annotated[Interval, Field(description="The same of NVMe storage.")]
+    shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
+    host_bytes: Annotated[Interval, Field(description="Host memory used per accelerator.")]
+    nvme_bytes: Annotated[Interval, Field(description="NVMe storage used per accelerator.")]
     max_micro_batch_size: Annotated[
         Interval,
         Field(
-            description="Largest micro_batch_size that fits on every stage, the rest being the "
-            "same."
+            description="Largest micro_batch_size that fits on every stage, everything else "
+            "unchanged."
         ),
     ]
     trained_parameters: Annotated[int, Field(description="Parameters that the optimizer updates.")]
     fullest_stage: Annotated[int, Field(description="Its number, counted from 0.")]
     stages: Annotated[
         list[TrainingStage],
-        Field(description="Every pipeline stage; of pipelines beyond 128 stages only the fullest."),
+        Field(description="Every pipeline stage; above 128 stages only the fullest."),
     ]
 
 
@@ -108,7 +101,7 @@ class MemoryTrainingAnswer(TrainingMemory, Repeatable):
 
 
 class StepParts(Answer):
-    """What a step's time is spent on; the parts make up the step."""
+    """Time of a step by part; the parts add up to the step."""
 
     matrix_products_s: Annotated[
         float, Field(description="Forward, backward and recomputed products.")
@@ -116,17 +109,24 @@ class StepParts(Answer):
     attention_s: float
     elementwise_s: Annotated[
         float,
-        Field(description="Norms, activations, sums, casts, losses: whatever moves memory alone."),
+        Field(
+            description="Norms, activations, sums, casts, losses: everything bound by memory "
+            "traffic."
+        ),
     ]
     exposed_model_messages_s: Annotated[
-        float, Field(description="Tensor, expert, context and pipeline messages that do not hide.")
+        float,
+        Field(
+            description="Tensor, expert, context and pipeline messages that computation "
+            "does not hide."
+        ),
     ]
     exposed_data_messages_s: Annotated[
         float,
-        Field(description="Gradients and gathered weights that do not hide behind computation."),
+        Field(description="Gradient and weight messages that computation does not hide."),
     ]
     pipeline_bubble_s: Annotated[
-        float, Field(description="Stages waiting for the first and the last micro-batches.")
+        float, Field(description="Stages waiting for the first and last micro-batches.")
     ]
     optimizer_s: Annotated[float, Field(description="The optimizer's update.")]
     offload_stall_s: Annotated[
@@ -134,9 +134,7 @@ class StepParts(Answer):
     ]
     overhead_s: Annotated[
         float,
-        Field(
-            description="The accelerator waiting for instructions, routing of tokens to experts."
-        ),
+        Field(description="Waiting for kernel launches, and routing tokens to experts."),
     ]
 
 
@@ -147,27 +145,25 @@ class Operations(Answer):
     hardware_flops_per_token: Annotated[float, Field(description="Operators with recomputation.")]
     six_nd_flops_per_token: Annotated[float, Field(description="Six per active parameter.")]
     model_over_six_nd_ratio: Annotated[
-        float, Field(description="Operators over the rule of thumb.")
+        float, Field(description="Count of operators over the rule of thumb.")
     ]
 
 
 class TrainingRun(Answer):
-    """The whole run, failures and restarts included."""
+    """The whole run, with failures and restarts."""
 
     tokens: float
     steps: float
-    days: Annotated[
-        Interval | None, Field(description="Null where failures let the run make no progress.")
-    ]
+    days: Annotated[Interval | None, Field(description="Null if failures prevent any progress.")]
     useful_days: Annotated[Interval, Field(description="Without failures and checkpoints.")]
     accelerator_hours: Interval | None
-    goodput_ratio: Annotated[Interval, Field(description="Useful time over all time.")]
+    goodput_ratio: Annotated[Interval, Field(description="Useful time over total time.")]
     mean_time_between_failures_s: Annotated[
-        float, Field(description="Of the whole run's accelerators.")
+        float, Field(description="Over all accelerators of the run.")
     ]
     checkpoint_interval_s: Annotated[
         float,
-        Field(description="Useful time between checkpoints; the best one unless it was given."),
+        Field(description="Useful time between checkpoints; the optimal one unless it was given."),
     ]
     expected_failures: Interval | None
 
@@ -193,13 +189,15 @@ class TrainingSpeed(Answer):
     parts: StepParts
     recompute_s: Annotated[float, Field(description="Part of the computation that is done twice.")]
     exposed_communication_s: Annotated[
-        float, Field(description="Messages that computation does not hide.")
+        float, Field(description="Messages not hidden behind computation.")
     ]
-    hidden_communication_s: Annotated[float, Field(description="Messages that computation hides.")]
+    hidden_communication_s: Annotated[
+        float, Field(description="Messages hidden behind computation.")
+    ]
     pipeline_bubble_ratio: Annotated[float, Field(description="Share of the step.")]
     offload_stall_ratio: Annotated[float, Field(description="Share of the step.")]
     offload_step_factor_ratio: Annotated[
-        float, Field(description="Step with the host in the way over the step without, 1 or more.")
+        float, Field(description="Step time with offloading over the step time without, 1 or more.")
     ]
     operations: Operations
     run: Annotated[TrainingRun | None, Field(description="Null unless training.tokens is given.")]
@@ -210,7 +208,7 @@ class LatencyTrainingAnswer(TrainingSpeed, Repeatable):
 
     deployment: TrainingDeployment
     fits: Annotated[
-        bool, Field(description="Whether the run fits into memory; speed is answered anyway.")
+        bool, Field(description="Whether the run fits in memory; speed is estimated in any case.")
     ]
 
 
@@ -224,7 +222,7 @@ class TrainingEnergy(Answer):
     """Power and energy of the run, before the building's share."""
 
     accelerator_power_w: Annotated[
-        Interval, Field(description="Of one accelerator, through a step.")
+        Interval, Field(description="Per accelerator, averaged over a step.")
     ]
     accelerator_idle_power_w: Interval
     host_power_per_accelerator_w: Interval
@@ -250,7 +248,7 @@ class TrainingImpacts(Answer):
 
 
 class EstimateTrainingParts(Answer):
-    """Everything about one training run, without what makes an answer repeatable."""
+    """Everything about one training run, without catalog revision and provenance."""
 
     deployment: PlacedTraining
     memory: TrainingMemory
@@ -259,7 +257,7 @@ class EstimateTrainingParts(Answer):
     impacts: TrainingImpacts | None
     cost: TrainingCost
     constraints: list[Constraint]
-    compliance: Annotated[Compliance | None, Field(description="Null unless asked for.")]
+    compliance: Annotated[Compliance | None, Field(description="Null unless requested.")]
 
 
 class EstimateTrainingAnswer(EstimateTrainingParts, Repeatable):

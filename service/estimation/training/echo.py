@@ -19,7 +19,7 @@ class TrainingPrecision(Answer):
 
 
 class TrainingOffload(Answer):
-    """What is kept outside the accelerator, and where."""
+    """What is offloaded, and where to."""
 
     optimizer: str
     parameters: str
@@ -28,7 +28,7 @@ class TrainingOffload(Answer):
 
 
 class TrainingFailures(Answer):
-    """How often accelerators stop the run, and what that costs; null is the catalog's figure."""
+    """How often failures stop the run, and what that costs; null: the catalog's figure."""
 
     per_accelerator_day: float | None
     checkpoint_interval_s: float | None

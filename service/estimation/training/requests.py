@@ -81,7 +81,7 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 
 
 class TrainingOffloadRequest(Request):
-    """What is kept outside the accelerator."""
+    """What is offloaded from the accelerator."""
 
     optimizer: Literal["none", "cpu", "nvme"] = Field(
         "none",
@@ -108,7 +108,7 @@ class TrainingOffloadRequest(Request):
 
 
 class FailuresRequest(Request):
-    """How often accelerators stop a run, and what that costs."""
+    """How often failures stop a run, and what that costs."""
 
     per_accelerator_day: float | None = Field(
         None,

@@ -284,8 +284,8 @@ async def test_the_catalog_as_of_a_day(anyone):
     same = await anyone.get("/v1/memory/inference", params=query | {"as_of": str(today)})
     assert same.json() == now.json()
     for day, said in (
-        (today - timedelta(days=1), "nothing before"),
-        (today + timedelta(days=2), "lies ahead"),
+        (today - timedelta(days=1), "no revision before"),
+        (today + timedelta(days=2), "is in the future"),
     ):
         told = await anyone.get("/v1/memory/inference", params=query | {"as_of": str(day)})
         (error,) = problem(told, 422)["errors"]

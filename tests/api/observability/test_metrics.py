@@ -60,7 +60,7 @@ def two_workers() -> Iterator[str]:
     ) as process:
         assert process.stdout
         try:
-            yield process.stdout.readline().split()[3]
+            yield process.stdout.readline().split()[4]
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=30)

@@ -86,12 +86,12 @@ def test_a_recommendation_of_training(headroom):
 def test_where_no_run_is_left_the_nearest_are_told(headroom):
     outcome = headroom(*TRAINED, "--usd", "0.01")
     assert outcome.status == 0
-    assert "No candidate is within all limits" in outcome.printed
+    assert "No candidate meets all limits" in outcome.printed
     assert "usd is" in outcome.printed
 
 
 def test_where_nothing_is_left_the_nearest_are_told(headroom):
     outcome = headroom(*SOUGHT, "--ttft-s", "1e-6")
     assert outcome.status == 0
-    assert "No candidate is within all limits" in outcome.printed
+    assert "No candidate meets all limits" in outcome.printed
     assert "ttft_s is" in outcome.printed

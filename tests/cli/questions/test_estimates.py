@@ -114,10 +114,10 @@ def test_a_request_is_read_from_standard_input(headroom):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--set", "nonsense"), "PLACE=VALUE"),
+        (("--set", "nonsense"), "FIELD=VALUE"),
         (("--set", "model.x=1"), "model is not an object"),
         (("--request", "/no/such/file"), "No such file"),
-        (("--request", "-"), "no JSON"),
+        (("--request", "-"), "not valid JSON"),
         (("--json", "--csv"), "exclude each other"),
         (("--concurrency", "many"), "not a valid"),
     ],

@@ -109,7 +109,7 @@ def test_a_bad_revision_is_rolled_back(run, tmp_path):
     assert run("catalog", "diff", bad, "newest").stdout == ""
     done = run("catalog", "rollback", good, *why)
     assert done.exit_code == 0, done.stderr
-    assert "This is revision" in done.stderr
+    assert "Created revision" in done.stderr
     assert run("catalog", "export", "newest").stdout == held
     assert "acme-third" in run("catalog", "export", bad).stdout
     assert run("catalog", "rollback", good, *why).stdout == ""

@@ -25,15 +25,13 @@ from service.estimation.training.echo import TrainingPrecision
 
 
 class RunMetrics(Answer):
-    """What runs are compared by; cost is null where no price is known."""
+    """Metrics by which runs are compared; cost is null where no price is known."""
 
     headroom: Annotated[
         float,
-        Field(
-            description="Share of memory filled; what is free beyond the target does not lower it."
-        ),
+        Field(description="Share of memory used; free memory beyond the target does not lower it."),
     ]
-    latency: Annotated[float, Field(description="Seconds that the run takes, failures included.")]
+    latency: Annotated[float, Field(description="Duration of the run [s], failures included.")]
     carbon: Annotated[float, Field(description="kgCO2e of the run.")]
     water: Annotated[float, Field(description="Litres of the run.")]
     cost: Annotated[float | None, Field(description="USD of the run.")]
@@ -52,7 +50,7 @@ class RunSettings(Answer):
 
 
 class RunCandidate(Answer):
-    """A run in a place, as the search sees it."""
+    """A run in a region, as the search sees it."""
 
     model: str
     accelerator: str
@@ -62,14 +60,14 @@ class RunCandidate(Answer):
     parallelism: Parallelism
     training: RunSettings
     headroom_ratio: Annotated[
-        float, Field(description="Share of an accelerator's memory that stays free.")
+        float, Field(description="Share of an accelerator's memory that is free.")
     ]
     step_s: float
-    days: Annotated[float, Field(description="Length of the run, failures included.")]
+    days: Annotated[float, Field(description="Duration of the run, failures included.")]
     mfu_ratio: float
     accelerator_hours: float
     usd_per_hour: Annotated[
-        float | None, Field(description="Price of all accelerators; null: not known.")
+        float | None, Field(description="Price of all accelerators; null if not known.")
     ]
     metrics: RunMetrics
     score_ratio: Annotated[float, Field(description="Weighted sum of utilities; more is better.")]
@@ -83,7 +81,7 @@ class RunRunnerUp(Answer):
 
 
 class ChosenRunEstimate(EstimateTrainingParts):
-    """The choice as a single estimate; catalog revision and provenance stand at the top."""
+    """The choice as a single estimate, without catalog revision and provenance."""
 
     warnings: list[Remark]
 
@@ -94,9 +92,7 @@ class RunChoice(Answer):
     priority: str
     candidate: RunCandidate
     estimate: ChosenRunEstimate
-    limits: Annotated[
-        list[LimitRow], Field(description="Constraints beyond these are in the estimate.")
-    ]
+    limits: Annotated[list[LimitRow], Field(description="Further constraints are in the estimate.")]
     contributions: list[Contribution]
     given_up: list[GivenUp]
     robustness: ChoiceRobustness
@@ -106,7 +102,7 @@ class RunChoice(Answer):
 
 
 class DecisionRunLimits(Answer):
-    """The limits that held."""
+    """The limits that were applied."""
 
     days: float | None
     usd: float | None
@@ -131,22 +127,20 @@ class RunNearMiss(Answer):
 
 
 class TrainingRecommendationAnswer(Traced):
-    """Choices by priority, the front they stand on, and what excluded the others."""
+    """Choices by priority, the Pareto front, and what excluded the other candidates."""
 
     workload_kind: str
-    global_batch_size: Annotated[int, Field(description="Sequences of an optimizer step.")]
+    global_batch_size: Annotated[int, Field(description="Sequences per optimizer step.")]
     weights: MetricWeights
     anchors: list[MetricAnchor]
     limits: DecisionRunLimits
     searched: Searched
     excluded: list[Excluded]
     choices: list[RunChoice]
-    front: Annotated[
-        list[RunCandidate], Field(description="Runs that nothing else beats, at most 50.")
-    ]
+    front: Annotated[list[RunCandidate], Field(description="Runs that no other beats, at most 50.")]
     least_violating: Annotated[
         list[RunNearMiss],
-        Field(description="What misses the limits by least, if nothing meets them."),
+        Field(description="Configurations that miss the limits by the least, if none meets them."),
     ]
     warnings: list[Remark]
     provenance: list[UsedEntry]

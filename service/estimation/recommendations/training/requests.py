@@ -42,7 +42,7 @@ _Counts = Annotated[
 
 
 class RunRequest(Request):
-    """The run to choose for."""
+    """The training run."""
 
     tokens: float = Field(ge=1.0, le=1e18, description="Tokens of the whole run.")
     sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens per sequence.")
@@ -77,7 +77,7 @@ class RunRequest(Request):
 
 
 class RunLimits(Request):
-    """Hard limits; null does not limit."""
+    """Hard limits; null means no limit."""
 
     days: Limit = Field(None, description="Longest time of the run, failures included.")
     usd: Limit = Field(None, description="Budget of the whole run.")
@@ -92,7 +92,7 @@ class RunLimits(Request):
 
 
 class TrainingSearchRequest(PlacesRequest):
-    """What is searched for training."""
+    """What the search for training covers."""
 
     precisions: FormatNames | None = Field(
         None,
