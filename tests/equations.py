@@ -1,9 +1,14 @@
-"""Evaluate the expressions of formulas: arithmetic over named figures, and nothing else."""
+"""All formulas, and what their expressions come to: arithmetic over figures, and nothing else."""
 
 import ast
+import importlib
 import math
 import operator
+import pkgutil
 from collections.abc import Mapping
+
+import service.core
+from service.core.explanation import FUNCTIONS, Formula
 
 _OPERATORS = {
     ast.Add: operator.add,
@@ -22,11 +27,18 @@ _CALLS = {
     "sum": lambda *parts: math.fsum(parts),
     "min": lambda *parts: min(parts),
     "max": lambda *parts: max(parts),
-    **{
-        name: getattr(math, name)
-        for name in ("ceil", "floor", "sqrt", "exp", "log", "log10", "expm1")
-    },
+    **{name: getattr(math, name) for name in FUNCTIONS - {"sum", "min", "max"}},
 }
+
+
+def registered() -> list[Formula]:
+    """Every formula of the computation core."""
+    found: list[Formula] = []
+    for module in pkgutil.walk_packages(service.core.__path__, "service.core."):
+        for value in vars(importlib.import_module(module.name)).values():
+            group = value if isinstance(value, tuple) else (value,)
+            found += [each for each in group if isinstance(each, Formula) and each.value]
+    return found
 
 
 def evaluate(expression: str, figures: Mapping[str, float | str]) -> float | str:

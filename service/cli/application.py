@@ -10,6 +10,7 @@ from service.cli.upkeep import (
     catalog,
     checkout,
     configuration,
+    equations,
     keys,
     rollback,
     trusting,
@@ -37,6 +38,7 @@ app.command()(backups.backup)
 app.command()(backups.restore)
 for command in (
     configuration.settings,
+    equations.equations,
     upkeep.openapi,
     upkeep.validate,
     upkeep.calibrate,

@@ -1,14 +1,11 @@
 """Every formula that is shown yields the figure that it explains, from the figures beside it."""
 
-import importlib
 import math
-import pkgutil
 import re
 
-import service.core
-from service.core.explanation import Formula, names
+from service.core.explanation import names
 from tests.answers.asked import questions
-from tests.equations import evaluate
+from tests.equations import evaluate, registered
 
 #: Where explanations may be asked for.
 EXPLAINING = (
@@ -51,16 +48,6 @@ ASKED = [
 ]
 
 
-def _registered() -> list[Formula]:
-    """Every formula of the computation core."""
-    found = []
-    for module in pkgutil.walk_packages(service.core.__path__, "service.core."):
-        for value in vars(importlib.import_module(module.name)).values():
-            group = value if isinstance(value, tuple) else (value,)
-            found += [each for each in group if isinstance(each, Formula) and each.value]
-    return list(dict.fromkeys((f.name, f.expression, f.source) for f in found))
-
-
 def _pattern(expression: str) -> re.Pattern[str]:
     """Expressions as steps have them: with all its parts in place of a name that has parts."""
     literal = re.escape(expression)
@@ -70,7 +57,8 @@ def _pattern(expression: str) -> re.Pattern[str]:
 
 
 async def test_every_formula_yields_the_figure_that_it_explains(client):
-    registered = [(n, _pattern(e), s) for n, e, s in _registered()]
+    formulas = {(each.name, each.expression, each.source) for each in registered()}
+    patterns = [(name, _pattern(shown), source) for name, shown, source in sorted(formulas)]
     asked = [(one["path"], one["body"]) for one in questions() if _asks(one)]
     reached = set()
     for path, body in (*asked, *ASKED):
@@ -79,14 +67,14 @@ async def test_every_formula_yields_the_figure_that_it_explains(client):
         for step in response.json().get("explanation", ()):
             found = {
                 at
-                for at, (name, pattern, source) in enumerate(registered)
+                for at, (name, pattern, source) in enumerate(patterns)
                 if (name, source) == (step["name"], step["source"])
                 and pattern.fullmatch(step["formula"])
             }
             reached |= found
             if found:
                 _check(step, body)
-    assert [registered[at][0] for at in range(len(registered)) if at not in reached] == []
+    assert [patterns[at][0] for at in range(len(patterns)) if at not in reached] == []
 
 
 def _asks(question) -> bool:
