@@ -116,7 +116,9 @@ def differences(
 
 
 def _number(value: float) -> str:
-    """A float that YAML reads as one: a mantissa with a point, exponents with a sign."""
+    """A float that YAML reads as one: a mantissa with a point, a sign in exponents; or a truth."""
+    if isinstance(value, bool):
+        return str(value).lower()
     text = repr(rounded(value))
     mantissa, mark, exponent = text.partition("e")
     return f"{mantissa}.0{mark}{exponent}" if mark and "." not in mantissa else text

@@ -20,11 +20,13 @@ from service.calibration.documents import (
 from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.interval import Z_90
+from service.core.engines import Engine, SpeedFit
+from service.core.figures import from_figures
+from service.core.interval import Z_90, exact
 from service.core.performance.calibration import (
+    EngineOverhead,
     PerformanceCalibration,
     PowerModel,
-    engine_overhead,
     hardware_efficiency,
 )
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
@@ -91,38 +93,7 @@ _ENGINE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """How an engine issues kernels and adds up, what is unusual of it, and what else is fitted.
-
-    ``layer_split`` engines are measured on cards of one chip and different power, alone and in
-    pipelines, so that the limit by power and the overlap of stages can be told. An engine that was
-    not measured is taken for the one that it is ``like``.
-    """
-
-    like: str | None = None
-    launch_bound: bool = False
-    half_accumulation: bool = False
-    usual: tuple[tuple[str, float], ...] = ()
-    layer_split: bool = False
-
-
-ENGINES: Mapping[str, Engine] = {
-    "vllm": Engine(),
-    # Graphs, paged caches and the same kernels (FlashInfer, FlashAttention, CUTLASS).
-    "sglang": Engine(like="vllm"),
-    "tensorrt-llm": Engine(usual=(("step_s", 3e-4), ("layer_s", 2e-5), ("sequence_s", 2e-6))),
-    "transformers": Engine(launch_bound=True, usual=(("step_s", 5e-4), ("layer_s", 8e-4))),
-    "llama.cpp": Engine(
-        half_accumulation=True,
-        layer_split=True,
-        usual=(("matrix_16bit_ratio", 0.4), ("step_s", 5e-4), ("layer_s", 6e-5)),
-    ),
-    "vllm-before-0.6": Engine(usual=(("step_s", 1e-2), ("layer_s", 5e-4), ("sequence_s", 5e-5))),
-}
-
-
-def _across_families(engine: str) -> tuple[Constant, ...]:
+def _across_families(engine: Engine) -> tuple[Constant, ...]:
     """What is fitted over several families: the engine's own as ever, hardware's close to usual.
 
     What an engine adds to a step is the same on all hardware; what hardware reaches of its peaks
@@ -151,15 +122,15 @@ _UNMEASURED = _Spreads(0.4375, 0.35, _UNMEASURED_PIPELINED_LOG_SIGMA)
 _OTHER_FAMILIES = _Spreads(0.40, 0.25, _UNMEASURED_PIPELINED_LOG_SIGMA)
 
 
-def constants_of(engine: str) -> tuple[Constant, ...]:
+def constants_of(engine: Engine) -> tuple[Constant, ...]:
     """What is fitted for an engine, with its usual values."""
-    usual = dict(ENGINES[engine].usual)
+    fit_of = engine.speed_fit or SpeedFit()
     return tuple(
-        replace(constant, usual=usual.get(constant.name, constant.usual))
+        replace(constant, usual=fit_of.usual.get(constant.name, constant.usual))
         for constant in (
             *_HARDWARE,
             *_ENGINE,
-            *(_LAYER_SPLIT if ENGINES[engine].layer_split else ()),
+            *(_LAYER_SPLIT if fit_of.layer_split else ()),
         )
     )
 
@@ -215,11 +186,13 @@ def inference_entries(
     for found in measured_deployments(rows, vocabulary, snapshot):
         resolved = found.computed.resolved
         # Versions of an engine that differ in memory only share its entries here.
-        _, engine, _ = resolved.calibration.performance.source.split("/")
-        groups[engine, resolved.deployment.accelerator.family].append(found)
+        _, timed, _ = resolved.calibration.performance.source.split("/")
+        groups[timed, resolved.deployment.accelerator.family].append(found)
     entries = []
-    for (engine, family), chosen in sorted(groups.items()):
-        if engine not in ENGINES or len(chosen) < _FEWEST_ROWS:
+    engines = [one.value for one in snapshot.engines.values() if one.value.speed_fit is not None]
+    for (name, family), chosen in sorted(groups.items()):
+        engine = snapshot.engines[name].value
+        if engine not in engines or len(chosen) < _FEWEST_ROWS:
             continue
         fitted = fit_inference(engine, chosen, vocabulary)
         held_out = holdout_residuals(engine, chosen, vocabulary)
@@ -227,8 +200,8 @@ def inference_entries(
         source, year = main_source(used, vocabulary, snapshot)
         entries.append(
             CalibrationEntry(
-                f"performance/{engine}/{family}",
-                {"engine": engine, "family": family},
+                f"performance/{name}/{family}",
+                {"engine": name, "family": family},
                 f"{fit_note(fitted, used)} {_holdout_note(held_out)}",
                 _written(
                     engine,
@@ -241,18 +214,18 @@ def inference_entries(
                 year,
             )
         )
-    for engine in ENGINES:
+    for engine in engines:
         families = [
             chosen
             for (name, _), chosen in sorted(groups.items())
-            if name == (ENGINES[engine].like or engine) and len(chosen) >= _FEWEST_ROWS
+            if name == (engine.like or engine.id) and len(chosen) >= _FEWEST_ROWS
         ]
         entries.append(_default(engine, families, vocabulary, snapshot))
     return entries
 
 
 def _default(
-    engine: str,
+    engine: Engine,
     families: Sequence[Sequence[MeasuredDeployment]],
     vocabulary: Vocabulary,
     snapshot: CatalogSnapshot,
@@ -272,13 +245,13 @@ def _default(
         values = fitted.values
         note = (
             f"For hardware families without measurements of this engine, by those with them of "
-            f"{ENGINES[engine].like or 'it'}, each counting once, with a wider spread. "
+            f"{engine.like or 'it'}, each counting once, with a wider spread. "
             f"{fit_note(fitted, used)}"
         )
-    known = chosen and ENGINES[engine].like is None
+    known = chosen and engine.like is None
     return CalibrationEntry(
-        f"performance/{engine}/{_ANY}",
-        {"engine": engine, "family": _ANY},
+        f"performance/{engine.id}/{_ANY}",
+        {"engine": engine.id, "family": _ANY},
         note,
         _written(engine, values, _OTHER_FAMILIES if known else _UNMEASURED),
         source,
@@ -288,7 +261,7 @@ def _default(
 
 
 def fit_inference(
-    engine: str,
+    engine: Engine,
     chosen: Sequence[MeasuredDeployment],
     vocabulary: Vocabulary,
     constants: Sequence[Constant] | None = None,
@@ -307,7 +280,7 @@ def fit_inference(
 
 
 def holdout_residuals(
-    engine: str, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary
+    engine: Engine, chosen: Sequence[MeasuredDeployment], vocabulary: Vocabulary
 ) -> FloatArray | None:
     """Log errors of rows by constants that were fitted to other models.
 
@@ -347,7 +320,7 @@ def _holdout_note(residuals: FloatArray | None) -> str:
 
 
 def _log_estimates(
-    engine: str,
+    engine: Engine,
     chosen: Sequence[MeasuredDeployment],
     values: Mapping[str, FloatArray],
     vocabulary: Vocabulary,
@@ -385,10 +358,10 @@ def _figures_of(latency: InferenceLatency) -> dict[str, Any]:
 
 
 def _calibration(
-    engine: str, values: Mapping[str, Any], power: PowerModel
+    engine: Engine, values: Mapping[str, Any], power: PowerModel
 ) -> PerformanceCalibration:
     figures = {
-        name: {"value": value}
+        name: exact(value)
         for name, value in (
             *_complete(engine, values).items(),
             ("prefill_log_sigma", 0.0),
@@ -396,29 +369,30 @@ def _calibration(
         )
     }
     return PerformanceCalibration(
-        hardware_efficiency(figures), engine_overhead(figures), power, "", True
+        hardware_efficiency(figures), from_figures(EngineOverhead, figures), power, "", True
     )
 
 
-def _complete(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(engine: Engine, values: Mapping[str, Any]) -> dict[str, Any]:
     """All figures but the spreads: 32-bit products reach what 16-bit ones do, 4-bit what 8-bit."""
+    fit_of = engine.speed_fit or SpeedFit()
     return {
         "matrix_32bit_ratio": values["matrix_16bit_ratio"],
         "matrix_16bit_ratio": values["matrix_16bit_ratio"],
         "matrix_8bit_ratio": values["matrix_8bit_ratio"],
         "matrix_4bit_ratio": values["matrix_8bit_ratio"],
         **values,
-        "launch_bound_ratio": 1.0 if ENGINES[engine].launch_bound else 0.0,
-        "half_accumulation_ratio": 1.0 if ENGINES[engine].half_accumulation else 0.0,
+        "launch_bound": fit_of.launch_bound,
+        "half_accumulation": fit_of.half_accumulation,
     }
 
 
-def _written(engine: str, values: Mapping[str, float], spreads: _Spreads) -> dict[str, float]:
+def _written(engine: Engine, values: Mapping[str, float], spreads: _Spreads) -> dict[str, float]:
     complete = _complete(engine, values) | {
         "prefill_log_sigma": spreads.prefill,
         "decode_log_sigma": spreads.decode,
     }
-    if ENGINES[engine].layer_split:
+    if engine.speed_fit is not None and engine.speed_fit.layer_split:
         complete["pipelined_log_sigma"] = spreads.pipelined
     return {name: rounded(float(value)) for name, value in complete.items()}
 

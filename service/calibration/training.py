@@ -18,7 +18,7 @@ from service.calibration.documents import (
 from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.interval import Z_90
+from service.core.interval import Z_90, exact
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import training_step
 from service.core.techniques.setup import TrainingSetup
@@ -226,7 +226,7 @@ def _log_estimates(
     known = training_figures(snapshot, _ANY, _ANY)
     figures = _complete(values) | {"step_log_sigma": 0.0}
     efficiency = training_calibration(
-        {name: {"value": value} for name, value in figures.items()},
+        {name: exact(value) for name, value in figures.items()},
         known.efficiency.performance.power,
         "",
         True,

@@ -63,6 +63,7 @@ def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogErr
         *_plausibility_errors(documents),
         *_instance_errors(documents),
         *_rule_errors(documents),
+        *_engine_errors(documents),
     ]
     told = {(error.collection, error.entry_id) for error in errors}
     try:
@@ -178,6 +179,23 @@ def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:
         begins, ends = document.get("begins"), document.get("ends")
         if begins is not None and ends is not None and str(begins) >= str(ends):
             yield CatalogError("rules", entry_id, "/ends", "is not after begins")
+
+
+def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
+    """Each engine of inference has measured or usual speed, its own or that of another."""
+    engines, calibrations = documents.get("engines", {}), documents.get("calibrations", {})
+    for entry_id, document in engines.items():
+        chain = [document]
+        while nearest := engines.get(chain[-1].get("release_of") or chain[-1].get("like") or ""):
+            if nearest in chain:
+                break
+            chain.append(nearest)
+        timed = any(f"performance/{engine['id']}/default" in calibrations for engine in chain)
+        # What refers to nothing, or in a circle, is told when it is converted.
+        ends = not {"release_of", "like"}.intersection(chain[-1])
+        if ends and not timed and "inference" in (document.get("workloads") or ()):
+            detail = "has no figures of speed: name an engine that does under release_of or like"
+            yield CatalogError("engines", entry_id, "", detail)
 
 
 def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

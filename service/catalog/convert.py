@@ -141,11 +141,12 @@ def accelerator_from_document(
     if link not in figures and "host_link_bandwidth_bytes_per_s" in figures:
         link = "host_link_bandwidth_bytes_per_s"
     built = _BUILT_AS.get(_text(fields, "form_factor", ""))
+    family = _text(fields, "family", "default")
     value = Accelerator(
         id=entry_id,
         name=_text(fields, "name", entry_id),
         vendor=_text(fields, "vendor", "unknown"),
-        family=_text(fields, "family", "default"),
+        family=family,
         memory_bytes=chosen.number(usable),
         memory_bandwidth_bytes_per_s=chosen.number("memory_bandwidth_bytes_per_s"),
         peak_flops_per_s=peaks,
@@ -168,6 +169,7 @@ def accelerator_from_document(
         mass_kg=chosen.typical("mass_kg", built),
         sram_bytes=chosen.known_number("sram_bytes"),
         unified_memory=_flag(fields, "unified_memory"),
+        small_default_batch=defaults.holds("small_default_batch", family),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 

@@ -24,6 +24,7 @@ COLLECTIONS = (
     "memory-tiers",
     "interconnects",
     "instances",
+    "engines",
     "rules",
     "sources",
     "calibrations",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from service.catalog.documents import Document, DocumentInvalid
 from service.catalog.figures import Bounds, Figure, read_figure
@@ -71,13 +71,19 @@ class CatalogDefaults:
     """Documented assumptions: stand-ins for missing figures, and spreads for bare ones.
 
     ``spreads`` holds, by figure name, s such that ``value/(1+s)…value·(1+s)`` is taken as the
-    90 % interval of a figure published without one. ``year`` is the one in which the catalog was
-    last looked after, to which the ages of figures are counted.
+    90 % interval of a figure published without one. ``families`` holds, by hardware family, what is
+    true of all its accelerators. ``year`` is the one in which the catalog was last looked after, to
+    which the ages of figures are counted.
     """
 
     stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
+    families: Mapping[str, frozenset[str]] = field(default_factory=dict)
     year: int = 0
+
+    def holds(self, name: str, family: str) -> bool:
+        """Whether something is true of the accelerators of a family."""
+        return name in self.families.get(family, ())
 
     def spread(self, figure_name: str) -> float:
         """Spread to assume for a figure without an interval [-]; 0 where none is documented."""
@@ -88,24 +94,34 @@ def read_defaults(calibrations: Iterable[Document]) -> CatalogDefaults:
     """The defaults among the calibration documents: those that apply to the catalog itself."""
     stand_ins: dict[str, StandIn] = {}
     spreads: dict[str, float] = {}
+    families: dict[str, frozenset[str]] = {}
     for document in calibrations:
         applies_to = document.get("applies_to")
-        role = applies_to.get("catalog") if isinstance(applies_to, Mapping) else None
-        if role not in ("stand-in", "spread"):
+        if not isinstance(applies_to, Mapping) or "catalog" not in applies_to:
             continue
-        for name, figure in read_calibration(document).items():
-            if role == "stand-in":
-                stand_ins[name] = StandIn(document["id"], figure)
-            else:
-                spreads[name] = figure.value
-    return CatalogDefaults(stand_ins, spreads)
+        figures, role = read_calibration(document), applies_to["catalog"]
+        if role == "stand-in":
+            stand_ins |= {name: StandIn(document["id"], held) for name, held in figures.items()}
+        elif role == "spread":
+            spreads |= {name: held.value for name, held in figures.items()}
+        elif role == "family":
+            true = frozenset(name for name, held in figures.items() if held.value)
+            families[applies_to.get("family", "")] = true
+    return CatalogDefaults(stand_ins, spreads, families)
 
 
 def read_calibration(document: Document) -> dict[str, Figure]:
-    """The figures of a calibration document, which may be of any name and sign."""
+    """The figures of a calibration document, of any name and sign; true and false are 1 and 0."""
     figures = document.get("figures")
     if not isinstance(figures, Mapping):
         raise DocumentInvalid("/figures", "must be an object of figures")
     return {
-        name: read_figure(raw, f"/figures/{name}", _ANY_FINITE) for name, raw in figures.items()
+        name: read_figure(_plain(raw), f"/figures/{name}", _ANY_FINITE)
+        for name, raw in figures.items()
     }
+
+
+def _plain(raw: Any) -> Any:
+    if isinstance(raw, Mapping) and isinstance(raw.get("value"), bool):
+        return {**raw, "value": int(raw["value"])}
+    return raw

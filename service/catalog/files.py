@@ -35,6 +35,7 @@ FOLDERS: Mapping[str, str] = {
     "memory-tiers": "memory_tiers",
     "interconnects": "interconnects",
     "instances": "instances",
+    "engines": "engines",
     "rules": "rules",
     "sources": "sources",
     "calibrations": "calibration",

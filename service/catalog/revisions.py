@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.documents import COLLECTIONS, Document, canonical
+from service.catalog.earlier import in_todays_form
 from service.catalog.own import snapshot_with_own
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.tables import catalog_entry, catalog_revision, own_entry
@@ -172,7 +173,7 @@ async def load_snapshot(
         raise RevisionUnknown(revision)
     else:
         await read_revision(connection, revision, organisation)
-    documents = await documents_at(connection, revision)
+    documents = in_todays_form(await documents_at(connection, revision))
     own = (
         await own_documents_at(connection, revision, organisation)
         if organisation is not None

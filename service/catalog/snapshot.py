@@ -26,6 +26,7 @@ from service.catalog.documents import (
     content_hash,
     hashes_of,
 )
+from service.catalog.engines import engine_from_document
 from service.catalog.entries import CatalogDefaults, Entry, read_defaults
 from service.catalog.references import ReferenceIndex, UnknownReference
 from service.catalog.rules import rule_from_document
@@ -34,6 +35,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.compliance import Rule
 from service.core.costs import Instance
 from service.core.deployment import Accelerator, Region
+from service.core.engines import Engine
 from service.core.interval import Interval
 from service.core.memory.tiers import Interconnect, MemoryTier
 
@@ -55,6 +57,7 @@ class CatalogSnapshot:
     memory_tiers: Mapping[str, Entry[MemoryTier]]
     interconnects: Mapping[str, Entry[Interconnect]]
     instances: Mapping[str, Entry[Instance]]
+    engines: Mapping[str, Entry[Engine]]
     rules: Mapping[str, Entry[Rule]]
     sources: Mapping[str, Entry[Document]]
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]]
@@ -73,6 +76,8 @@ class CatalogSnapshot:
     def find(self, collection: Literal["interconnects"], reference: str) -> Entry[Interconnect]: ...
     @overload
     def find(self, collection: Literal["instances"], reference: str) -> Entry[Instance]: ...
+    @overload
+    def find(self, collection: Literal["engines"], reference: str) -> Entry[Engine]: ...
     @overload
     def find(self, collection: Literal["rules"], reference: str) -> Entry[Rule]: ...
     @overload
@@ -147,7 +152,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         read_defaults(entry.document for entry in calibrations.values()),
         year=year_looked_after(documents),
     )
-    regions = documents.get("regions", {})
+    regions, engines = documents.get("regions", {}), documents.get("engines", {})
     snapshot = CatalogSnapshot(
         revision=revision,
         content_hash=content_hash(hashes_of(documents)),
@@ -161,6 +166,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         memory_tiers=converted("memory-tiers", memory_tier_from_document),
         interconnects=converted("interconnects", interconnect_from_document),
         instances=converted("instances", instance_from_document),
+        engines=converted("engines", lambda document: engine_from_document(document, engines)),
         rules=converted("rules", rule_from_document),
         sources=converted("sources", _source_entry),
         calibrations=calibrations,

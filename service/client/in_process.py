@@ -27,7 +27,10 @@ from service.estimation.use_cases import USE_CASES
 from service.hub.hub import Hub
 from service.settings import Settings
 
-_COLLECTIONS = ("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances")
+_COLLECTIONS = (
+    *("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances"),
+    "engines",
+)
 
 
 class InProcess:

@@ -66,13 +66,15 @@ class Accelerator:
 
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
-    where there is nothing better); ``scale_out`` joins the domains. Unknown figures are None.
+    where there is nothing better); ``scale_out`` joins the domains. Engines prepare for fewer
+    sequences than its memory would allow on one with a ``small_default_batch``. Unknown figures are
+    None.
     """
 
     id: str = field(metadata=NAME)
     name: str = field(metadata=NAME)
     vendor: str = field(metadata=NAME)
-    family: str = field(metadata=ALIKE)
+    family: str = field(metadata=NAME)
     memory_bytes: Number = field(metadata=FIGURE)
     memory_bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
     peak_flops_per_s: Mapping[str, Number] = field(metadata=FIGURE)
@@ -88,6 +90,7 @@ class Accelerator:
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     sram_bytes: Number | None = field(default=None, metadata=FIGURE)
     unified_memory: bool = field(default=False, metadata=ALIKE)
+    small_default_batch: bool = field(default=False, metadata=ALIKE)
 
 
 @dataclass(frozen=True, slots=True)

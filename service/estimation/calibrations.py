@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
+from service.catalog.engines import figures_of
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
-from service.core.impacts.infrastructure import Infrastructure, infrastructure
+from service.core.figures import Figures, from_figures
+from service.core.impacts.infrastructure import Infrastructure
 from service.core.memory.inference.runtime import (
+    CALIBRATIONS,
     RuntimeOverheads,
-    engine_fallbacks,
     runtime_overheads,
 )
 from service.core.performance.calibration import (
+    EngineOverhead,
     PerformanceCalibration,
     PowerModel,
-    engine_overhead,
     hardware_efficiency,
     power_model,
 )
 
 _FALLBACK = "default"
-_RUNTIME = "memory-runtime/"
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     snapshot
         The catalog, whose calibrations are read.
     engine, family
-        Inference engine and hardware family.
+        Id of an inference engine, and hardware family.
 
     Returns
     -------
@@ -57,9 +63,18 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     """
     known = snapshot.calibrations
     warnings: list[EstimateWarning] = []
-    timed = next(
-        name for name in engine_fallbacks(engine) if f"performance/{name}/{_FALLBACK}" in known
+    timed, stands_in = next(
+        (id_, stands_in)
+        for id_, stands_in in figures_of(snapshot.engines[engine].value, snapshot.engines)
+        if f"performance/{id_}/{_FALLBACK}" in known
     )
+    if stands_in:
+        warnings.append(
+            EstimateWarning(
+                "efficiency_not_measured",
+                f"there are no speed measurements of {engine}; those of {timed} are used",
+            )
+        )
     performance_id = f"performance/{timed}/{family}"
     if performance_id not in known:
         performance_id = f"performance/{timed}/{_FALLBACK}"
@@ -73,13 +88,12 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     power_id, power, power_warnings = power_of(snapshot, family)
     warnings += power_warnings
     infrastructure_id, around = infrastructure_of(snapshot)
-    runtime_documents = [entry.document for id_, entry in known.items() if id_.startswith(_RUNTIME)]
-    runtime = runtime_overheads(runtime_documents)
-    figures = known[performance_id].document["figures"]
+    runtime = runtime_memory(snapshot)
+    figures = known[performance_id].value
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
-            engine=engine_overhead(figures),
+            engine=from_figures(EngineOverhead, figures),
             power=power,
             source=performance_id,
             measured=not warnings,
@@ -94,6 +108,31 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         ),
         warnings=tuple(warnings),
     )
+
+
+@lru_cache(maxsize=16)
+def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
+    """Measured memory of every engine of the catalog; kept for each snapshot."""
+    own = runtime_overheads(figures_by_engine(snapshot, CALIBRATIONS)).engines
+    return RuntimeOverheads(with_stand_ins(own, snapshot))
+
+
+def figures_by_engine(snapshot: CatalogSnapshot, prefix: str) -> dict[str, Figures]:
+    """Figures of the calibrations whose ids are a prefix and an engine's id."""
+    return {
+        id_.removeprefix(prefix): entry.value
+        for id_, entry in snapshot.calibrations.items()
+        if id_.startswith(prefix)
+    }
+
+
+def with_stand_ins(own: Mapping[str, Kept], snapshot: CatalogSnapshot) -> dict[str, Kept]:
+    """What is held for some engines, and for every other one what holds for it or stands in."""
+    held = dict(own)
+    for id_, entry in snapshot.engines.items():
+        nearest = (name for name, _ in figures_of(entry.value, snapshot.engines) if name in own)
+        held[id_] = own[next(nearest, FALLBACK_ENGINE)]
+    return held
 
 
 def power_of(
@@ -111,10 +150,10 @@ def power_of(
                 "as a share of thermal design power, is used, with a wider interval",
             ),
         )
-    return id_, power_model(snapshot.calibrations[id_].document["figures"], id_), warnings
+    return id_, power_model(snapshot.calibrations[id_].value, id_), warnings
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:
     """What stands around accelerators, with the id of its figures."""
     id_ = "infrastructure/default"
-    return id_, infrastructure(snapshot.calibrations[id_].document["figures"])
+    return id_, from_figures(Infrastructure, snapshot.calibrations[id_].value)

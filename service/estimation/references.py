@@ -53,6 +53,10 @@ def _known_format(name: str) -> str:
 
 Reference = Annotated[str, Field(min_length=1, max_length=200)]
 FormatName = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_known_format)]
+#: Marks a reference to an engine in a JSON Schema, with what the engine has to run.
+ENGINES_OF = "x-engines-of"
+EngineReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "inference"})]
+FrameworkReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "training"})]
 Degree = Annotated[int, Field(ge=1, le=100_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 

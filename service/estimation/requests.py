@@ -5,7 +5,7 @@ What they are made of, and what is refused, is in :mod:`service.estimation.refer
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, Tag
 
@@ -17,6 +17,7 @@ from service.estimation.references import ON_HUB as ON_HUB
 from service.estimation.references import AcceleratorReference as AcceleratorReference
 from service.estimation.references import CatalogRequest as CatalogRequest
 from service.estimation.references import Degree as Degree
+from service.estimation.references import EngineReference as EngineReference
 from service.estimation.references import FetchedModel as FetchedModel
 from service.estimation.references import Figure as Figure
 from service.estimation.references import FormatName as FormatName
@@ -216,15 +217,10 @@ class DisaggregatedRequest(Request):
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
-    engine: Literal[
+    engine: EngineReference = Field(
         "vllm",
-        "sglang",
-        "tensorrt-llm",
-        "transformers",
-        "llama.cpp",
-        "vllm-before-0.6",
-        "transformers-before-4.36",
-    ] = Field("vllm", description="Engine whose measured overheads apply.")
+        description="Engine whose measured overheads apply: id or alias of one in /v1/engines.",
+    )
     memory_utilization_ratio: float = Field(
         0.9, gt=0.0, le=1.0, description="Share of memory the engine may use."
     )

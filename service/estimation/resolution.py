@@ -30,6 +30,7 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
+from service.core.engines import EngineWorkload
 from service.core.errors import InvalidInput
 from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import evaporative_wue
@@ -410,18 +411,45 @@ def resolve_disaggregation(
     return Disaggregation(asked.prefill_replicas, link)
 
 
+def resolve_engine(
+    reference: str,
+    workload: EngineWorkload,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> str:
+    """Id of the engine that a reference means; the reference itself after noting what is wrong."""
+
+    def found() -> str:
+        engine = snapshot.find("engines", reference)
+        if workload in engine.value.workloads:
+            return engine.id
+        others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
+        raise DocumentInvalid("", f"{engine.id} is not for {workload}: {', '.join(others)} are")
+
+    return problems.attempt(pointer, found) or reference
+
+
+def resolve_serving_engine(
+    asked: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> str:
+    """As `resolve_engine`, for the engine that serves."""
+    return resolve_engine(asked.engine, "inference", "/serving/engine", snapshot, problems)
+
+
 def serving_values(
     asked: ServingRequest,
+    engine: str,
     speculation: Speculation | None = None,
     disaggregation: Disaggregation | None = None,
 ) -> ServingSettings:
-    """The engine settings as the core's value."""
+    """The engine settings as the core's value, with the engine by its id."""
     return ServingSettings(
         memory_utilization_ratio=asked.memory_utilization_ratio,
         kv_block_tokens=asked.kv_block_tokens,
         max_model_len=asked.max_model_len,
         chunked_prefill_tokens=asked.chunked_prefill_tokens,
-        engine=asked.engine,
+        engine=engine,
         max_running_sequences=asked.max_running_sequences,
         reserved_bytes=asked.reserved_bytes,
         speculation=speculation,

@@ -9,15 +9,15 @@ import pytest
 
 from service.calibration.documents import CalibrationEntry, differences
 from service.calibration.inference import (
-    ENGINES,
     constants_of,
     fit_inference,
     holdout_residuals,
     inference_entries,
     measured_deployments,
 )
-from service.core.interval import Z_90
-from service.core.performance.calibration import engine_overhead, hardware_efficiency
+from service.core.figures import from_figures
+from service.core.interval import Z_90, exact
+from service.core.performance.calibration import EngineOverhead, hardware_efficiency
 from service.core.performance.inference.latency import inference_latency
 from service.settings import INSTALLATION
 from service.validation.packaged import Bench, read_measurements
@@ -43,13 +43,14 @@ def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
     chosen = [row for row in rows if row.source == "trtllm-0.17"][::3]
     measured = measured_deployments(chosen, bench.vocabulary, bench.snapshot)
     assert len(measured) > 40
-    usual = {constant.name: constant.usual for constant in constants_of("tensorrt-llm")}
+    engine = bench.snapshot.engines["tensorrt-llm"].value
+    usual = {constant.name: constant.usual for constant in constants_of(engine)}
     figures = {
-        name: {"value": value}
+        name: exact(value)
         for name, value in (
             usual
             | KNOWN
-            | {"launch_bound_ratio": 0.0, "prefill_log_sigma": 0.1, "decode_log_sigma": 0.1}
+            | {"launch_bound": False, "prefill_log_sigma": 0.1, "decode_log_sigma": 0.1}
         ).items()
     }
     for bits in ("32", "4"):
@@ -61,13 +62,13 @@ def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
         calibration = replace(
             resolved.calibration.performance,
             hardware=hardware_efficiency(figures),
-            engine=engine_overhead(figures),
+            engine=from_figures(EngineOverhead, figures),
         )
         latency = inference_latency(
             resolved.deployment, resolved.workload, resolved.serving, calibration, found.fitting
         )
         made.append(replace(found, measured=float(latency.output_tokens_per_s.value)))
-    fitted = fit_inference("tensorrt-llm", made, bench.vocabulary)
+    fitted = fit_inference(engine, made, bench.vocabulary)
     assert fitted.log_sigma < 0.03
     # The prior holds it back a little.
     assert fitted.values["memory_ratio"] == pytest.approx(0.7, rel=0.15)
@@ -96,7 +97,7 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
         for found in measured_deployments(chosen, bench.vocabulary, bench.snapshot)
         if found.computed.resolved.deployment.accelerator.family == "nvidia-hopper"
     ]
-    engine = "vllm-before-0.6"
+    engine = bench.snapshot.engines["vllm-before-0.6"].value
     held_out = holdout_residuals(engine, measured, bench.vocabulary)
     assert held_out is not None
     assert len(held_out) == len(measured)
@@ -105,7 +106,7 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
     few = [found for found in measured if found.row.text("model") == measured[0].row.text("model")]
     assert holdout_residuals(engine, few, bench.vocabulary) is None
 
-    entry = entries[f"performance/{engine}/nvidia-hopper"]
+    entry = entries[f"performance/{engine.id}/nvidia-hopper"]
     widest = np.quantile(np.abs(held_out), 0.9) / Z_90
     assert entry.figures["decode_log_sigma"] == pytest.approx(widest, rel=0.01)
     assert "models left out of the fit" in entry.note
@@ -113,17 +114,20 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
 
 def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
     entries = inference_entries([], bench.vocabulary, bench.snapshot)
-    assert {entry.id for entry in entries} == {f"performance/{name}/default" for name in ENGINES}
+    engines = bench.snapshot.engines.values()
+    fitted = {one.id for one in engines if one.value.speed_fit is not None}
+    assert {entry.id for entry in entries} == {f"performance/{name}/default" for name in fitted}
     assert not any(entry.fitted for entry in entries)
     assert all(entry.figures["decode_log_sigma"] == 0.35 for entry in entries)
 
 
-def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(entries):
+def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(bench: Bench, entries):
     families = [
         entries[f"performance/vllm-before-0.6/nvidia-{name}"] for name in ("ampere", "hopper")
     ]
     default = entries["performance/vllm-before-0.6/default"]
-    usual = {constant.name: constant.usual for constant in constants_of("vllm-before-0.6")}
+    older = bench.snapshot.engines["vllm-before-0.6"].value
+    usual = {constant.name: constant.usual for constant in constants_of(older)}
     # What the engine adds is its own on all hardware; what hardware reaches is not.
     assert default.figures["step_s"] < 0.1 * usual["step_s"]
     assert default.figures["memory_ratio"] == pytest.approx(usual["memory_ratio"], rel=0.05)

@@ -9,6 +9,7 @@ import pytest
 from service.calibration.command import FILES, TOLERANCE_RATIO, CalibrationRefused, calibration
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.training import CONSTANTS, fit_training, measured_runs, training_entries
+from service.core.interval import exact
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import training_step
 from service.estimation.training.calibrations import training_figures
@@ -36,7 +37,7 @@ def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
     host = training_figures(bench.snapshot, "default", "default")
     figures = KNOWN | {"matrix_32bit_ratio": 0.61, "step_log_sigma": 0.1}
     efficiency = training_calibration(
-        {name: {"value": value} for name, value in figures.items()},
+        {name: exact(value) for name, value in figures.items()},
         host.efficiency.performance.power,
         "made",
         True,

@@ -54,6 +54,16 @@ def instance(*prices: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def engine() -> dict[str, Any]:
+    return {
+        "id": "acme-train",
+        "name": "Acme Train",
+        "aliases": ["acme"],
+        "workloads": ["training"],
+        "source": "sheet",
+    }
+
+
 def rule(**changes: Any) -> dict[str, Any]:
     return {
         "id": "se-pue",
@@ -180,6 +190,7 @@ def small_catalog() -> Documents:
         "memory-tiers": [memory_tier()],
         "interconnects": [interconnect()],
         "instances": [instance()],
+        "engines": [engine()],
         "rules": [rule()],
         "sources": [source],
         "calibrations": [stand_ins(), spreads()],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.core.number_formats import NUMBER_FORMATS
-from service.estimation.requests import ModelConfig, ServingRequest
+from service.estimation.requests import ModelConfig
 from service.validation.packaged import Bench
 from service.validation.rows.deployments import parallelism_of, serving_of
 from service.validation.rows.tables import TABLES, Row, RowRefused
@@ -30,8 +30,10 @@ def test_every_name_leads_to_something(bench: Bench) -> None:
     assert set(names.sources.values()) <= set(snapshot.sources)
     places = {*names.regions.values(), *names.assumed_regions.values()}
     assert places <= set(snapshot.regions)
-    for engine in names.engines.values():
-        ServingRequest.model_validate({"engine": engine})
+    assert set(names.engine_of_source.values()) <= set(snapshot.engines)
+    for framework in ("vLLM", "HF transformers", "llama.cpp/Ollama", "SGLang", "TensorRT-LLM"):
+        named = row(framework=framework)
+        assert engine_of(named, names, snapshot, for_speed=False) in snapshot.engines
 
 
 def test_every_source_named_is_a_source_of_the_measurements(bench: Bench, outcomes) -> None:
@@ -49,7 +51,8 @@ def test_every_source_named_is_a_source_of_the_measurements(bench: Bench, outcom
     for part in listed:
         assert set(part) <= set(names.sources)
     tables = {f"{source}/{table}" for source in names.sources for table in TABLES}
-    assert names.gb_means_gib <= {*tables, *names.engines}
+    for named in names.gb_means_gib - tables:
+        assert bench.snapshot.find("engines", named)
 
 
 def test_memory_sizes_in_hardware_names_are_those_of_the_catalog(bench: Bench) -> None:
@@ -92,7 +95,7 @@ def test_unknown_names_refuse_the_row(bench: Bench) -> None:
     with pytest.raises(RowRefused, match="number format 'gguf-IQ9_Z' is not known"):
         format_of("gguf-IQ9_Z", names)
     with pytest.raises(RowRefused, match="engine 'Abacus' is not known"):
-        engine_of(row(framework="Abacus"), names, for_speed=True)
+        engine_of(row(framework="Abacus"), names, snapshot, for_speed=True)
 
 
 def test_a_hyphen_that_does_not_break_is_a_hyphen(bench: Bench) -> None:
@@ -114,8 +117,8 @@ def test_old_versions_are_engines_of_their_own_in_speed(
     bench: Bench, version: str, engine: str
 ) -> None:
     named = row(framework="vLLM", framework_version=version)
-    assert engine_of(named, bench.vocabulary, for_speed=True) == engine
-    assert engine_of(named, bench.vocabulary, for_speed=False) == "vllm"
+    assert engine_of(named, bench.vocabulary, bench.snapshot, for_speed=True) == engine
+    assert engine_of(named, bench.vocabulary, bench.snapshot, for_speed=False) == "vllm"
 
 
 SHAPE = {

@@ -77,6 +77,7 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         },
         {"host_memory_bytes": "host memory", "network_bytes_per_s": "network bandwidth"},
     ),
+    "engines": ({}, {}),
     "rules": (
         {
             "subject": "Subject: site, company or model",

@@ -170,6 +170,30 @@ class InstanceEntry(Stated):
     sources: list[UsedSource]
 
 
+class EngineSpeedFit(Stated):
+    """How an engine's speed is fitted to measurements."""
+
+    launch_bound: NotRequired[bool]
+    half_accumulation: NotRequired[bool]
+    layer_split: NotRequired[bool]
+    usual: NotRequired[dict[str, float]]
+
+
+class EngineEntry(Stated):
+    """An inference engine, a training framework, or both: what requests can name."""
+
+    id: str
+    name: str
+    aliases: list[str]
+    workloads: list[Literal["inference", "training"]]
+    release_of: NotRequired[str]
+    like: NotRequired[str]
+    speed_fit: NotRequired[EngineSpeedFit]
+    source: str
+    notes: NotRequired[str]
+    sources: list[UsedSource]
+
+
 class RuleCondition(Stated):
     """A fact compared with a value."""
 
@@ -229,6 +253,7 @@ NAMES: Mapping[str, str] = {
     "memory-tiers": "MemoryTier",
     "interconnects": "Interconnect",
     "instances": "Instance",
+    "engines": "Engine",
     "rules": "Rule",
     "sources": "Source",
 }
@@ -240,6 +265,7 @@ ENTRIES: Mapping[str, Any] = {
     "memory-tiers": MemoryTierEntry,
     "interconnects": InterconnectEntry,
     "instances": InstanceEntry,
+    "engines": EngineEntry,
     "rules": RuleEntry,
     "sources": SourceEntry,
 }
@@ -281,6 +307,12 @@ class InstancePage(Page):
     items: list[InstanceEntry]
 
 
+class EnginePage(Page):
+    """Engines and frameworks, in the order asked for."""
+
+    items: list[EngineEntry]
+
+
 class RulePage(Page):
     """Rules, in the order asked for."""
 
@@ -300,6 +332,7 @@ PAGES: Mapping[str, Any] = {
     "memory-tiers": MemoryTierPage,
     "interconnects": InterconnectPage,
     "instances": InstancePage,
+    "engines": EnginePage,
     "rules": RulePage,
     "sources": SourcePage,
 }

@@ -102,6 +102,9 @@ class CatalogFileContent(Request):
     instances: list[dict[str, JsonValue]] = Field(
         [], description="Machines that cloud providers rent out, with prices."
     )
+    engines: list[dict[str, JsonValue]] = Field(
+        [], description="Inference engines and training frameworks."
+    )
     rules: list[dict[str, JsonValue]] = Field([], description="Requirements for sites, by place.")
     sources: list[dict[str, JsonValue]] = Field(
         [], description="Documents that figures of other entries cite."

@@ -6,8 +6,9 @@ Nothing of the document is worked out before it is asked for: a service that sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import orjson
 from fastapi import APIRouter, FastAPI
@@ -19,8 +20,12 @@ from service.api.http.answers import ProblemDetails
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
 from service.api.http.topics import TOPICS
+from service.catalog.files import read_files
+from service.core.engines import EngineWorkload
 from service.estimation.charts.answers import VegaLiteChart
+from service.estimation.references import ENGINES_OF
 from service.estimation.requests import Request
+from service.settings import Settings
 
 _REF = "#/components/schemas/{model}"
 _DESCRIPTION = """
@@ -219,6 +224,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     schemas |= _schemas([*_answers.values(), ProblemDetails, VegaLiteChart], "serialization")
     schemas |= _schemas(REQUESTS.values(), "validation")
+    _name_engines(result)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()
@@ -235,6 +241,29 @@ def _schemas(models: Iterable[Any], mode: Literal["validation", "serialization"]
     )
     schemas: dict[str, Any] = told["$defs"]
     return schemas
+
+
+def _name_engines(document: Any) -> None:
+    """Name the packaged engines wherever one can be asked about; a catalog may hold others."""
+    if isinstance(document, list):
+        for part in document:
+            _name_engines(part)
+    elif isinstance(document, dict):
+        workload = document.pop(ENGINES_OF, None)
+        if workload is not None:
+            document["examples"] = _packaged_engines()[workload]
+        for part in document.values():
+            _name_engines(part)
+
+
+@cache
+def _packaged_engines() -> Mapping[str, list[str]]:
+    """Ids of the packaged engines by what they run."""
+    engines = read_files(Settings().catalog_directory, {"engines": "engines"}).documents["engines"]
+    return {
+        workload: [id_ for id_, engine in engines.items() if workload in engine["workloads"]]
+        for workload in get_args(EngineWorkload)
+    }
 
 
 def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.questions.completion import complete_accelerator, complete_model, complete_region
+from service.cli.questions.completion import (
+    complete_accelerator,
+    complete_engine,
+    complete_model,
+    complete_region,
+)
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import Limit
 from service.estimation.recommendations.training.limits import RUN_LIMITS
@@ -148,9 +153,10 @@ LOAD = (
 ENGINE = Option(
     ("--engine",),
     str,
-    "vllm, sglang, tensorrt-llm, transformers or llama.cpp.",
+    "Inference engine: id or alias of one in /v1/engines, e.g. vllm.",
     ("serving", "engine"),
-    panel=_LOAD,
+    _LOAD,
+    complete_engine,
 )
 TRAINING_FLAG = Option(
     ("--training",),

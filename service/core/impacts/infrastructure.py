@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number
@@ -101,35 +99,3 @@ def making(accelerator: Accelerator | None, around: Infrastructure) -> Making:
 
 def _sum(first: Interval | None, second: Interval | None) -> Interval | None:
     return None if first is None or second is None else independent_sum((first, second))
-
-
-def infrastructure(figures: Mapping[str, Any]) -> Infrastructure:
-    """Read the infrastructure around accelerators from plain figures with ranges.
-
-    Parameters
-    ----------
-    figures
-        ``{name: {"value", "low", "high"}}``; the first four fields are needed, others may lack.
-    """
-
-    def interval(name: str) -> Interval:
-        figure = figures[name]
-        value = figure["value"]
-        return Interval(value, figure.get("low", value), figure.get("high", value))
-
-    def known(name: str) -> Interval | None:
-        return interval(name) if name in figures else None
-
-    return Infrastructure(
-        host_power_w=interval("host_power_w"),
-        server_embodied_kgco2e=interval("server_embodied_kgco2e"),
-        hardware_life_years=interval("hardware_life_years"),
-        idle_ratio=interval("idle_ratio"),
-        server_adpe_kgsbeq=known("server_adpe_kgsbeq"),
-        server_primary_energy_mj=known("server_primary_energy_mj"),
-        server_mass_kg=known("server_mass_kg"),
-        primary_energy_mj_per_kwh=known("primary_energy_mj_per_kwh"),
-        e_waste_collected_ratio=known("e_waste_collected_ratio"),
-        e_waste_boards_ratio=known("e_waste_boards_ratio"),
-        e_waste_batteries_ratio=known("e_waste_batteries_ratio"),
-    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 from service.core.elementwise import Number
+from service.core.figures import Figures, from_figures
 from service.core.stacking import ALIKE, FIGURE, NAME
 
 
@@ -108,59 +108,13 @@ class PerformanceCalibration:
         return spread
 
 
-def hardware_efficiency(figures: Mapping[str, Any]) -> HardwareEfficiency:
-    """Read a hardware family's efficiencies from plain figures ``{name: {"value": …}}``."""
-    return HardwareEfficiency(
-        matrix_ratio={
-            32: figures["matrix_32bit_ratio"]["value"],
-            16: figures["matrix_16bit_ratio"]["value"],
-            8: figures["matrix_8bit_ratio"]["value"],
-            4: figures["matrix_4bit_ratio"]["value"],
-        },
-        memory_ratio=figures["memory_ratio"]["value"],
-        attention_matrix_ratio=figures["attention_matrix_ratio"]["value"],
-        attention_memory_ratio=figures["attention_memory_ratio"]["value"],
-        overlap_ratio=figures["overlap_ratio"]["value"],
-        tile_rows=figures["tile_rows"]["value"],
-        expert_ratio=figures["expert_ratio"]["value"],
-        link_ratio=figures["link_ratio"]["value"],
-        prefill_log_sigma=figures["prefill_log_sigma"]["value"],
-        decode_log_sigma=figures["decode_log_sigma"]["value"],
-        dequantised_ratio=figures["dequantised_ratio"]["value"]
-        if "dequantised_ratio" in figures
-        else 1.0,
-        matrix_flops_per_joule=figures["matrix_flops_per_joule"]["value"]
-        if "matrix_flops_per_joule" in figures
-        else inf,
-    )
+def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
+    """A hardware family's efficiencies from its figures."""
+    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
+    return from_figures(HardwareEfficiency, figures, matrix_ratio=ratios)
 
 
-def engine_overhead(figures: Mapping[str, Any]) -> EngineOverhead:
-    """Read an engine's overheads from plain figures ``{name: {"value": …}}``."""
-    return EngineOverhead(
-        step_s=figures["step_s"]["value"],
-        layer_s=figures["layer_s"]["value"],
-        sequence_s=figures["sequence_s"]["value"],
-        collective_s=figures["collective_s"]["value"],
-        launch_bound=bool(figures["launch_bound_ratio"]["value"]),
-        half_accumulation="half_accumulation_ratio" in figures
-        and bool(figures["half_accumulation_ratio"]["value"]),
-        pipelined_ratio=figures["pipelined_ratio"]["value"]
-        if "pipelined_ratio" in figures
-        else 1.0,
-        pipelined_log_sigma=figures["pipelined_log_sigma"]["value"]
-        if "pipelined_log_sigma" in figures
-        else 0.0,
-    )
-
-
-def power_model(figures: Mapping[str, Any], source: str) -> PowerModel:
-    """Read a power model from plain figures ``{name: {"value": …}}``, named by where they stand."""
-    return PowerModel(
-        active_ratio=figures["active_ratio"]["value"],
-        memory_ratio=figures["memory_ratio"]["value"],
-        compute_ratio=figures["compute_ratio"]["value"],
-        log_sigma=figures["power_log_sigma"]["value"],
-        resident_ratio=figures["resident_ratio"]["value"],
-        source=source,
-    )
+def power_model(figures: Figures, source: str) -> PowerModel:
+    """A power model from its figures, named by where they stand."""
+    log_sigma = figures["power_log_sigma"].value
+    return from_figures(PowerModel, figures, log_sigma=log_sigma, source=source)

@@ -16,7 +16,6 @@ from service.core.deployment import Accelerator
 from service.core.elementwise import Number
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
-from service.core.memory.inference.runtime import SMALL_BATCH_FAMILY
 from service.core.memory.inference.tiers import host_link_bytes_per_s
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.collectives import scale_out
@@ -136,7 +135,6 @@ def prepared(
     domain = accelerator.scale_up_domain_accelerators
     return replace(
         accelerator,
-        family=SMALL_BATCH_FAMILY if accelerator.family == SMALL_BATCH_FAMILY else SEVERAL,
         peak_flops_per_s={name: accelerator.peak_flops_per_s[name] for name in sorted(used)},
         scale_out=scale_out(accelerator),
         scale_up_domain_accelerators=domain if most_ranks is None else min(domain, most_ranks),

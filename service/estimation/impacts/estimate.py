@@ -27,7 +27,7 @@ from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, 
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.core.performance.inference.latency import Usage
 from service.estimation.answers import figure, frame, grounds
-from service.estimation.calibrations import Calibration, calibration
+from service.estimation.calibrations import Calibration, calibration, infrastructure_of
 from service.estimation.impacts import answers
 from service.estimation.impacts.context import ImpactContext, resolve_impact_context
 from service.estimation.impacts.footprint_views import Basis, DetailedBasis, basis
@@ -40,7 +40,12 @@ from service.estimation.inference.deployment import (
 )
 from service.estimation.inference.echo import PlacedDeployment, echo
 from service.estimation.requests import PeriodRequest
-from service.estimation.resolution import Problems, resolve_accelerator, resolve_region
+from service.estimation.resolution import (
+    Problems,
+    resolve_accelerator,
+    resolve_region,
+    resolve_serving_engine,
+)
 
 _HOURS_PER_DAY = 24.0
 _DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
@@ -107,17 +112,15 @@ def impacts_with_result(
     if request.model is not None:
         resolved = resolve_deployment(request, snapshot, problems)
         computed = compute_deployment(resolved)
-        chosen = resolved.calibration
         accelerator = resolved.accelerator
         entries = resolved.entries(snapshot)
         warnings = computed.warnings
     else:
         accelerator = _given_accelerator(request, snapshot, problems)
-        family = accelerator.value.family if accelerator is not None else "default"
-        chosen = calibration(snapshot, request.serving.engine, family)
+        engine = resolve_serving_engine(request.serving, snapshot, problems)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
-    around = kept(chosen.infrastructure, request.hardware, snapshot, problems)
+    around = kept(infrastructure_of(snapshot)[1], request.hardware, snapshot, problems)
     problems.stop_if_any()
     region = problems.resolved(region)
     place = resolve_impact_context(request, region, accelerator, around, snapshot)
@@ -127,6 +130,8 @@ def impacts_with_result(
         echoed = {**echo(computed.resolved), "region": region.id}
         result = deployment_impacts(computed, place.region, request.period, around, place.writer)
     else:
+        family = accelerator.value.family if accelerator is not None else "default"
+        chosen = calibration(snapshot, engine, family)
         result = _plain_impacts(request, place, accelerator, chosen, around)
     entries.append(("regions", region))
     answer: answers.ImpactsAnswer = {

@@ -38,6 +38,7 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_parallelism,
     resolve_precision,
+    resolve_serving_engine,
     serving_values,
     workload_values,
 )
@@ -136,6 +137,7 @@ def resolve_deployment(
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
     )
+    engine = resolve_serving_engine(request.serving, snapshot, problems)
     parallelism = resolve_parallelism(
         request.parallelism,
         request.accelerator_count,
@@ -156,7 +158,7 @@ def resolve_deployment(
     problems.stop_if_any()
     workload = workload_values(request.workload)
     serving = serving_values(
-        request.serving, None if speculation is None else speculation.value, disaggregation
+        request.serving, engine, None if speculation is None else speculation.value, disaggregation
     )
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = Deployment(model.value, precision, accelerator.value, parallelism)

@@ -19,13 +19,6 @@ TABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 #: Figures of one accelerator that the table gives for all.
 _SUMMED = frozenset({"gpu_memory_total"})
-_ENGINES = {
-    "vllm": "vLLM",
-    "sglang": "SGLang",
-    "tensorrt-llm": "TensorRT-LLM",
-    "transformers": "HF transformers",
-    "llama.cpp": "llama.cpp",
-}
 
 
 def measurement_rows(table: str, reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -38,9 +31,6 @@ def measurement_rows(table: str, reports: Iterable[Mapping[str, Any]]) -> list[d
 def _rows(table: str, report: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     known = TABLES[table]
     deployment = report["deployment"]
-    engine = _ENGINES.get(deployment["serving"]["engine"])
-    if engine is None:
-        return
     for figure in report["figures"]:
         if figure["metric"] not in known:
             continue
@@ -70,7 +60,7 @@ def _rows(table: str, report: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
             "metric": metric,
             "value": figure["measured"] * (count if metric in _SUMMED else 1),
             "unit": unit,
-            "framework": engine,
+            "framework": deployment["serving"]["engine"],
             "source_id": "reported",
             "source_locator": f"measurement {report['id']}",
             "confidence": "high",

@@ -40,6 +40,7 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_parallelism,
     resolve_region,
+    resolve_serving_engine,
     serving_values,
 )
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
@@ -113,8 +114,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for _, entry in models:
         least = request.limits.weight_bits_at_least
         check_bits(entry.value, request.space.precisions, least, problems)
+    engine = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = serving_values(request.serving)
+    serving = serving_values(request.serving, engine)
     measured = [
         calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
     ]

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
+from service.catalog.engines import figures_of
+from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
+from service.core.figures import Figures
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval
+from service.core.memory.training.runtime import (
+    CALIBRATIONS,
+    TrainingOverheads,
+    training_overheads,
+)
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.calibrations import infrastructure_of, power_of
+from service.estimation.calibrations import (
+    figures_by_engine,
+    infrastructure_of,
+    power_of,
+    with_stand_ins,
+)
 
 _FALLBACK = "default"
 _HOST = "training/host"
@@ -74,23 +85,24 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
         With a warning for each part that had to fall back on figures of something else.
     """
     known = snapshot.calibrations
+    timed = dict(figures_of(snapshot.engines[framework].value, snapshot.engines))
     chosen = next(
         id_
         for id_ in (
-            f"training/{framework}/{family}",
+            *(f"training/{name}/{family}" for name in timed),
             f"training/{_FALLBACK}/{family}",
             f"training/{_FALLBACK}/{_FALLBACK}",
         )
         if id_ in known
     )
-    figures = known[chosen].document["figures"]
-    warnings = _warnings(chosen, framework, family, figures)
+    own = framework == _FALLBACK or not timed.get(chosen.split("/")[1], True)
+    warnings = _warnings(known[chosen], framework, family, own)
     power_id, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
     return TrainingFigures(
-        efficiency=training_calibration(figures, power, chosen, not warnings),
+        efficiency=training_calibration(known[chosen].value, power, chosen, not warnings),
         infrastructure=infrastructure,
         failures_per_accelerator_day=failures["failures_per_accelerator_day"],
         checkpoint_write_s=failures["checkpoint_write_s"].value,
@@ -106,10 +118,17 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
     )
 
 
+@lru_cache(maxsize=16)
+def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
+    """Measured memory of every framework of the catalog; kept for each snapshot."""
+    own = training_overheads(figures_by_engine(snapshot, CALIBRATIONS)).frameworks
+    return TrainingOverheads(with_stand_ins(own, snapshot))
+
+
 def _warnings(
-    chosen: str, framework: str, family: str, figures: Mapping[str, Any]
+    chosen: Entry[Figures], framework: str, family: str, own: bool
 ) -> tuple[EstimateWarning, ...]:
-    if any(figure["kind"] == "assumed" for figure in figures.values()):
+    if any(origin.kind == "assumed" for origin in chosen.origins.values()):
         return (
             EstimateWarning(
                 "efficiency_not_measured",
@@ -117,7 +136,7 @@ def _warnings(
                 "other hardware are used, with a wider interval",
             ),
         )
-    if framework not in (_FALLBACK, chosen.split("/")[1]):
+    if not own:
         return (
             EstimateWarning(
                 "efficiency_not_measured",

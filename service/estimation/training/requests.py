@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.core.memory.training.settings import ALL_LINEAR, Optimizer
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.references import FrameworkReference
 from service.estimation.requests import (
     AcceleratorReference,
     CatalogRequest,
@@ -217,9 +218,11 @@ class TrainingSettingsRequest(Request):
         "also weights (FSDP full sharding).",
     )
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
-    framework: Literal[
-        "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
-    ] = Field("default", description="Framework whose measured overheads apply.")
+    framework: FrameworkReference = Field(
+        "default",
+        description="Framework whose measured overheads apply: id or alias of one in /v1/engines "
+        "that runs training.",
+    )
     tokens: float | None = Field(
         None, ge=1.0, le=1e18, description="Tokens of the whole run; memory does not depend on it."
     )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
+from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
-from service.core.memory.inference.runtime import FALLBACK_ENGINE
-from service.core.memory.training.runtime import TrainingOverheads, training_overheads
+from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.work import product_format
 from service.core.techniques.setup import TrainingSetup
@@ -22,13 +21,14 @@ from service.estimation.resolution import (
     Problems,
     check_precision_runs,
     resolve_accelerator,
+    resolve_engine,
     resolve_model,
     resolve_parallelism,
     resolve_precision,
 )
+from service.estimation.training.calibrations import training_memory_overheads
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 
-_MEMORY = "memory-training/"
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
 TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -73,6 +73,7 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
+    training = _named(request.training, snapshot, problems)
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(request.accelerator, snapshot)
     )
@@ -89,7 +90,7 @@ def resolve_training(
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
-    settings = training_settings(request.training)
+    settings = training_settings(training)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
@@ -100,21 +101,29 @@ def resolve_training(
         ),
         settings,
     )
-    overheads = measured_overheads(snapshot)
-    measured = settings.framework in overheads.frameworks
+    overheads = training_memory_overheads(snapshot)
     return ResolvedTraining(
         model=model,
         accelerator=accelerator,
-        asked=request.training,
+        asked=training,
         setup=setup,
         overheads=overheads,
         calibration=overheads.of(settings.framework).calibration,
         warnings=(
             *model.value.warnings,
             *link_default_warnings(accelerator),
-            *_warnings(setup, measured),
+            *_warnings(setup, overheads.of(settings.framework).framework),
         ),
     )
+
+
+def _named(
+    asked: TrainingSettingsRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> TrainingSettingsRequest:
+    """The settings with the framework by its id."""
+    pointer = "/training/framework"
+    framework = resolve_engine(asked.framework, "training", pointer, snapshot, problems)
+    return asked.model_copy(update={"framework": framework})
 
 
 def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
@@ -143,14 +152,6 @@ def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
             asked.offload.optimizer, asked.offload.parameters, asked.offload.activations
         ),
         framework=asked.framework,
-    )
-
-
-@lru_cache(maxsize=16)
-def measured_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
-    """Measured memory of training frameworks; kept for each snapshot."""
-    return training_overheads(
-        entry.document for id_, entry in snapshot.calibrations.items() if id_.startswith(_MEMORY)
     )
 
 
@@ -258,16 +259,19 @@ def _check_division(
         )
 
 
-def _warnings(setup: TrainingSetup, measured: bool) -> list[EstimateWarning]:
+def _warnings(setup: TrainingSetup, measured: str) -> list[EstimateWarning]:
     """What a careful colleague would say about the settings."""
     settings, parallelism = setup.settings, setup.deployment.parallelism
     ranks = parallelism.data * parallelism.context
     limit = setup.deployment.architecture.max_position_embeddings
     said = {
-        "overheads_not_measured": not measured
-        and settings.framework != FALLBACK_ENGINE
-        and f"there are no memory measurements of {settings.framework}; typical overheads of "
-        "measured frameworks are used, with a wider interval",
+        "overheads_not_measured": measured != settings.framework
+        and f"there are no memory measurements of {settings.framework}; "
+        + (
+            "typical overheads of measured frameworks are used, with a wider interval"
+            if measured == FALLBACK_ENGINE
+            else f"those of {measured} are used"
+        ),
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "

@@ -111,7 +111,7 @@ def speed_request(
         If the row leaves something open that speed depends on.
     """
     accelerator = accelerator_of(row, vocabulary, snapshot)
-    engine = engine_of(row, vocabulary, for_speed=True)
+    engine = engine_of(row, vocabulary, snapshot, for_speed=True)
     model = model_of(row, vocabulary, snapshot)
     input_tokens, assumptions = input_tokens_of(row, vocabulary)
     if input_tokens is None:

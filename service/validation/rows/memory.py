@@ -111,7 +111,7 @@ def _answer(
         ),
         serving=serving_of(
             row,
-            engine_of(row, vocabulary, for_speed=False),
+            engine_of(row, vocabulary, snapshot, for_speed=False),
             reserved_bytes=_workspace_bytes(row, vocabulary),
         ),
     )

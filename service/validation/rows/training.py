@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, without
 from service.core.memory.training.memory import TrainingMemory, training_memory
-from service.core.memory.training.runtime import TrainingOverheads, training_overheads
+from service.estimation.training.calibrations import training_memory_overheads
 from service.validation.report.statistics import Compared
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import convention_of, run_of
@@ -15,7 +13,6 @@ from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_
 
 _TOTALS = ("peak_memory_total",)
 _METRICS = ("peak_memory_per_gpu", "gpu_memory", "nvidia_smi_used", *_TOTALS)
-_CALIBRATION = "memory-training/"
 
 
 def training_memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
@@ -72,15 +69,8 @@ def run_memory(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> T
         If the model cannot be divided so.
     """
     run = run_of(row, vocabulary, snapshot)
-    return training_memory(run.deployment, run.micro_batch, run.settings, _overheads(snapshot))
-
-
-@lru_cache(maxsize=4)
-def _overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
-    return training_overheads(
-        entry.document
-        for id_, entry in snapshot.calibrations.items()
-        if id_.startswith(_CALIBRATION)
+    return training_memory(
+        run.deployment, run.micro_batch, run.settings, training_memory_overheads(snapshot)
     )
 
 

@@ -68,7 +68,6 @@ class Vocabulary:
     model_types: Mapping[str, str]
     hardware: Mapping[str, str]
     formats: Mapping[str, str]
-    engines: Mapping[str, str]
     engine_of_source: Mapping[str, str]
     regions: Mapping[str, str]
     gb_means_gib: frozenset[str]
@@ -163,7 +162,9 @@ def format_of(name: str, vocabulary: Vocabulary) -> str | None:
     return known
 
 
-def engine_of(row: Row, vocabulary: Vocabulary, *, for_speed: bool) -> str:
+def engine_of(
+    row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot, *, for_speed: bool
+) -> str:
     """Engine whose overheads apply to the row.
 
     Raises
@@ -172,9 +173,12 @@ def engine_of(row: Row, vocabulary: Vocabulary, *, for_speed: bool) -> str:
         If it is not one that estimates know.
     """
     name = row.text("framework")
-    if name not in vocabulary.engines:
-        raise RowRefused(f"engine {name[:40]!r} is not known" if name else "no engine is named")
-    engine = vocabulary.engines[name]
+    try:
+        engine = snapshot.find("engines", name).id
+    except UnknownReference:
+        raise RowRefused(
+            f"engine {name[:40]!r} is not known" if name else "no engine is named"
+        ) from None
     dated = f"{row.source}/{engine}"
     if dated in vocabulary.engine_of_source:
         return vocabulary.engine_of_source[dated]

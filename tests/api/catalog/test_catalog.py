@@ -16,6 +16,7 @@ COLLECTIONS = (
     "memory-tiers",
     "interconnects",
     "instances",
+    "engines",
     "rules",
     "sources",
 )

@@ -6,7 +6,12 @@ import os
 import subprocess
 import sys
 
-from service.cli.questions.completion import complete_accelerator, complete_model, complete_region
+from service.cli.questions.completion import (
+    complete_accelerator,
+    complete_engine,
+    complete_model,
+    complete_region,
+)
 from service.settings import INSTALLATION
 
 
@@ -16,6 +21,7 @@ def test_ids_and_aliases_are_offered():
     assert "meta-llama/Llama-3.1-70B" in complete_model("meta-")
     assert complete_model("llama-3.1-70")
     assert complete_region("aws/eu-n") == ["aws/eu-north-1"]
+    assert complete_engine("vl") == ["vllm-before-0.6", "vllm"]
 
 
 def test_every_offer_is_known(packaged_snapshot):
@@ -23,6 +29,7 @@ def test_every_offer_is_known(packaged_snapshot):
         ("accelerators", complete_accelerator),
         ("models", complete_model),
         ("regions", complete_region),
+        ("engines", complete_engine),
     ):
         for first in "abcdefghijklmnopqrstuvwxyz":
             for offered in complete(first):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import yaml
 
 from service.catalog.references import UnknownReference
 from service.catalog.texts import packaged_texts
@@ -27,12 +25,12 @@ from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 from service.estimation.techniques import FILTERS
+from tests.core.calibrations import figures_of
 from tests.core.deployments import H100, architecture
 
 TEXTS = packaged_texts()["techniques"]
-CALIBRATION = Path(__file__).parents[3] / "hardware_catalog" / "calibration"
-TRAINING = training_overheads(yaml.safe_load((CALIBRATION / "memory_training.yaml").read_text()))
-RUNTIME = runtime_overheads(yaml.safe_load((CALIBRATION / "memory_runtime.yaml").read_text()))
+TRAINING = training_overheads(figures_of("memory_training.yaml", "framework"))
+RUNTIME = runtime_overheads(figures_of("memory_runtime.yaml", "engine"))
 FORMATS = NUMBER_FORMATS
 FP32 = Precision(FORMATS["fp32"], FORMATS["bf16"], FORMATS["fp32"])
 BF16 = Precision(FORMATS["bf16"], FORMATS["bf16"], FORMATS["bf16"])

@@ -76,7 +76,7 @@ MEMORY = (
         "activations",
         {
             "activation_ratio": "engine.activation_ratio",
-            "workspace_bytes": "engine.workspace",
+            "workspace_bytes": "engine.workspace_bytes",
             "calibration": "engine.calibration",
         },
     ),
@@ -88,8 +88,8 @@ MEMORY = (
         _ENGINE,
         "libraries",
         {
-            "context_bytes": "engine.context",
-            "collectives_bytes": "engine.collectives",
+            "context_bytes": "engine.context_bytes",
+            "collectives_bytes": "engine.collectives_bytes",
             "replica_accelerators": "deployment.parallelism.replica_accelerators",
             "expert_ranks": "deployment.parallelism.expert",
             "reserved_bytes": "serving.reserved_bytes",
@@ -114,7 +114,7 @@ MEMORY = (
         {
             "libraries_bytes": "libraries",
             "slack_bytes": "slack",
-            "graphs_bytes": "engine.graphs",
+            "graphs_bytes": "engine.graphs_bytes",
             "engine": "serving.engine",
             "calibration": "engine.calibration",
         },
@@ -154,7 +154,7 @@ MEMORY = (
             "activations_in_share": "engine.activations_in_share",
             "activations_bytes": "activations",
             "graphs_in_share": "engine.graphs_in_share",
-            "graphs_bytes": "engine.graphs",
+            "graphs_bytes": "engine.graphs_bytes",
             "runtime_bytes": "runtime",
             "weights_bytes": "weights",
         },

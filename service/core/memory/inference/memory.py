@@ -225,7 +225,7 @@ def _on_stage(
     activations, slack = engine.temporary(peak)
     draft = _draft_bytes(serving, parallelism, concurrency, tokens)
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
-    runtime = independent_sum((libraries, slack, engine.graphs))
+    runtime = independent_sum((libraries, slack, engine.graphs_bytes))
 
     copies = engine.cache_copies
     sequence = copies * layout_sequence_bytes(layout, tokens)
@@ -246,7 +246,7 @@ def _on_stage(
     if engine.activations_in_share:
         inside.append(activations)
     if engine.graphs_in_share:
-        inside.append(engine.graphs)
+        inside.append(engine.graphs_bytes)
     budget = _budget(
         weights, usable, independent_sum(inside), capacity, shift(total, -weights - cache)
     )

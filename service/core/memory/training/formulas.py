@@ -164,8 +164,8 @@ MEMORY = (
         _FRAMEWORK,
         "libraries",
         {
-            "context_bytes": "framework.context",
-            "collectives_bytes": "framework.collectives",
+            "context_bytes": "framework.context_bytes",
+            "collectives_bytes": "framework.collectives_bytes",
             "replica_accelerators": "deployment.parallelism.replica_accelerators",
             "data_ranks": "deployment.parallelism.data",
             "expert_ranks": "deployment.parallelism.expert",

@@ -237,9 +237,9 @@ def _on_stage(
 
     places = _places(state, settings)
     temporary = independent_sum((activations, losses, exact(gathered + update)))
-    libraries = [framework.context]
+    libraries = [framework.context_bytes]
     if communicates(parallelism) or parallelism.data > 1:
-        libraries.append(framework.collectives)
+        libraries.append(framework.collectives_bytes)
     held = independent_sum(libraries)
     unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from service.core.elementwise import Number
+from service.core.figures import Figures, from_figures
 from service.core.performance.calibration import (
     EngineOverhead,
     HardwareEfficiency,
@@ -43,9 +42,9 @@ class TrainingCalibration:
 
 
 def training_calibration(
-    figures: Mapping[str, Any], power: PowerModel, source: str, measured: bool
+    figures: Figures, power: PowerModel, source: str, measured: bool
 ) -> TrainingCalibration:
-    """Read efficiencies from plain figures ``{name: {"value": …}}``.
+    """Efficiencies from figures.
 
     Parameters
     ----------
@@ -58,42 +57,22 @@ def training_calibration(
     measured
         Whether it was fitted to measurements of that framework on that hardware family.
     """
-
-    def value(name: str) -> Any:
-        return figures[name]["value"]
-
-    hardware = HardwareEfficiency(
-        matrix_ratio={
-            32: value("matrix_32bit_ratio"),
-            16: value("matrix_16bit_ratio"),
-            8: value("matrix_8bit_ratio"),
-            4: value("matrix_4bit_ratio"),
-        },
-        memory_ratio=value("memory_ratio"),
-        attention_matrix_ratio=value("attention_matrix_ratio"),
-        attention_memory_ratio=value("memory_ratio"),
+    ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
+    log_sigma = figures["step_log_sigma"].value
+    hardware = from_figures(
+        HardwareEfficiency,
+        figures,
+        matrix_ratio=ratios,
+        attention_memory_ratio=figures["memory_ratio"].value,
         # Long products hide their own loads; what moves memory alone is counted by itself.
         overlap_ratio=1.0,
-        tile_rows=value("tile_rows"),
-        expert_ratio=value("expert_ratio"),
-        link_ratio=value("link_ratio"),
-        prefill_log_sigma=value("step_log_sigma"),
-        decode_log_sigma=value("step_log_sigma"),
+        prefill_log_sigma=log_sigma,
+        decode_log_sigma=log_sigma,
     )
-    engine = EngineOverhead(
-        step_s=value("step_s"),
-        layer_s=value("layer_s"),
-        sequence_s=0.0,
-        collective_s=value("collective_s"),
-        launch_bound=True,
-    )
-    return TrainingCalibration(
+    engine = from_figures(EngineOverhead, figures, sequence_s=0.0, launch_bound=True)
+    return from_figures(
+        TrainingCalibration,
+        figures,
         performance=PerformanceCalibration(hardware, engine, power, source, measured),
-        elementwise_passes=value("elementwise_passes"),
-        tensor_overlap_ratio=value("tensor_overlap_ratio"),
-        data_overlap_ratio=value("data_overlap_ratio"),
-        sharded_layer_s=value("sharded_layer_s"),
-        routing_s=value("routing_s"),
-        dequantised_bytes=value("dequantised_bytes"),
-        log_sigma=value("step_log_sigma"),
+        log_sigma=log_sigma,
     )

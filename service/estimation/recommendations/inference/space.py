@@ -48,6 +48,7 @@ from service.estimation.resolution import (
     Problems,
     resolve_model,
     resolve_precision,
+    resolve_serving_engine,
     serving_values,
 )
 
@@ -117,8 +118,9 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
         )
+    engine = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = serving_values(request.serving)
+    serving = serving_values(request.serving, engine)
     calibrations = tuple(
         calibration(snapshot, serving.engine, accelerator.value.family)
         for accelerator in accelerators

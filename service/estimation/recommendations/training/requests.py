@@ -15,6 +15,7 @@ from service.estimation.recommendations.requests import (
     WeightsRequest,
     listed,
 )
+from service.estimation.references import FrameworkReference
 from service.estimation.requests import Ratio, Request
 from service.estimation.training.requests import FailuresRequest, TrainingSettingsRequest
 
@@ -64,9 +65,11 @@ class RunRequest(Request):
     offload: bool = Field(
         False, description="Also try optimizer states in host memory (ZeRO-Offload)."
     )
-    framework: Literal[
-        "default", "torchtitan", "transformers", "litgpt", "llm-foundry", "megatron-lm", "deepspeed"
-    ] = Field("default", description="Framework whose measured overheads apply.")
+    framework: FrameworkReference = Field(
+        "default",
+        description="Framework whose measured overheads apply: id or alias of one in /v1/engines "
+        "that runs training.",
+    )
     host_memory_bytes: float | None = Field(
         None,
         ge=0.0,

@@ -44,11 +44,10 @@ from service.estimation.recommendations.training.requests import (
     settings_of,
 )
 from service.estimation.requests import PrecisionRequest
-from service.estimation.resolution import Problems, resolve_precision
-from service.estimation.training.calibrations import training_figures
+from service.estimation.resolution import Problems, resolve_engine, resolve_precision
+from service.estimation.training.calibrations import training_figures, training_memory_overheads
 from service.estimation.training.setup import (
     TRAINABLE,
-    measured_overheads,
     training_settings,
     usual_weights,
 )
@@ -111,7 +110,10 @@ def resolve_training_search(
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
-    run = request.run
+    pointer = "/run/framework"
+    framework = resolve_engine(request.run.framework, "training", pointer, snapshot, problems)
+    run = request.run.model_copy(update={"framework": framework})
+    request = request.model_copy(update={"run": run})
     _check_formats(request, problems)
     problems.stop_if_any()
     figures = [training_figures(snapshot, run.framework, one.value.family) for one in accelerators]
@@ -119,7 +121,7 @@ def resolve_training_search(
         TrainingAcceleratorOption(one.value, measured.efficiency, measured.host(one.value))
         for one, measured in zip(accelerators, figures, strict=True)
     ]
-    overheads = measured_overheads(snapshot)
+    overheads = training_memory_overheads(snapshot)
     kind = WORKLOAD_KINDS["llm-training"]
     names = [entry.id for entry in accelerators]
     infrastructure = figures[0].infrastructure

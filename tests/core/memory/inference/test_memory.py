@@ -16,7 +16,7 @@ from service.core.explanation import explain
 from service.core.interval import Interval
 from service.core.memory.inference.formulas import MEMORY
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
-from service.core.memory.inference.runtime import runtime_overheads
+from service.core.memory.inference.runtime import EngineRuntime, runtime_overheads
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.memory.memory_models import (
     DEEPSEEK_V3,
@@ -33,8 +33,8 @@ BF16 = NUMBER_FORMATS["bf16"]
 PRECISION = Precision(BF16, BF16, BF16)
 
 
-def deployed(architecture, parallelism=None, memory_bytes=80e9, family="nvidia-hopper"):
-    device = replace(accelerator(memory_bytes), family=family)
+def deployed(architecture, parallelism=None, memory_bytes=80e9, **flags):
+    device = replace(accelerator(memory_bytes), **flags)
     return Deployment(architecture, PRECISION, device, parallelism or Parallelism())
 
 
@@ -52,7 +52,7 @@ def test_room_for_caches_of_published_starts(
     overheads, architecture, tensor, gib, ratio, chunk, measured_gib
 ):
     memory = inference_memory(
-        deployed(architecture, Parallelism(tensor=tensor), gib * GIB, "nvidia-ampere"),
+        deployed(architecture, Parallelism(tensor=tensor), gib * GIB, small_default_batch=True),
         InferenceWorkload(1024, 1024, 1),
         ServingSettings(memory_utilization_ratio=ratio, chunked_prefill_tokens=chunk),
         overheads,
@@ -237,18 +237,22 @@ def test_every_figure_of_the_answer_is_in_a_step(overheads):
             assert figure in shown, field.name
 
 
-def test_documents_without_a_fallback_are_refused(runtime_documents):
+def test_figures_without_a_fallback_are_refused(runtime_figures):
     with pytest.raises(KeyError, match="default"):
-        runtime_overheads(
-            [doc for doc in runtime_documents if doc["applies_to"]["engine"] != "default"]
-        )
+        runtime_overheads({"vllm": runtime_figures["vllm"]})
 
 
-def test_documents_lacking_a_figure_are_refused(runtime_documents):
-    document = runtime_documents[0]
-    figures = {name: value for name, value in document["figures"].items() if name != "slack_ratio"}
+def test_engines_lacking_a_figure_are_refused(runtime_figures):
+    held = {name: one for name, one in runtime_figures["vllm"].items() if name != "slack_ratio"}
     with pytest.raises(KeyError, match="slack_ratio"):
-        runtime_overheads([{**document, "figures": figures}])
+        runtime_overheads({"default": held})
+
+
+def test_what_is_true_of_an_engine_is_a_truth(overheads):
+    truths = [name for name, kind in EngineRuntime.__annotations__.items() if kind == "bool"]
+    assert "reserves_cache" in truths
+    for engine in overheads.engines.values():
+        assert {type(getattr(engine, name)) for name in truths} == {bool}
 
 
 def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
@@ -282,12 +286,6 @@ def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
     longest = int(twice.max_context_tokens.value)
     assert answer("transformers-before-4.36", longest).headroom.value >= 0.0
     assert twice.max_context_tokens.value <= once.max_context_tokens.value
-
-
-def test_an_older_release_takes_todays_figures_where_it_has_none(overheads):
-    assert overheads.of("vllm-before-0.6") is overheads.of("vllm")
-    assert overheads.of("transformers-before-4.36") is not overheads.of("transformers")
-    assert overheads.of("abacus-before-2") is overheads.of("default")
 
 
 def test_what_others_hold_is_taken_from_the_room_for_caches(overheads):

@@ -1,11 +1,9 @@
 """Training memory against papers, the source documents and published peaks."""
 
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.explanation import explain
@@ -21,6 +19,7 @@ from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.memory.training.state import lora_parameters, stage_state
 from service.core.number_formats import NUMBER_FORMATS
+from tests.core.calibrations import figures_of
 from tests.core.memory.memory_models import (
     DEEPSEEK_V3,
     LLAMA_2_7B,
@@ -39,12 +38,8 @@ GPT_13B = dense(40, 5120, 40, 40, 20480, 50257, gated=False)
 SINGLE = Parallelism()
 PURE = TrainingSettings(master_weights=False)
 
-DOCUMENTS = yaml.safe_load(
-    (
-        Path(__file__).parents[4] / "hardware_catalog" / "calibration" / "memory_training.yaml"
-    ).read_text()
-)
-OVERHEADS = training_overheads(DOCUMENTS)
+FIGURES = figures_of("memory_training.yaml", "framework")
+OVERHEADS = training_overheads(FIGURES)
 
 
 def state(settings, parallelism=SINGLE, architecture=SEVEN, precision=PRECISION, stage=0):
@@ -268,7 +263,7 @@ def test_published_peaks(architecture, parallelism, batch, changes, gib, rel):
         architecture, Precision(FP32, BF16, BF16), accelerator(96e9), parallelism
     )
     memory = training_memory(deployment, batch, replace(TITAN, **changes), OVERHEADS)
-    libraries = memory.framework.context.value + memory.framework.collectives.value
+    libraries = memory.framework.context_bytes.value + memory.framework.collectives_bytes.value
     assert (memory.total.value - libraries) / GIB == pytest.approx(gib, rel=rel)
 
 
@@ -395,11 +390,9 @@ def test_every_figure_of_the_answer_is_in_a_step():
             assert figure in shown, field.name
 
 
-def test_documents_without_a_fallback_are_refused():
+def test_figures_without_a_fallback_are_refused():
     with pytest.raises(KeyError, match="default"):
-        training_overheads(
-            [doc for doc in DOCUMENTS if doc["applies_to"]["framework"] != "default"]
-        )
+        training_overheads({"litgpt": FIGURES["litgpt"]})
 
 
 def test_a_loss_in_16_bit_takes_8_bytes_a_logit():
