@@ -13,7 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+#: A condition, or an array of conditions.
+Truth: TypeAlias = bool | NDArray[np.bool_]
+#: A word, or an array of words.
+Label: TypeAlias = str | NDArray[np.str_]
 #: One figure, or an array of figures of the same quantity: every formula takes either.
 Number: TypeAlias = Any
 
@@ -32,7 +36,7 @@ def minimum(first: Number, second: Number) -> Number:
     return first if first <= second else second
 
 
-def where(condition: Number, if_true: Number, if_false: Number) -> Number:
+def where(condition: Truth, if_true: Number, if_false: Number) -> Number:
     """Choose element by element; for a plain condition, one of the two values as it is."""
     if (
         isinstance(condition, np.ndarray)
@@ -41,6 +45,25 @@ def where(condition: Number, if_true: Number, if_false: Number) -> Number:
     ):
         return np.where(condition, if_true, if_false)
     return if_true if condition else if_false
+
+
+def label(condition: Truth, if_true: Label, if_false: Label) -> Label:
+    """Choose words element by element; for a plain condition, one of the two as it is."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, if_true, if_false)
+    return if_true if condition else if_false
+
+
+def both(first: Truth, second: Truth) -> Truth:
+    """Whether both conditions hold, element by element."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.logical_and(first, second)
+    return first and second
+
+
+def holds_everywhere(condition: Truth) -> bool:
+    """Whether a condition holds in every element."""
+    return bool(np.all(condition))
 
 
 def ceil(number: Number) -> Number:

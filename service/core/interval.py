@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.core.elementwise import Number, exp, log, maximum, minimum, sqrt
+from service.core.elementwise import Label, Number, Truth, exp, label, log, maximum, minimum, sqrt
 
 #: Standard normal quantile at 95 %: half-width of a central 90 % interval in standard deviations.
 Z_90 = 1.6448536269514722
@@ -142,6 +142,16 @@ def bounded(figure: Interval, least: Number, most: Number) -> Interval:
         minimum(maximum(figure.low, least), most),
         minimum(maximum(figure.high, least), most),
     )
+
+
+def certainty(room: Interval) -> Label:
+    """How sure it is that a figure is not below zero: "yes", "likely", "unlikely" or "no"."""
+    return certainty_of(room.value >= 0.0, room.low >= 0.0, room.high >= 0.0)
+
+
+def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:
+    """The same from whether it holds for the value, for all of the interval, and for any of it."""
+    return label(surely, "yes", label(central, "likely", label(possibly, "unlikely", "no")))
 
 
 def _has_zero(figure: Number) -> bool:

@@ -43,17 +43,17 @@ def own_factors(settings: Settings, snapshot: CatalogSnapshot) -> OwnFactors:
             _log.error("HEADROOM_REGION: %s; own carbon is not estimated", unknown)
     watts = f"{settings.processor_w:g} W a busy processor (HEADROOM_PROCESSOR_W)"
     if region is None:
-        pue = snapshot.calibrations[_STAND_INS].value["pue_ratio"].value
+        pue = float(snapshot.calibrations[_STAND_INS].value["pue_ratio"].value)
         described = f"{watts}, average PUE {pue:g}, no region (HEADROOM_REGION)"
         return OwnFactors(settings.processor_w, pue, None, None, described)
     grid = region.value.grid_gco2e_per_kwh
-    pue = region.value.pue_ratio.value
+    pue = float(region.value.pue_ratio.value)
     origin = region.origins.get("grid_gco2e_per_kwh")
     grid_from = "" if origin is None else f", grid of {origin.entry_id} in {origin.year}"
     return OwnFactors(
         settings.processor_w,
         pue,
-        None if grid is None else grid.value,
+        None if grid is None else float(grid.value),
         region.id,
         f"{watts}, PUE of {region.id}{grid_from}",
     )

@@ -74,18 +74,17 @@ def projection(
     first_day = product(requests_per_day, request_gco2e)
     growth = growth_per_year_ratio / DAYS_PER_YEAR
     ratio = quotient(training_gco2e, first_day)
-    days = [_days(growth, part) for part in (ratio.value, ratio.low, ratio.high)]
+    value, low, high = (_days(growth, part) for part in (ratio.value, ratio.low, ratio.high))
     crossover = None
-    if days[0] is not None:
+    if value is not None and low is not None:
         # Where even the pessimistic end never crosses, the upper end is without bound.
-        high = float("inf") if days[2] is None else days[2]
-        crossover = Interval(days[0], days[1], high)
+        crossover = Interval(value, low, float("inf") if high is None else high)
     return Projection(training_gco2e, first_day, growth, ratio, crossover)
 
 
-def _days(growth_per_day: float, ratio: float) -> float | None:
+def _days(growth_per_day: float, ratio: Number) -> float | None:
     if growth_per_day == 0.0:
-        return ratio
+        return float(ratio)
     reached = 1.0 + growth_per_day * ratio
     return None if reached <= 0.0 else float(log(reached)) / growth_per_day
 

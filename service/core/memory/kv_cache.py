@@ -190,7 +190,7 @@ def layout_sequence_bytes(layout: CacheLayout, tokens: Number, step_tokens: Numb
         Bytes on the rank [B].
     """
     block = layout.block_tokens
-    size = layout.state_bytes
+    size: Number = layout.state_bytes
     if layout.full_bytes_per_token:
         tokens_here = tokens if layout.context_ranks == 1 else ceil(tokens / layout.context_ranks)
         size = size + layout.full_bytes_per_token * block * ceil(tokens_here / block)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.core.elementwise import Number, maximum, minimum, where
+from service.core.elementwise import Number, Truth, maximum, minimum, where
 
 #: Bytes that rounding of sums may leave over.
 _NOTHING_BYTES = 1e-3
@@ -71,9 +71,10 @@ class Placement:
         return sum(item.touched_bytes for item in self.of(tier))
 
     @property
-    def fits(self) -> Number:
+    def fits(self) -> Truth:
         """Whether everything found a place."""
-        return self.stored_bytes(None) <= _NOTHING_BYTES
+        placed: Truth = self.stored_bytes(None) <= _NOTHING_BYTES
+        return placed
 
 
 def place(parts: Sequence[Part], rooms: Sequence[Room]) -> Placement:

@@ -57,7 +57,7 @@ def _minima(rows: FloatArray) -> NDArray[np.intp]:
     scale = np.maximum(np.abs(rows).max(axis=0), 1e-300)
     order = np.argsort((rows / scale).sum(axis=1), kind="stable")
     kept: list[int] = []
-    standing = np.empty((0, rows.shape[1]))
+    standing: FloatArray = np.empty((0, rows.shape[1]))
     for start in range(0, len(order), _BLOCK_ROWS):
         block = order[start : start + _BLOCK_ROWS]
         block = block[~_covered(rows[block], standing)]

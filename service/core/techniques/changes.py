@@ -62,7 +62,7 @@ def training_layout(
 
     def apply(setup: TrainingSetup) -> TrainingSetup:
         steps = setup.settings.gradient_accumulation_steps * times_micro_batches
-        settings = replace(setup.settings, gradient_accumulation_steps=max(1, round(steps)))
+        settings = replace(setup.settings, gradient_accumulation_steps=max(1, round(float(steps))))
         if zero_stage is not None:
             settings = replace(settings, zero_stage=zero_stage)
         return replace(setup, deployment=laid_out(setup.deployment, **degrees), settings=settings)

@@ -66,7 +66,7 @@ def placement(tiers: InferenceTiers) -> Placement:
     """The placement as it goes over the wire, for each accelerator."""
     named = [("accelerator", "device"), *((tier.id, tier.kind) for tier in tiers.outside)]
     return {
-        "fits": tiers.fits,
+        "fits": bool(tiers.fits),
         **written(tiers, FitCertainty),
         "unplaced_bytes": figure(tiers.unplaced),
         "host_bytes": figure(tiers.held_outside(_HOST)),

@@ -87,7 +87,7 @@ class Ranked:
         subject: Subject,
         found: PlacedCandidates,
         anchored: Mapping[Metric, Anchor],
-        weights: NDArray[np.float64],
+        weights: FloatArray,
     ) -> None:
         self.subject, self.metrics, self.spreads = subject, found.metrics, found.spreads
         self.anchors, self.weights = anchored, weights
@@ -354,7 +354,7 @@ def _weighted(
     context: SearchContext,
     anchored: Mapping[Metric, Anchor],
     warnings: list[EstimateWarning],
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Weights over the metrics that are known; says what is left out and whose prices are used.
 
     Raises

@@ -15,8 +15,8 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
-from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
-from service.core.interval import Interval, exact, independent_sum, scale, shift
+from service.core.elementwise import Label, Number, Truth, ceil, floor, maximum, minimum, where
+from service.core.interval import Interval, certainty, exact, independent_sum, scale, shift
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -79,8 +79,8 @@ class InferenceMemory:
     total: Interval
     capacity_bytes: Number
     usable_bytes: Number
-    fits: Number
-    fits_certainty: Number
+    fits: Truth
+    fits_certainty: Label
     headroom: Interval
     shortfall: Interval
     kv_cache_bytes_per_token: Number
@@ -267,7 +267,7 @@ def _on_stage(
         capacity_bytes=capacity,
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
-        fits_certainty=_certainty(headroom),
+        fits_certainty=certainty(headroom),
         headroom=headroom,
         shortfall=_shortfall(headroom),
         kv_cache_bytes_per_token=next_token,
@@ -353,14 +353,6 @@ def _budget(
         room(inside.value, overhead.value),
         room(inside.high, overhead.high),
         room(inside.low, overhead.low),
-    )
-
-
-def _certainty(headroom: Interval) -> Number:
-    return where(
-        headroom.low >= 0.0,
-        "yes",
-        where(headroom.value >= 0.0, "likely", where(headroom.high >= 0.0, "unlikely", "no")),
     )
 
 

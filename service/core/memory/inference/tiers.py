@@ -11,8 +11,8 @@ import numpy as np
 from service.core.architecture.model import MixtureOfExperts
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator
-from service.core.elementwise import Number, ceil, maximum, minimum, where
-from service.core.interval import Interval, shift
+from service.core.elementwise import Label, Number, Truth, both, ceil, maximum, minimum, where
+from service.core.interval import Interval, certainty_of, shift
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.placement import Part, Placement, Room, place
 from service.core.memory.tiers import (
@@ -124,8 +124,8 @@ class InferenceTiers:
     placement: Placement
     used: tuple[Interval, ...]
     unplaced: Interval
-    fits: Number
-    fits_certainty: Number
+    fits: Truth
+    fits_certainty: Label
     bandwidth: Interval
     slowdown_ratio: Interval
 
@@ -155,12 +155,11 @@ class InferenceTiers:
             count * sum(used.high for used in held),
         )
 
-    def free_share_ratio(self, tier: int) -> float:
+    def free_share_ratio(self, tier: int) -> Number:
         """Share of a step's traffic that a tier outside could deliver hidden by the others."""
-        share: float = free_share(
+        return free_share(
             self.rooms[0].bandwidth_bytes_per_s, self.rooms[tier].bandwidth_bytes_per_s
         )
-        return share
 
     def traffic(self) -> tuple[Traffic, ...]:
         """What a step reads of each tier."""
@@ -254,7 +253,7 @@ def inference_tiers(
         narrow.stored_bytes(None) + lacking.high,
         wide.stored_bytes(None) + lacking.low,
     )
-    fits = placement.fits & (lacking.value == 0.0)
+    fits = both(placement.fits, lacking.value == 0.0)
     together, slowdown = _speed(placement, rooms, offload.overlap_ratio, fits)
     return InferenceTiers(
         memory=memory,
@@ -265,7 +264,7 @@ def inference_tiers(
         used=used,
         unplaced=unplaced,
         fits=fits,
-        fits_certainty=_certainty(fits, narrow.fits & (lacking.high == 0.0), wide.fits),
+        fits_certainty=certainty_of(fits, both(narrow.fits, lacking.high == 0.0), wide.fits),
         bandwidth=together,
         slowdown_ratio=slowdown,
     )
@@ -352,7 +351,7 @@ def _traffic(placement: Placement, rooms: Sequence[Room]) -> tuple[Traffic, ...]
 
 
 def _speed(
-    placement: Placement, rooms: Sequence[Room], overlap_ratio: float, fits: Number
+    placement: Placement, rooms: Sequence[Room], overlap_ratio: float, fits: Truth
 ) -> tuple[Interval, Interval]:
     """Bandwidth with tiers, and how much longer a step is than with one tier for everything."""
     traffic = _traffic(placement, rooms)
@@ -377,7 +376,3 @@ _LEAST_S = 1e-300
 
 def _spread(value: Number, one: Number, other: Number) -> Interval:
     return Interval(value, minimum(minimum(value, one), other), maximum(maximum(value, one), other))
-
-
-def _certainty(fits: Number, fits_narrow: Number, fits_wide: Number) -> Number:
-    return where(fits_narrow, "yes", where(fits, "likely", where(fits_wide, "unlikely", "no")))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
-from service.core.elementwise import Number, maximum, minimum, where
-from service.core.interval import Interval, exact, independent_sum, product, scale, shift
+from service.core.elementwise import Label, Number, Truth, maximum, minimum
+from service.core.interval import Interval, certainty, exact, independent_sum, product, scale, shift
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.runtime import communicates
 from service.core.memory.training.activations import (
@@ -68,8 +68,8 @@ class TrainingMemory:
     runtime: Interval
     total: Interval
     capacity_bytes: Number
-    fits: Number
-    fits_certainty: Number
+    fits: Truth
+    fits_certainty: Label
     headroom: Interval
     shortfall: Interval
     host_bytes: Number
@@ -82,7 +82,7 @@ class TrainingMemory:
     without_optimizer: Interval
     communication_parts: Mapping[str, float]
     host_parts: Mapping[str, Number]
-    nvme_parts: Mapping[str, float]
+    nvme_parts: Mapping[str, Number]
     room: MicroBatchRoom
     sequences_by_stage: Mapping[str, Number]
 
@@ -216,7 +216,7 @@ def _on_stage(
     stored = in_flight * stored_bytes(
         savings, share, micro_batch.sequences, micro_batch.tokens, context
     )
-    moved = 0.0
+    moved: Number = 0.0
     if settings.offload.activations == "cpu":
         resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
         stored, moved = resident, stored - resident
@@ -285,7 +285,7 @@ def _on_stage(
         total=total,
         capacity_bytes=capacity,
         fits=headroom.value >= 0.0,
-        fits_certainty=_certainty(headroom),
+        fits_certainty=certainty(headroom),
         headroom=headroom,
         shortfall=Interval(
             maximum(-headroom.value, 0.0),
@@ -316,7 +316,7 @@ class _Places:
     gradients: float
     optimizer: Number
     host: dict[str, Number]
-    nvme: dict[str, float]
+    nvme: dict[str, Number]
 
 
 def _places(state: StageState, settings: TrainingSettings) -> _Places:
@@ -331,7 +331,7 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
         state.optimizer_bytes,
     )
     host: dict[str, Number] = {}
-    nvme: dict[str, float] = {}
+    nvme: dict[str, Number] = {}
     away = {"cpu": host, "nvme": nvme}
     if settings.offload.optimizer != "none":
         away[settings.offload.optimizer]["optimizer"] = optimizer
@@ -424,11 +424,3 @@ def _logits_bytes(
             return vocabulary * 4.0 + gathered, part
         case "fused":
             return gathered, part
-
-
-def _certainty(headroom: Interval) -> Number:
-    return where(
-        headroom.low >= 0.0,
-        "yes",
-        where(headroom.value >= 0.0, "likely", where(headroom.high >= 0.0, "unlikely", "no")),
-    )

@@ -14,7 +14,7 @@ from service.core.deployment import (
     Parallelism,
     ServingSettings,
 )
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number, Truth, maximum, minimum
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, steady_state
@@ -202,11 +202,14 @@ def _disaggregated(
         deployment, workload, serving, calibration, work, new_input_tokens, slots
     )
     load: OpenLoad | None = None
+    rate: Number
+    busy: Number
+    waiting: Number
     if workload.requests_per_s is None:
-        state, rate = closed_loop(pools, workload.concurrency)
+        state, rate = closed_loop(pools, float(workload.concurrency))
         busy, waiting = 1.0, 0.0
     else:
-        load = open_loop(pools, workload.requests_per_s)
+        load = open_loop(pools, float(workload.requests_per_s))
         state, rate = load.state, load.requests_per_s * pools.replicas
         busy, waiting = load.busy_ratio, load.waiting / pools.replicas
     return _latency(
@@ -285,7 +288,7 @@ def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | 
     return Drafting(work, asked.draft_tokens, asked.acceptance_ratio)
 
 
-def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: bool) -> Phase:
+def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: Truth) -> Phase:
     memory_bound_s = step.work_s - step.compute_bound_s
     parts = {
         "compute": step.compute_bound_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.core.elementwise import Number, maximum, minimum, sqrt, where
+from service.core.elementwise import Number, Truth, holds_everywhere, maximum, minimum, sqrt, where
 from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.queueing import poisson_tail_high, prompt_queue
 
@@ -39,7 +39,7 @@ class OpenLoad:
     busy_ratio: Number
     requests_per_s: Number
     utilisation_ratio: Number
-    saturated: Number
+    saturated: Truth
     mean_ttft_s: Number
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
@@ -91,7 +91,7 @@ def open_load(
     queue = prompt_queue(requests_per_s, prefill_s)
     base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
     busy = minimum(running, 1.0)
-    if bool(saturated) if not hasattr(saturated, "shape") else bool(saturated.all()):
+    if holds_everywhere(saturated):
         return OpenLoad(
             state=state,
             running=running,

@@ -94,7 +94,8 @@ def speculated_step(
 def _combined(check: StepTime, draft: StepTime | None, times: int, yielded: Number) -> StepTime:
     def each(name: str) -> Number:
         drafts = 0.0 if draft is None else times * getattr(draft, name)
-        return (getattr(check, name) + drafts) / yielded
+        total: Number = (getattr(check, name) + drafts) / yielded
+        return total
 
     return StepTime(
         total_s=each("total_s"),

@@ -270,7 +270,7 @@ def _issue_s(
 ) -> Number:
     """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
     passes = 2.0 + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
-    each = calibration.performance.engine.layer_s * passes
+    each: Number = calibration.performance.engine.layer_s * passes
     if settings.zero_stage == 3:
         each = each + calibration.sharded_layer_s * 2.0
     return each * work.products.layers
