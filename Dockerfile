@@ -2,11 +2,13 @@
 FROM python:3.13-slim AS environment
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/headroom
-# docker build --build-arg LOCK=otel . makes an image that can send traces.
-ARG LOCK=runtime
-COPY requirements/runtime.txt /tmp/runtime.txt
-COPY requirements/otel.txt /tmp/otel.txt
-RUN /opt/headroom/bin/pip install --require-hashes --only-binary :all: -r /tmp/$LOCK.txt
+# docker build --build-arg PARTS="runtime sweeps otel" . leaves out images and PDF, and sends traces.
+ARG PARTS="runtime images pdf sweeps"
+COPY requirements/ /tmp/requirements/
+RUN for part in $PARTS; do \
+      /opt/headroom/bin/pip install --require-hashes --only-binary :all: -r /tmp/requirements/$part.txt \
+      || exit 1; \
+    done
 # The service is run from its folder; what only installs packages stays behind.
 RUN /opt/headroom/bin/pip uninstall --yes pip
 

@@ -50,6 +50,7 @@ from service.api.sweeps import results as sweep_results
 from service.background import ended
 from service.catalog.store import CatalogStore
 from service.catalog.tables import KEY_CHANNEL
+from service.extras import is_installed
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
 from service.settings import Settings
@@ -99,7 +100,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.state.shared = state
         # With a database of its own, the process does all the work there is.
         alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
-        working = asyncio.create_task(_work(store, chosen)) if alone else None
+        works = alone and is_installed("sweeps")
+        working = asyncio.create_task(_work(store, chosen)) if works else None
         try:
             yield {DRAINING: state.draining}  # for the server, which knows first
         finally:

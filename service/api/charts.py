@@ -13,6 +13,7 @@ from starlette.responses import Response
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.contract import (
+    EXTRA_PROBLEMS,
     LIST_PROBLEMS,
     LISTING_POST_PROBLEMS,
     Operations,
@@ -149,7 +150,7 @@ def _add(kind: ChartKind) -> None:
         operation_id=f"create{kind.name}",
         summary=kind.summary,
         description=description,
-        responses=_FORMS | LISTING_POST_PROBLEMS,
+        responses=_FORMS | LISTING_POST_PROBLEMS | EXTRA_PROBLEMS,
         openapi_extra=body_of(kind.request),
     )
     router.add_api_route(
@@ -159,7 +160,7 @@ def _add(kind: ChartKind) -> None:
         operation_id=f"get{kind.name}",
         summary=f"{kind.summary}, by query parameters",
         description=as_link(description),
-        responses=_FORMS | LIST_PROBLEMS,
+        responses=_FORMS | LIST_PROBLEMS | EXTRA_PROBLEMS,
         openapi_extra=query_of(kind.request),
     )
 

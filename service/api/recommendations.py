@@ -13,7 +13,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service.api.http.bodies import read_request
-from service.api.http.contract import LISTING_POST_PROBLEMS, Operations, body_of
+from service.api.http.contract import EXTRA_PROBLEMS, LISTING_POST_PROBLEMS, Operations, body_of
+from service.api.http.needs import need
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
@@ -40,7 +41,7 @@ _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 
 def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
     async def create(http: HttpRequest) -> Response:
-        form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
+        form = _form(http)
         limit_bytes = shared(http).settings.body_limit_bytes
         request: Any = await read_request(http, use_case.request, limit_bytes)
         snapshot = await snapshot_for(http, request)
@@ -61,6 +62,7 @@ def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
         responses={
             200: {"model": use_case.answer, "content": _REPORTS},
             **LISTING_POST_PROBLEMS,
+            **EXTRA_PROBLEMS,
         },
         openapi_extra=body_of(use_case.request),
     )
@@ -68,6 +70,14 @@ def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
 
 _add(USE_CASES["recommendations"], recommendation_document)
 _add(USE_CASES["recommendations/training"], training_recommendation_document)
+
+
+def _form(http: HttpRequest) -> str:
+    """The form that a client wants, if it can be made here."""
+    form = preferred(http.headers.get("accept", ""), _FORMS, "recommendations")
+    if form == "application/pdf":
+        need("pdf")
+    return form
 
 
 def _shown(form: str, answer: Mapping[str, Any], document: Callable[[], Document]) -> Response:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.charts.formatting import duration, gigabytes, number
 from service.estimation.rejection import FieldError
+from service.extras import how_to_add, is_installed
 from service.portal.options import options
 
 if TYPE_CHECKING:
@@ -121,4 +122,7 @@ def _environment() -> Environment:
     made.filters["typed"] = _typed
     # A file under a new name is fetched again, so that the old one may be kept for long.
     made.globals["asset"] = lambda name: f"portal/{name}?v={sha256(asset(name)).hexdigest()[:12]}"
+    made.globals["images_missing"] = lambda: (
+        "" if is_installed("images") else f"To see charts, {how_to_add(['images'])}."
+    )
     return made

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from service.cli.upkeep.checkout import LOCKS
+
 PROJECT_FOLDER = Path(__file__).parents[2]
 
 PLAYED_PYTHON = """#!/bin/sh
@@ -44,7 +46,7 @@ class Clone:
         self.interpreter = folder / "a python"
         (self.folder / "requirements").mkdir(parents=True)
         shutil.copy(PROJECT_FOLDER / "headroom", self.folder)
-        for lock in ("runtime", "mcp", "otel", "dev"):
+        for lock in LOCKS:
             # As long as real ones, which do not fit into a pipe's buffer.
             (self.folder / "requirements" / f"{lock}.txt").write_text(f"{lock}==1\n" * 10_000)
         self.interpreter.write_text(
@@ -127,8 +129,36 @@ def test_traces_bring_their_library_only_where_they_are_asked_for(clone: Clone) 
     assert clone.journal() == ["venv", "pip runtime.txt"]
     clone.run("serve", OTEL_EXPORTER_OTLP_ENDPOINT="http://there")
     clone.run("serve")
-    clone.run("mcp")
     assert clone.journal() == ["venv", "pip runtime.txt", "pip otel.txt"]
+
+
+def test_extras_are_added_when_they_are_first_asked_for(clone: Clone) -> None:
+    clone.run("serve")
+    status, printed, complaints = clone.run("serve", "--with", "pdf,images", "--port", "0")
+    assert (status, printed.split(" in ")[0]) == (0, "ran  serve --with pdf,images --port 0")
+    assert "adding what is missing" in complaints
+    assert complaints.rstrip().endswith("images pdf ...")
+    made = ["venv", "pip runtime.txt", "pip images.txt", "pip pdf.txt"]
+    assert clone.journal() == made
+    for again in (("serve",), ("serve", "--with=images"), ("openapi",)):
+        assert clone.run(*again)[2] == ""
+    clone.run("serve", HEADROOM_WITH="all")
+    clone.run("worker")
+    assert clone.journal() == [*made, "pip sweeps.txt"]
+
+
+@pytest.mark.parametrize("named", ["nonsense", "dev", "../runtime", "-r", "images;exit", ""])
+def test_what_is_no_extra_is_left_to_the_command(clone: Clone, named: str) -> None:
+    status, printed, _ = clone.run("serve", "--with", named)
+    assert (status, printed.split(" in ")[0]) == (0, f"ran  serve --with {named}")
+    assert clone.journal() == ["venv", "pip runtime.txt"]
+
+
+def test_a_fresh_environment_has_what_the_one_before_had(clone: Clone) -> None:
+    clone.run("serve", "--with", "pdf")
+    (clone.folder / "requirements" / "runtime.txt").write_text("runtime==2\n")
+    clone.run("openapi")
+    assert clone.journal() == ["venv", "pip runtime.txt", "pip pdf.txt"] * 2
 
 
 def test_a_changed_lock_makes_a_fresh_environment(clone: Clone) -> None:

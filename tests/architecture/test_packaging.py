@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
+from service.cli.upkeep.checkout import LOCKS
+from service.extras import EXTRAS
 from service.settings import Settings
 
 PROJECT_FOLDER = Path(__file__).parents[2]
 PROJECT = tomllib.loads((PROJECT_FOLDER / "pyproject.toml").read_text())
-LOCKS = ["runtime", "mcp", "otel", "dev"]
 
 
 def distribution(requirement: str) -> str:
@@ -77,6 +78,14 @@ def test_locks_carry_hashes_and_no_address(lock: str) -> None:
     assert all("--hash=sha256:" in requirement for requirement in requirements)
     assert "://" not in text
     assert "--index-url" not in text
+
+
+def test_the_launcher_the_locks_and_the_project_name_the_same_extras() -> None:
+    launcher = (PROJECT_FOLDER / "headroom").read_text()
+    assert f"known_parts='{' '.join(LOCKS)}'" in launcher
+    assert f"for extra in {' '.join(EXTRAS)}; do" in launcher
+    assert set(LOCKS) == {path.stem for path in (PROJECT_FOLDER / "requirements").iterdir()}
+    assert set(LOCKS) - {"runtime", "dev"} == PROJECT["project"]["optional-dependencies"].keys()
 
 
 # --- Containers
@@ -184,6 +193,11 @@ def test_the_image_installs_the_locked_packages(dockerfile: list[tuple[str, str]
     assert all(
         re.match(r"python:3\.\d+-slim\b", rest) for word, rest in dockerfile if word == "FROM"
     )
+
+
+def test_the_image_holds_every_extra(dockerfile: list[tuple[str, str]]) -> None:
+    [parts] = [rest for word, rest in dockerfile if word == "ARG" and rest.startswith("PARTS=")]
+    assert parts == f'PARTS="{" ".join(("runtime", *EXTRAS))}"'
 
 
 def test_the_image_copies_what_exists_and_is_not_ignored(

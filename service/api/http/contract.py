@@ -59,6 +59,8 @@ POST_PROBLEMS = _problems(401, 413, 415, 422, 429, 503)
 LISTING_POST_PROBLEMS = POST_PROBLEMS | _problems(406)
 REPORT_GET_PROBLEMS = LIST_PROBLEMS | _problems(404)
 REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | _problems(404)
+#: Of answers that may need an extra.
+EXTRA_PROBLEMS = _problems(501)
 KEPT_POST_PROBLEMS = POST_PROBLEMS | _problems(409)
 
 #: Operations that only a key with a scope may use.

@@ -126,6 +126,13 @@ PROBLEM_TYPES = {
             "in `Retry-After`; `RateLimit` says how much is left.",
         ),
         ProblemType(
+            "extra-missing",
+            501,
+            "Not installed here",
+            "The answer needs a library that this service was installed without, to be small. The "
+            "detail has the command that adds it; `/readyz` lists what is there.",
+        ),
+        ProblemType(
             "unavailable",
             503,
             "Temporarily unavailable",

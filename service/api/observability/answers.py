@@ -27,3 +27,7 @@ class Readiness(Answer):
     ]
     problem: Annotated[str | None, Field(description="Reason for being degraded; null when ready.")]
     engine_version: str
+    extras: Annotated[
+        dict[str, bool],
+        Field(description="Whether each part is installed that a service can be without."),
+    ]

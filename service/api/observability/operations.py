@@ -20,6 +20,7 @@ from service.api.http.contract import Operations
 from service.api.http.problems import PROBLEM_TYPES, Problem
 from service.api.http.state import shared
 from service.api.observability.answers import Liveness, Readiness
+from service.extras import EXTRAS, is_installed
 
 router = Operations(tags=["operations"])
 
@@ -88,6 +89,7 @@ async def readyz(http: HttpRequest) -> Response:
         "confirmed_s_ago": known["confirmed_s_ago"],
         "problem": known["problem"],
         "engine_version": ENGINE_VERSION,
+        "extras": {name: is_installed(name) for name in EXTRAS},
     }
     return Response(
         orjson.dumps(body), media_type="application/json", headers={"Cache-Control": "no-store"}

@@ -12,6 +12,7 @@ from typing import Literal
 from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_process
 from starlette.requests import Request as HttpRequest
 
+from service.api.http.needs import need
 from service.api.http.problems import Problem
 from service.api.http.state import shared
 from service.charts.rendering import rendered
@@ -33,8 +34,10 @@ async def image(
     Raises
     ------
     Problem
-        If that takes longer than the settings allow, waiting for others included (503).
+        If that takes longer than the settings allow, waiting for others included (503), or what
+        draws is not installed (501).
     """
+    need("images")
     settings = shared(http).settings
     limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(settings.chart_processes))
     draw = partial(rendered, specification, form, title, description, ratio)

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from service.api.charts import drawn
 from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.hub_models import with_hub_models
+from service.api.http.needs import need
 from service.api.http.problems import PROBLEM_TYPES, Problem
 from service.api.http.queries import filled, query_request
 from service.api.http.rates import charge_search
@@ -160,6 +161,7 @@ async def _table(
 
 async def _report(http: HttpRequest, model: type[Any], by: Recommender, name: str) -> Response:
     """A recommendation as a file to download."""
+    need("pdf")
     request, snapshot = await _asked(http, model)
     content = await beside(http, lambda: as_pdf(advice.report(request, snapshot, by)))
     return Response(content, media_type="application/pdf", headers=_named(name))

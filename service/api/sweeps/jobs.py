@@ -14,6 +14,7 @@ from starlette.responses import Response
 from service import ENGINE_VERSION
 from service.api.http.bodies import read_request
 from service.api.http.contract import (
+    EXTRA_PROBLEMS,
     KEPT_ACTION_PROBLEMS,
     KEPT_ITEM_PROBLEMS,
     KEPT_POST_PROBLEMS,
@@ -21,6 +22,7 @@ from service.api.http.contract import (
     body_of,
 )
 from service.api.http.idempotency import idempotency_key, key_parameter
+from service.api.http.needs import need
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import caller, shared, snapshot_for
@@ -57,6 +59,7 @@ _RETRY_AFTER_S = "30"
         },
         202: {"model": Sweep},
         **KEPT_POST_PROBLEMS,
+        **EXTRA_PROBLEMS,
     },
     openapi_extra=body_of(SweepRequest)
     | {"parameters": [key_parameter("The same key starts the same sweep only once.")]},
@@ -67,6 +70,7 @@ async def create_sweep(http: HttpRequest) -> Response:
     Answers at once (202): results_path has the rows when status is succeeded, events_path tells
     how far it has come.
     """
+    need("sweeps")
     known = caller(http)
     organisation = None if known is None else known.organisation
     key = idempotency_key(http)

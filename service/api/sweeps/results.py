@@ -14,7 +14,13 @@ import orjson
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
-from service.api.http.contract import KEPT_RESULT_PROBLEMS, Operations, query_parameters
+from service.api.http.contract import (
+    EXTRA_PROBLEMS,
+    KEPT_RESULT_PROBLEMS,
+    Operations,
+    query_parameters,
+)
+from service.api.http.needs import need
 from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
@@ -63,6 +69,7 @@ _PAGES: dict[str, dict[str, Any]] = {
             },
         },
         **KEPT_RESULT_PROBLEMS,
+        **EXTRA_PROBLEMS,
     },
     openapi_extra={"parameters": [ID_PARAMETER, *query_parameters(_PAGES)]},
 )
@@ -81,6 +88,7 @@ async def get_results(http: HttpRequest) -> Response:
         )
     kept = await found(http, http.path_params["id"])
     _check_there(kept)
+    need("sweeps")
     if form == "application/json":
         body = await _page(http, kept, first, limit)
         return Response(orjson.dumps(body), media_type=form, headers=_KEPT)

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from service.cli.status import UNREACHABLE
+from service.extras import EXTRAS, how_to_add, is_installed
 from service.settings import Settings
 
 
@@ -27,8 +28,20 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that answer requests.")
     ] = None,
+    extras: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="EXTRAS",
+            envvar="HEADROOM_WITH",
+            help="Parts to install first, separated by commas: "
+            + ", ".join(f"{name} ({extra.purpose})" for name, extra in EXTRAS.items())
+            + "; or all.",
+        ),
+    ] = "",
 ) -> None:
     """Serve the API until interrupted; options win over HEADROOM_HOST, _PORT and _WORKERS."""
+    _check(extras)
     import uvicorn
 
     from service.cli.server.connections import BoundedProtocol
@@ -68,6 +81,18 @@ def serve(
         else:
             with shared_metrics():
                 draining_processes(config, listener).run()
+
+
+def _check(extras: str) -> None:
+    """See that what was asked for is there; `./headroom` has installed it by now."""
+    wanted = [name for name in extras.replace(",", " ").split() if name != "all"]
+    unknown = [name for name in wanted if name not in EXTRAS]
+    if unknown:
+        known = ", ".join((*EXTRAS, "all"))
+        raise typer.BadParameter(f"no {unknown[0]!r}; there are {known}", param_hint="--with")
+    missing = [name for name in wanted or EXTRAS if not is_installed(name)]
+    if extras and missing:
+        raise typer.BadParameter(f"not installed: {how_to_add(missing)}", param_hint="--with")
 
 
 @contextlib.contextmanager

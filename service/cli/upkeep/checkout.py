@@ -10,8 +10,11 @@ from typing import Annotated
 import typer
 
 from service.cli.status import MISUSED, REFUSED, notices
+from service.extras import EXTRAS
 
 PROJECT_FOLDER = Path(__file__).parents[3]
+#: The files in requirements/: what `serve` needs, that with each extra, and everything.
+LOCKS = ("runtime", *EXTRAS, "mcp", "otel", "dev")
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 bench_app = typer.Typer(help="Measure speed, compared with a yardstick.", no_args_is_help=True)
@@ -114,11 +117,13 @@ def lock(
     ]
     # Each lock is a part of the development one, so that one environment can hold any of them.
     runtime = ("pyproject.toml", "-c", "requirements/dev.txt")
-    extras = ("--extra", "mcp", "--extra", "otel")
     for arguments in (
-        ("--group", "dev", *extras, "pyproject.toml", "-o", "requirements/dev.txt"),
-        ("--extra", "mcp", *runtime, "-o", "requirements/mcp.txt"),
-        (*extras, *runtime, "-o", "requirements/otel.txt"),
+        ("--group", "dev", "--all-extras", "pyproject.toml", "-o", "requirements/dev.txt"),
         (*runtime, "-o", "requirements/runtime.txt"),
+        *(
+            ("--extra", extra, *runtime, "-o", f"requirements/{extra}.txt")
+            for extra in LOCKS
+            if extra not in ("runtime", "dev")
+        ),
     ):
         subprocess.run([*compile_lock, *arguments], cwd=folder, check=True)  # noqa: S603

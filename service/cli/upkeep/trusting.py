@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from service.cli.status import REFUSED, UNREACHABLE, notices
-from service.cli.upkeep.checkout import checkout, run_python
+from service.cli.upkeep.checkout import LOCKS, checkout, run_python
 
 #: About ten cases of HTTP for each of all operations come from the contract without drawing lots.
 _USUAL_CASES = 500
-_LOCKS = ("runtime", "mcp", "otel", "dev")
 
 
 def fuzz(
@@ -59,7 +58,7 @@ def sbom(
     output: Annotated[
         Path | None, typer.Option(help="File to write; default: standard output.", dir_okay=False)
     ] = None,
-    lock: Annotated[str, typer.Option(help=f"Which lock: {', '.join(_LOCKS)}.")] = "runtime",
+    lock: Annotated[str, typer.Option(help=f"Which lock: {', '.join(LOCKS)}.")] = "runtime",
 ) -> None:
     """List what is delivered, with hashes, as CycloneDX 1.6: the same bytes for the same lock."""
     folder = _locked(lock).parent.parent
@@ -83,7 +82,7 @@ def sbom(
 
 
 def audit(
-    lock: Annotated[str, typer.Option(help=f"Which lock: {', '.join(_LOCKS)}.")] = "dev",
+    lock: Annotated[str, typer.Option(help=f"Which lock: {', '.join(LOCKS)}.")] = "dev",
 ) -> None:
     """Ask which locked packages have known weaknesses (exit 1: some; 3: could not be asked).
 
@@ -138,6 +137,6 @@ def _answered(report: str) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _locked(lock: str) -> Path:
-    if lock not in _LOCKS:
-        raise typer.BadParameter(f"one of {', '.join(_LOCKS)}", param_hint="--lock")
+    if lock not in LOCKS:
+        raise typer.BadParameter(f"one of {', '.join(LOCKS)}", param_hint="--lock")
     return checkout() / "requirements" / f"{lock}.txt"
