@@ -110,7 +110,7 @@ class SearchSpace:
     accelerators: Sequence[AcceleratorOption]
     most_accelerators: int
     native_only: bool = True
-    concurrencies: Sequence[int] = CONCURRENCY_GRID
+    concurrencies: Sequence[float] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
     speculations: Sequence[SpeculationOption] = (SpeculationOption(),)
 

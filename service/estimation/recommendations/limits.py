@@ -100,8 +100,8 @@ def known(figures: Written | None, *names: str) -> float | None:
     return None
 
 
-def free_ratio(estimate: Written) -> float:
-    """Share of an accelerator's memory that stays free [-]."""
+def unused_ratio(estimate: Written) -> float:
+    """Share of an accelerator's memory that is not needed, below zero where it lacks [-]."""
     memory = estimate["memory"]
     return float(memory["headroom_bytes"]["value"] / memory["capacity_bytes"])
 

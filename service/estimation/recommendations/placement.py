@@ -73,9 +73,8 @@ class CandidateMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ImpactTotals:
-    """What rows of a model, in places, emit, evaporate and cost for a unit of work [g, L, USD]."""
+    """What rows emit, evaporate and cost for a unit of work, by row, then region [g, L, USD]."""
 
-    rows: NDArray[np.intp]
     carbon_g: FloatArray
     water_l: FloatArray
     usd: FloatArray
@@ -87,13 +86,13 @@ class CandidateSet:
 
     ``row_indices`` are the rows within the limits that do not depend on the place.
     ``within_price`` says which of given rows are within limits on the price of their hour [USD/h],
-    ``within_region`` which totals are within those on what depends on the region.
+    ``within_region`` which of them are within those on totals in a region.
     """
 
     metrics: CandidateMetrics
     row_indices: NDArray[np.intp]
     within_price: Callable[[NDArray[np.intp], FloatArray], NDArray[np.bool_]]
-    within_region: Callable[[ImpactTotals], NDArray[np.bool_]]
+    within_region: Callable[[NDArray[np.intp], ImpactTotals], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,8 @@ class PlacedCandidates:
 
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
     ``usd_per_hour`` is the price of all accelerators; ``model``, ``row`` and ``region`` say which.
-    ``combined`` counts configurations times places before any was set aside.
+    ``unit`` is what carbon, water and cost of a unit of work were multiplied by; ``combined``
+    counts configurations times places before any was set aside.
     """
 
     metrics: FloatArray
@@ -111,6 +111,7 @@ class PlacedCandidates:
     model: NDArray[np.intp]
     row: NDArray[np.intp]
     region: NDArray[np.intp]
+    unit: tuple[float, float, float]
     combined: int
 
 
@@ -186,7 +187,7 @@ def place_candidates(
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none = np.empty((0, len(METRICS)))
-        return PlacedCandidates(none, none, np.empty(0), nothing, nothing, nothing, combined)
+        return PlacedCandidates(none, none, np.empty(0), nothing, nothing, nothing, unit, combined)
     metrics = np.concatenate([part.metrics for part in parts])
     kept = front(_comparable(metrics), TOLERANCE_RATIO)
     models = np.array([part.model for part in parts], dtype=np.intp)
@@ -197,6 +198,7 @@ def place_candidates(
         model=np.repeat(models, [len(part.row) for part in parts])[kept],
         row=np.concatenate([part.row for part in parts])[kept],
         region=np.concatenate([part.region for part in parts])[kept],
+        unit=unit,
         combined=combined,
     )
 
@@ -233,37 +235,12 @@ def _place_in_group(
     row_indices, hourly = row_indices[affordable], hourly[affordable]
     best = _unbeaten(before.taken(row_indices), hourly, context.embodied_kgco2e)
     rows, hourly = row_indices[best], hourly[best]
-    impacts = _impacts(before.taken(rows), regions, context)
-
     row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
     usd_hour = np.repeat(hourly, len(region_indices))
-    chosen = before.taken(row)
-    totals = ImpactTotals(
-        rows=row,
-        carbon_g=impacts["carbon_g"].value,
-        water_l=impacts["water_l"].value,
-        usd=chosen.accelerator_hours / chosen.accelerators * usd_hour,
+    totals, metrics, spreads = metrics_in_regions(
+        before.taken(rows), hourly, regions, context, unit
     )
-    carbon, water, cost = unit
-    metrics = np.column_stack(
-        [
-            chosen.filled,
-            chosen.seconds,
-            totals.carbon_g * carbon,
-            totals.water_l * water,
-            totals.usd * cost,
-        ]
-    )
-    spreads = np.column_stack(
-        [
-            chosen.memory_spread,
-            chosen.seconds_spread,
-            _spread(impacts["carbon_g"]),
-            _spread(impacts["water_l"]),
-            np.ones(len(row)),
-        ]
-    )
-    within_limits = candidates.within_region(totals)
+    within_limits = candidates.within_region(row, totals)
     return _Part(
         model,
         metrics[within_limits],
@@ -272,6 +249,50 @@ def _place_in_group(
         row[within_limits],
         region[within_limits],
     )
+
+
+def metrics_in_regions(
+    rows: CandidateMetrics,
+    usd_per_hour: FloatArray,
+    regions: Sequence[Region],
+    context: SearchContext,
+    unit: tuple[float, float, float],
+) -> tuple[ImpactTotals, FloatArray, FloatArray]:
+    """Totals, metrics and spreads of candidates in regions, by row, then region.
+
+    Parameters
+    ----------
+    rows, usd_per_hour
+        Candidates, and the price of all accelerators of each [USD/h].
+    regions, context
+        Where they stand, and what stands around accelerators.
+    unit
+        What carbon [g], water [L] and cost [USD] of a unit of work are multiplied by.
+    """
+    impacts = _impacts(rows, regions, context)
+    usd = rows.accelerator_hours / rows.accelerators * usd_per_hour
+    many = rows.taken(np.repeat(np.arange(len(rows.offer)), len(regions)))
+    totals = ImpactTotals(
+        carbon_g=impacts["carbon_g"].value,
+        water_l=impacts["water_l"].value,
+        usd=np.repeat(usd, len(regions)),
+    )
+    carbon, water, cost = unit
+    metrics = (
+        many.filled,
+        many.seconds,
+        totals.carbon_g * carbon,
+        totals.water_l * water,
+        totals.usd * cost,
+    )
+    spreads = (
+        many.memory_spread,
+        many.seconds_spread,
+        _spread(impacts["carbon_g"]),
+        _spread(impacts["water_l"]),
+        np.ones(len(many.offer)),
+    )
+    return totals, np.column_stack(metrics), np.column_stack(spreads)
 
 
 def _per_kwh(region: Region, infrastructure: Infrastructure) -> tuple[float, float]:

@@ -231,40 +231,34 @@ def test_unknown_budgets_are_not_met(packaged_snapshot):
     assert "amd-mi300x-192gb" not in chosen
 
 
-def test_what_a_candidate_emits_and_costs_in_a_place_is_what_its_estimate_says(packaged_snapshot):
+@pytest.mark.parametrize("load", [{}, {"concurrency": 40}])
+def test_what_a_candidate_emits_and_costs_is_what_its_estimate_says(packaged_snapshot, load):
+    lengths = {"input_tokens": 512, "output_tokens": 128}
+    places = ["aws/eu-north-1", "aws/us-east-1", "oci/uk-london-1"]
     request = asked(
-        workload={"input_tokens": 512, "output_tokens": 128},
+        workload=lengths | load,
         workload_kind="sustainable",
         limits={},
-        search=SMALL["search"]
-        | {"regions": ["aws/eu-north-1", "aws/us-east-1", "oci/uk-london-1"]},
+        search=SMALL["search"] | {"regions": places},
         list_prices=True,
     )
     answer = recommendation_answer(request, packaged_snapshot)
     compared = set()
     for one in answer["front"]:
+        running = one["concurrency_per_replica"] * one["parallelism"]["data"]
+        own = request.usd_per_accelerator_hour.get(one["accelerator"])
         estimate = inference_estimate(
             InferenceRequest(
-                model=one["model"],
-                accelerator=one["accelerator"],
+                **{name: one[name] for name in ("model", "accelerator", "region", "precision")},
                 accelerator_count=one["accelerator_count"],
-                precision=one["precision"],
                 parallelism=one["parallelism"],
-                region=one["region"],
-                workload={
-                    "input_tokens": 512,
-                    "output_tokens": 128,
-                    "concurrency": one["concurrency_per_replica"],
-                },
-                cost={
-                    "usd_per_accelerator_hour": request.usd_per_accelerator_hour.get(
-                        one["accelerator"]
-                    )
-                },
+                workload={"concurrency": running} | lengths | load,
+                cost={"usd_per_accelerator_hour": own},
             ),
             packaged_snapshot,
         )
-        said, metrics = estimate["impacts"]["per_1k_tokens"], one["metrics"]
+        said, metrics, latency = estimate["impacts"]["per_1k_tokens"], one["metrics"], "latency"
+        assert metrics[latency] == pytest.approx(estimate[latency]["e2e_s"]["value"], rel=1e-12)
         carbon, water = said["carbon"]["total_gco2e"], said["water"]["total_l"]
         assert metrics["carbon"] == pytest.approx(carbon["value"], rel=1e-12)
         if water is not None:
@@ -276,6 +270,50 @@ def test_what_a_candidate_emits_and_costs_in_a_place_is_what_its_estimate_says(p
         compared.add((one["region"], water is not None, rented is not None))
     assert {known for _, known, _ in compared} == {True, False}
     assert any(priced for _, _, priced in compared)
+
+
+@pytest.mark.parametrize("kind", ["batch-inference", "agentic"])
+def test_choices_show_the_figures_of_their_estimates(packaged_snapshot, kind):
+    """A search takes load for steady; with random arrivals the estimate's figures are shown."""
+    workload = SMALL["workload"] | {"requests_per_s": 9.0, "calls_per_task": 3}
+    answer = recommendation_answer(
+        asked(workload_kind=kind, workload=workload, limits={}), packaged_snapshot
+    )
+    members = ("accelerator", "region", "precision", "parallelism", "concurrency_per_replica")
+    for choice in answer["choices"]:
+        candidate, estimate = choice["candidate"], choice["estimate"]
+        metrics, latency = candidate["metrics"], estimate["latency"]
+        assert candidate["ttft_s"] == latency["ttft_s"]["value"]
+        assert candidate["tpot_s"] == latency["tpot_s"]["value"]
+        waited = latency["task_s" if kind == "agentic" else "e2e_s"]["value"]
+        assert metrics["latency"] == pytest.approx(waited, rel=1e-12)
+        said = estimate["impacts"]["per_1k_tokens"]
+        assert metrics["carbon"] == pytest.approx(said["carbon"]["total_gco2e"]["value"], rel=1e-12)
+        assert metrics["water"] == pytest.approx(said["water"]["total_l"]["value"], rel=1e-12)
+        rented = estimate["cost"]["rented"]
+        if rented is not None:
+            million = rented["usd_per_million_output_tokens"]["value"]
+            assert metrics["cost"] == pytest.approx(million / 1000.0, rel=1e-12)
+        contributed = {part["metric"]: part["value"] for part in choice["contributions"]}
+        assert contributed == metrics
+        # Where the front lists a choice, it says the same of it.
+        same = [
+            one for one in answer["front"] if all(one[name] == candidate[name] for name in members)
+        ]
+        assert same in ([], [candidate])
+    first = answer["choices"][0]["candidate"]
+    assert answer["front"][0]["score_ratio"] >= first["score_ratio"]
+
+
+@pytest.mark.parametrize("in_flight", [1, 7, 40, 64, 1000, 99_991])
+def test_replicas_share_what_is_in_flight_evenly(packaged_snapshot, in_flight):
+    request = asked(workload={"concurrency": in_flight})
+    shares = resolve_search(request, packaged_snapshot).spaces[0].concurrencies
+    assert len(set(shares)) == len(shares)
+    for share in shares:
+        replicas = np.ceil(in_flight / share)
+        assert replicas * share == pytest.approx(in_flight, rel=1e-14)
+        assert share <= max(CONCURRENCY_GRID)
 
 
 def test_where_the_usual_wue_stands_in_the_answer_says_so(packaged_snapshot):

@@ -138,6 +138,19 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     assert best == pytest.approx(brute, rel=0.02)
 
 
+def test_choices_show_the_figures_of_their_estimates(packaged_snapshot):
+    answer = training_recommendation_answer(asked(), packaged_snapshot)
+    for choice in answer["choices"]:
+        candidate, estimate = choice["candidate"], choice["estimate"]
+        metrics, run = candidate["metrics"], estimate["latency"]["run"]
+        assert candidate["days"] == run["days"]["value"]
+        assert metrics["latency"] == pytest.approx(run["days"]["value"] * 86_400.0, rel=1e-12)
+        said = estimate["impacts"]["run"]
+        carbon = said["carbon"]["total_gco2e"]["value"] / 1000.0
+        assert metrics["carbon"] == pytest.approx(carbon, rel=1e-12)
+        assert metrics["water"] == pytest.approx(said["water"]["total_l"]["value"], rel=1e-12)
+
+
 def test_choices_meet_the_limits_and_say_why(packaged_snapshot):
     request = asked(limits={"days": 5.0, "usd": 3000.0, "headroom_ratio_at_least": 0.05})
     answer = training_recommendation_answer(request, packaged_snapshot)

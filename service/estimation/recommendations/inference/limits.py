@@ -9,10 +9,10 @@ from service.estimation.recommendations.limits import (
     HEADROOM,
     Limit,
     Written,
-    free_ratio,
     kgco2e,
     known,
     litres,
+    unused_ratio,
 )
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ class DeploymentFigures:
     it_power_w: FloatArray | None = None
 
 
-def _free_ratio(estimate: Written, candidate: Written) -> float:
+def free_ratio(estimate: Written, candidate: Written) -> float:
+    """Share of an accelerator's memory that stays free [-]."""
     # What lies outside leaves the accelerator full, and no more than that.
-    free = free_ratio(estimate)
+    free = unused_ratio(estimate)
     return max(free, 0.0) if candidate["uses_memory_tiers"] else free
 
 
@@ -63,7 +64,7 @@ DEPLOYMENT_LIMITS: tuple[Limit[DeploymentFigures], ...] = (
         unit="-",
         label="memory left free, at least",
         of_candidates=lambda one: one.headroom_ratio,
-        of_estimate=_free_ratio,
+        of_estimate=free_ratio,
         at_least=True,
     ),
     Limit(

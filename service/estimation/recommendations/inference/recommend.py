@@ -10,13 +10,14 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choices import Subject, recommendation
+from service.estimation.recommendations.choices import recommendation
 from service.estimation.recommendations.inference.anchors import anchors
 from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
 from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
 from service.estimation.recommendations.inference.verification import verified
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import SpeculativeRequest
 
@@ -48,6 +49,7 @@ def recommendation_answer(
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified(
             candidate,
+            int(found.by_model[found.placed.model[at]].offer[found.placed.row[at]]),
             request.asked_models[found.placed.model[at]],
             _draft(at, search, found),
             search,

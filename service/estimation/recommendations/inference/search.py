@@ -97,11 +97,11 @@ def _candidate_set(
     def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
         return within(DeploymentFigures(usd_per_hour=usd_per_hour), len(rows))
 
-    def within_region(totals: ImpactTotals) -> NDArray[np.bool_]:
-        times = yearly[totals.rows]
+    def within_region(rows: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
+        times = yearly[rows]
         kilograms = totals.carbon_g * times / _GRAMS_PER_KG
         figures = DeploymentFigures(kgco2e_per_year=kilograms, l_per_year=totals.water_l * times)
-        return within(figures, len(times))
+        return within(figures, len(rows))
 
     figures = replace(deployment_figures(found, search), headroom_ratio=found.headroom_ratio)
     row_indices = np.flatnonzero(within(figures, len(found)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, inf, nextafter, prod
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -15,6 +15,7 @@ from service.core.architecture.model import (
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
+    CONCURRENCY_GRID,
     AcceleratorOption,
     Demand,
     Environment,
@@ -248,7 +249,21 @@ def _space(
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
+        concurrencies=_concurrencies(request.workload.concurrency),
         speculations=tuple(option for _, option in drafts),
+    )
+
+
+def _concurrencies(in_flight: int | None) -> Sequence[float]:
+    """Sequences that a replica may run: of so many in flight, what replicas share evenly."""
+    if in_flight is None:
+        return CONCURRENCY_GRID
+    counts = {ceil(in_flight / running): None for running in CONCURRENCY_GRID}
+    # Rounded up where division would ask for one replica more.
+    shares = ((count, in_flight / count) for count in counts)
+    return tuple(
+        share if ceil(in_flight / share) == count else nextafter(share, inf)
+        for count, share in shares
     )
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.recommendations.choices import Verified, verified_estimate
-from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_rows
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.recommendations.verification import (
+    Verified,
+    estimate_metrics,
+    verified_estimate,
+)
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     CostRequest,
@@ -26,6 +31,7 @@ from service.estimation.requests import (
 
 def verified(
     candidate: Mapping[str, Any],
+    offer: int,
     model: ModelReference,
     draft: SpeculativeRequest | None,
     search: ResolvedSearch,
@@ -40,8 +46,22 @@ def verified(
         estimate = inference_estimate(_request(candidate, model, draft, search, request), snapshot)
     except Rejected:
         return None
-    bounds = search.limits.model_dump()
-    return verified_estimate(estimate, limit_rows(DEPLOYMENT_LIMITS, bounds, estimate, candidate))
+    limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
+    latency, free = estimate["latency"], free_ratio(estimate, candidate)
+    figures = {"headroom_ratio": free} | {
+        name: latency[name]["value"] for name in ("ttft_s", "tpot_s") if latency[name] is not None
+    }
+    time = latency["task_s" if search.kind.id == "agentic" else "e2e_s"]
+    metrics = estimate_metrics(
+        search.kind,
+        candidate,
+        offer,
+        free,
+        estimate,
+        (nan, nan) if time is None else (time["value"], time["high"]),
+        estimate["impacts"]["per_request"],
+    )
+    return verified_estimate(estimate, limits, figures, metrics)
 
 
 def _request(

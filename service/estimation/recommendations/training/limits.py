@@ -9,10 +9,10 @@ from service.estimation.recommendations.limits import (
     HEADROOM,
     Limit,
     Written,
-    free_ratio,
     kgco2e,
     known,
     litres,
+    unused_ratio,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ RUN_LIMITS: tuple[Limit[RunFigures], ...] = (
         unit="-",
         label="memory left free, at least",
         of_candidates=lambda one: one.headroom_ratio,
-        of_estimate=lambda estimate, _: free_ratio(estimate),
+        of_estimate=lambda estimate, _: unused_ratio(estimate),
         at_least=True,
     ),
     Limit(

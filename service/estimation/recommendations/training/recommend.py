@@ -12,8 +12,9 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choices import Subject, recommendation
+from service.estimation.recommendations.choices import recommendation
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.training.anchors import training_anchors
 from service.estimation.recommendations.training.near_misses import closest_runs
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
@@ -51,7 +52,12 @@ def training_recommendation_answer(
         units=TRAINING_UNITS,
         describe=lambda at: _description(at, search, found),
         verify=lambda candidate, at: verified_run(
-            candidate, request.asked_models[found.placed.model[at]], search, request, snapshot
+            candidate,
+            int(found.by_model[found.placed.model[at]].offer[found.placed.row[at]]),
+            request.asked_models[found.placed.model[at]],
+            search,
+            request,
+            snapshot,
         ),
     )
     answer = recommendation(

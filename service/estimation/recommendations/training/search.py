@@ -89,9 +89,9 @@ def _candidate_set(
     def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
         return within(RunFigures(usd=usd_per_hour * hours[rows]), len(rows))
 
-    def within_region(totals: ImpactTotals) -> NDArray[np.bool_]:
+    def within_region(rows: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
         figures = RunFigures(kgco2e=totals.carbon_g * KG_PER_GRAM, litres=totals.water_l)
-        return within(figures, len(totals.rows))
+        return within(figures, len(rows))
 
     return CandidateSet(
         CandidateMetrics(

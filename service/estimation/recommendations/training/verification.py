@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.recommendations.choices import Verified, verified_estimate
-from service.estimation.recommendations.limits import limit_rows
+from service.core.performance.training.run import SECONDS_PER_DAY
+from service.estimation.recommendations.limits import limit_rows, unused_ratio
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
     settings_of,
 )
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
+from service.estimation.recommendations.verification import (
+    Verified,
+    estimate_metrics,
+    verified_estimate,
+)
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     CostRequest,
@@ -27,6 +32,7 @@ from service.estimation.training.requests import EstimateTrainingRequest, Traini
 
 def verified_run(
     candidate: Mapping[str, Any],
+    offer: int,
     model: ModelReference,
     search: ResolvedTrainingSearch,
     request: TrainingRecommendationRequest,
@@ -37,8 +43,19 @@ def verified_run(
         estimate = training_estimate(_request(candidate, model, search, request), snapshot)
     except Rejected:
         return None
-    bounds = search.limits.model_dump()
-    return verified_estimate(estimate, limit_rows(RUN_LIMITS, bounds, estimate, candidate))
+    limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, candidate)
+    speed, free = estimate["latency"], unused_ratio(estimate)
+    days, work = speed["run"]["days"], estimate["impacts"]["run"]
+    figures = {
+        "headroom_ratio": free,
+        "step_s": speed["step_s"]["value"],
+        "days": days["value"],
+        "mfu_ratio": speed["mfu_ratio"]["value"],
+        "accelerator_hours": work["accelerator_hours"]["value"],
+    }
+    time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
+    metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
+    return verified_estimate(estimate, limits, figures, metrics)
 
 
 def _request(

@@ -1,0 +1,100 @@
+"""A choice as a single estimate, whose figures stand in place of those of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.core.search.workloads import WorkloadKind
+from service.estimation.recommendations.limits import Written
+from service.estimation.recommendations.placement import CandidateMetrics
+
+#: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
+_WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
+
+#: Parts of an estimate that an answer with several of them says once.
+_SAID_ONCE = ("catalog_revision", "engine_version", "provenance")
+
+_WH_PER_KWH = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The full estimate of a choice, its limits with margins, and how far it can be trusted.
+
+    ``figures`` are members of the candidate's description, and ``metrics`` what it is compared by
+    (one row), as the estimate says.
+    """
+
+    estimate: dict[str, Any]
+    limits: list[dict[str, Any]]
+    confidence: str
+    figures: dict[str, Any]
+    metrics: CandidateMetrics
+
+
+def verified_estimate(
+    estimate: Written,
+    limits: list[dict[str, Any]],
+    figures: dict[str, Any],
+    metrics: CandidateMetrics,
+) -> Verified | None:
+    """An estimate with the limits it was held to, or None where it misses one."""
+    if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
+        return None
+    codes = {warning["code"] for warning in estimate["warnings"]}
+    confidence = "low" if len(codes & _WEAK) > 1 else "medium" if codes & _WEAK else "high"
+    parts = {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
+    return Verified(parts, limits, confidence, figures, metrics)
+
+
+def estimate_metrics(
+    kind: WorkloadKind,
+    candidate: Written,
+    offer: int,
+    headroom_ratio: float,
+    estimate: Written,
+    time_s: tuple[float, float],
+    work: Written,
+) -> CandidateMetrics:
+    """What a single estimate is compared by before it is placed: a table of one row.
+
+    Parameters
+    ----------
+    kind
+        Says how much memory left free is as good as any more.
+    candidate, offer
+        What was estimated, and the position of its accelerator.
+    headroom_ratio
+        Share of memory left free [-].
+    estimate
+        Has the memory with its interval.
+    time_s
+        The time that counts, and the upper end of its interval [s].
+    work
+        Footprint of the unit of work, for its IT energy and accelerator time.
+    """
+
+    def column(value: float) -> Any:
+        return np.array([value])
+
+    def spread(figure: Mapping[str, float]) -> Any:
+        return column(figure["high"] / figure["value"])
+
+    energy, hours = work["it_energy_kwh"], work["accelerator_hours"]
+    return CandidateMetrics(
+        offer=column(offer),
+        accelerators=column(float(candidate["accelerator_count"])),
+        tensor=column(candidate["parallelism"]["tensor"]),
+        filled=column(1.0 - min(headroom_ratio, kind.headroom_target_ratio)),
+        memory_spread=spread(estimate["memory"]["total_bytes"]),
+        seconds=column(time_s[0]),
+        seconds_spread=column(time_s[1] / time_s[0]),
+        it_wh=column(energy["value"] * _WH_PER_KWH),
+        it_wh_spread=spread(energy),
+        accelerator_hours=column(hours["value"]),
+        accelerator_hours_spread=spread(hours),
+    )
