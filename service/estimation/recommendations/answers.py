@@ -43,7 +43,7 @@ class CandidateDraft(Answer):
 
 
 class Candidate(Answer):
-    """A configuration in a region, as the search sees it."""
+    """A configuration in a region: as the search sees it, or once chosen, as its estimate says."""
 
     model: str
     accelerator: str

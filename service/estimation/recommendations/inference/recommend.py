@@ -10,7 +10,6 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choices import recommendation
 from service.estimation.recommendations.inference.anchors import anchors
 from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
@@ -18,6 +17,7 @@ from service.estimation.recommendations.inference.space import ResolvedSearch, r
 from service.estimation.recommendations.inference.verification import verified
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import Subject
+from service.estimation.recommendations.recommendation import recommendation
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import SpeculativeRequest
 

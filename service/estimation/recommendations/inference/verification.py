@@ -46,6 +46,9 @@ def verified(
         estimate = inference_estimate(_request(candidate, model, draft, search, request), snapshot)
     except Rejected:
         return None
+    impacts = estimate["impacts"]
+    if impacts is None:
+        return None
     limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
     latency, free = estimate["latency"], free_ratio(estimate, candidate)
     figures = {"headroom_ratio": free} | {
@@ -59,7 +62,7 @@ def verified(
         free,
         estimate,
         (nan, nan) if time is None else (time["value"], time["high"]),
-        estimate["impacts"]["per_request"],
+        impacts["per_request"],
     )
     return verified_estimate(estimate, limits, figures, metrics)
 

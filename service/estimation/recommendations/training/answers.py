@@ -50,7 +50,7 @@ class RunSettings(Answer):
 
 
 class RunCandidate(Answer):
-    """A run in a region, as the search sees it."""
+    """A run in a region: as the search sees it, or once chosen, as its estimate says."""
 
     model: str
     accelerator: str

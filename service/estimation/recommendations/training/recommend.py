@@ -12,9 +12,9 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
-from service.estimation.recommendations.choices import recommendation
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import Subject
+from service.estimation.recommendations.recommendation import recommendation
 from service.estimation.recommendations.training.anchors import training_anchors
 from service.estimation.recommendations.training.near_misses import closest_runs
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest

@@ -45,13 +45,18 @@ def verified_run(
         return None
     limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, candidate)
     speed, free = estimate["latency"], unused_ratio(estimate)
-    days, work = speed["run"]["days"], estimate["impacts"]["run"]
+    run, impacts = speed["run"], estimate["impacts"]
+    days = None if run is None else run["days"]
+    work = None if impacts is None else impacts["run"]
+    hours = None if work is None else work["accelerator_hours"]
+    if days is None or work is None or hours is None:
+        return None
     figures = {
         "headroom_ratio": free,
         "step_s": speed["step_s"]["value"],
         "days": days["value"],
         "mfu_ratio": speed["mfu_ratio"]["value"],
-        "accelerator_hours": work["accelerator_hours"]["value"],
+        "accelerator_hours": hours["value"],
     }
     time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
     metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
