@@ -13,7 +13,7 @@ from service.core.estimate.training import (
 )
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
-from service.core.performance.training.explained import speed_steps
+from service.core.performance.training.formulas import SPEED
 from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.calibrations import TrainingFigures
@@ -51,9 +51,7 @@ def resolved_speed(
 
 def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
     """The formulas applied, in order, with the figures that went in and came out."""
-    setup = speed.setup
-    described = speed_steps(speed.step, setup.deployment, setup.settings, setup.calibration)
-    return described + explain(speed.run, RUN)
+    return (*explain(speed, SPEED), *explain(speed.run, RUN))
 
 
 def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[EstimateWarning]:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
-from service.core.memory.training.state import stage_state
+from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.step import StepLoad, StepTime, peak_flops_per_s, step_time
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.traffic import (
@@ -56,7 +56,8 @@ class TrainingStep:
     and between copies does not hide; ``bubble_s`` is the pipeline waiting, ``offload_s`` the
     host in the way, ``overhead_s`` the accelerator waiting for its instructions. Per accelerator
     and step, ``model_flops`` leave recomputation out, ``hardware_flops`` count it, and
-    ``six_nd_flops`` are six per active parameter and token.
+    ``six_nd_flops`` are six per active parameter and token. They follow from the ``micro_batch``,
+    from what of the training ``state`` is updated, and from the update and transfers of the host.
     """
 
     step_s: Number
@@ -82,6 +83,15 @@ class TrainingStep:
     peak_flops_per_s: Number
     mfu_ratio: Number
     hfu_ratio: Number
+    micro_batch: MicroBatchTime
+    state: StageState
+    host_update_s: Number
+    transfers_s: Number
+
+    @property
+    def moved_data_messages_s(self) -> Number:
+        """Messages between model copies, hidden or not [s]."""
+        return self.data_messages_s + self.hidden_data_messages_s
 
     @property
     def compute_s(self) -> Number:
@@ -179,12 +189,21 @@ def training_step(
         peak_flops_per_s=peak,
         mfu_ratio=share * micro.model_flops / step_s / peak,
         hfu_ratio=share * micro.hardware_flops / step_s / peak,
+        micro_batch=micro,
+        state=state,
+        host_update_s=host_update_s,
+        transfers_s=transfers_s,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _MicroBatchTime:
-    """Forward and backward of one micro-batch through all stages, on one rank of each [s]."""
+class MicroBatchTime:
+    """Forward and backward of one micro-batch through all stages, on one rank of each [s].
+
+    ``passes`` are those of products, of which ``recomputed`` ratios come again; ``forward`` is one
+    of them. ``sent_s`` is the time of messages, ``ring_s`` of keys and values on their way round,
+    ``issue_s`` how long the host issues kernels, which counts beyond ``working_s``.
+    """
 
     matrix_s: Number
     attention_s: Number
@@ -197,6 +216,21 @@ class _MicroBatchTime:
     model_flops: Number
     hardware_flops: Number
     memory_bytes: Number
+    passes: Number
+    recomputed_products_ratio: Number
+    recomputed_attention_ratio: Number
+    recomputed_elementwise_ratio: Number
+    forward_products_s: Number
+    forward_attention_s: Number
+    products_flops: Number
+    attention_flops: Number
+    moved_bytes: Number
+    dequantised_bytes: Number
+    sent_s: Number
+    ring_s: Number
+    routing_s: Number
+    issue_s: Number
+    working_s: Number
 
 
 def _micro_batch(
@@ -205,7 +239,7 @@ def _micro_batch(
     batch: MicroBatch,
     work: TrainingWork,
     calibration: TrainingCalibration,
-) -> _MicroBatchTime:
+) -> MicroBatchTime:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     tokens = batch.sequences * batch.tokens * 1.0
     load = StepLoad(tokens, batch.sequences * 1.0, batch.tokens / 2.0, 0.0, 0.0)
@@ -219,7 +253,8 @@ def _micro_batch(
     product_again, attention_again = RECOMPUTED_PRODUCTS[again], RECOMPUTED_ATTENTION[again]
     matrix_s = products.work_s * (passes + product_again)
     wider = work.attention_slowdown(accelerator)
-    attention_s = attention.work_s * wider * (1.0 + ATTENTION_BACKWARD + attention_again)
+    forward_attention_s = attention.work_s * wider
+    attention_s = forward_attention_s * (1.0 + ATTENTION_BACKWARD + attention_again)
 
     here = tokens / parallelism.context
     bandwidth = (
@@ -235,7 +270,7 @@ def _micro_batch(
     elementwise_bytes = moved * (1.0 + elementwise_again) + dequantised * base_passes
     recompute_s = (
         products.work_s * product_again
-        + attention.work_s * wider * attention_again
+        + forward_attention_s * attention_again
         + (moved * elementwise_again + dequantised * product_again) / bandwidth
     )
 
@@ -248,8 +283,9 @@ def _micro_batch(
     busy_s = (
         matrix_s + attention_s + elementwise_bytes / bandwidth + routing_s + (sent_s - hidden_s)
     )
-    issued_late_s = maximum(_issue_s(settings, work, calibration) - busy_s, 0.0)
-    return _MicroBatchTime(
+    issue_s = _issue_s(settings, work, calibration)
+    issued_late_s = maximum(issue_s - busy_s, 0.0)
+    return MicroBatchTime(
         matrix_s=matrix_s,
         attention_s=attention_s,
         elementwise_s=elementwise_bytes / bandwidth,
@@ -262,6 +298,21 @@ def _micro_batch(
         hardware_flops=products.flops * (passes + product_again)
         + attention.flops * (3.0 + attention_again),
         memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
+        passes=passes,
+        recomputed_products_ratio=product_again,
+        recomputed_attention_ratio=attention_again,
+        recomputed_elementwise_ratio=RECOMPUTED_ELEMENTWISE[again],
+        forward_products_s=products.work_s,
+        forward_attention_s=forward_attention_s,
+        products_flops=products.flops,
+        attention_flops=attention.flops,
+        moved_bytes=moved,
+        dequantised_bytes=dequantised,
+        sent_s=sent_s,
+        ring_s=passed_s,
+        routing_s=routing_s,
+        issue_s=issue_s,
+        working_s=busy_s,
     )
 
 

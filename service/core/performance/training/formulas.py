@@ -1,0 +1,256 @@
+"""Formulas of a training step's time and throughput."""
+
+from __future__ import annotations
+
+from service.core.explanation import Formula
+
+_ROOFLINE = "Williams et al., Roofline, 2009, https://doi.org/10.1145/1498765.1498785"
+_FLASH = "Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691"
+_RECOMPUTATION = "Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198"
+_MEGATRON = "Shoeybi et al., Megatron-LM, 2019, section 3, https://arxiv.org/abs/1909.08053"
+_PIPELINE = "Narayanan et al., 2021, section 2.2, https://arxiv.org/abs/2104.04473"
+_ZERO = "Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054"
+_OFFLOAD = "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840"
+_PALM = "Chowdhery et al., PaLM, 2022, appendix B, https://arxiv.org/abs/2204.02311"
+_KAPLAN = "Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361"
+
+_SCHEDULE = {
+    "micro_batches": "setup.settings.gradient_accumulation_steps",
+    "stages": "setup.deployment.parallelism.pipeline",
+}
+_PASSES = {
+    "passes": "step.micro_batch.passes",
+    "recomputed_ratio": "step.micro_batch.recomputed_products_ratio",
+    "checkpointing": "setup.settings.activation_checkpointing",
+}
+_ATTENTION_AGAIN = {"recomputed_attention_ratio": "step.micro_batch.recomputed_attention_ratio"}
+_BANDWIDTH = {
+    "memory_bandwidth_bytes_per_s": "setup.deployment.accelerator.memory_bandwidth_bytes_per_s",
+    "memory_ratio": "setup.calibration.performance.hardware.memory_ratio",
+    "efficiencies": "setup.calibration.performance.source",
+}
+_FLOPS = {
+    "products_flops": "step.micro_batch.products_flops",
+    "attention_flops": "step.micro_batch.attention_flops",
+}
+_WORK = {
+    "matrix_products_s": "step.matrix_s",
+    "attention_s": "step.attention_s",
+    "elementwise_s": "step.elementwise_s",
+}
+_PARTS = {
+    **_WORK,
+    "exposed_model_messages_s": "step.tensor_messages_s",
+    "exposed_data_messages_s": "step.data_messages_s",
+    "pipeline_bubble_s": "step.bubble_s",
+    "optimizer_s": "step.optimizer_s",
+    "offload_stall_s": "step.offload_s",
+    "overhead_s": "step.overhead_s",
+}
+_TIME = {"step_s": "step.step_s", "peak_flops_per_s": "step.peak_flops_per_s"}
+
+#: Paths start at a ``TrainingSpeed``.
+SPEED = (
+    Formula(
+        "matrix_products_s",
+        "micro_batches / stages * forward_products_s * (passes + recomputed_ratio)",
+        "s",
+        _ROOFLINE,
+        "step.matrix_s",
+        {
+            **_SCHEDULE,
+            "forward_products_s": "step.micro_batch.forward_products_s",
+            **_PASSES,
+            "efficiencies": "setup.calibration.performance.source",
+        },
+    ),
+    Formula(
+        "attention_s",
+        "micro_batches / stages * forward_attention_s * (1 + 2.5 + recomputed_attention_ratio)",
+        "s",
+        _FLASH,
+        "step.attention_s",
+        {
+            **_SCHEDULE,
+            "forward_attention_s": "step.micro_batch.forward_attention_s",
+            **_ATTENTION_AGAIN,
+            "checkpointing": "setup.settings.activation_checkpointing",
+        },
+    ),
+    Formula(
+        "elementwise_s",
+        "micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
+        " + dequantised_bytes * (2 + recomputed_ratio))"
+        " / (memory_bandwidth_bytes_per_s * memory_ratio)",
+        "s",
+        _RECOMPUTATION,
+        "step.elementwise_s",
+        {
+            **_SCHEDULE,
+            "moved_bytes": "step.micro_batch.moved_bytes",
+            "recomputed_elementwise_ratio": "step.micro_batch.recomputed_elementwise_ratio",
+            "dequantised_bytes": "step.micro_batch.dequantised_bytes",
+            "recomputed_ratio": "step.micro_batch.recomputed_products_ratio",
+            **_BANDWIDTH,
+        },
+    ),
+    Formula(
+        "exposed_model_messages_s",
+        "micro_batches / stages * (sent_s * (1 - tensor_overlap_ratio)"
+        " + max(ring_s - attention_s, 0))",
+        "s",
+        _MEGATRON,
+        "step.tensor_messages_s",
+        {
+            **_SCHEDULE,
+            "sent_s": "step.micro_batch.sent_s",
+            "tensor_overlap_ratio": "setup.calibration.tensor_overlap_ratio",
+            "ring_s": "step.micro_batch.ring_s",
+            "attention_s": "step.micro_batch.attention_s",
+        },
+    ),
+    Formula(
+        "exposed_data_messages_s",
+        "max(moved_s - (1 if zero_stage == 3 else 2 / 3 / micro_batches) * data_overlap_ratio"
+        " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s), 0)",
+        "s",
+        _ZERO,
+        "step.data_messages_s",
+        {
+            **_WORK,
+            "exposed_model_messages_s": "step.tensor_messages_s",
+            "moved_s": "step.moved_data_messages_s",
+            "zero_stage": "setup.settings.zero_stage",
+            "data_overlap_ratio": "setup.calibration.data_overlap_ratio",
+            "micro_batches": "setup.settings.gradient_accumulation_steps",
+        },
+    ),
+    Formula(
+        "pipeline_bubble_s",
+        "(stages - 1) / virtual_stages * micro_batch_s / stages",
+        "s",
+        _PIPELINE,
+        "step.bubble_s",
+        {
+            "stages": "setup.deployment.parallelism.pipeline",
+            "virtual_stages": "setup.settings.virtual_stages",
+            "micro_batch_s": "step.micro_batch.total_s",
+        },
+    ),
+    Formula(
+        "optimizer_s",
+        "(2 * optimizer_bytes + updated_elements * (gradient_bytes + 2))"
+        ' / (memory_bandwidth_bytes_per_s * memory_ratio) if offload == "none" else 0',
+        "s",
+        _ZERO,
+        "step.optimizer_s",
+        {
+            "optimizer_bytes": "step.state.optimizer_bytes",
+            "updated_elements": "step.state.updated_elements",
+            "gradient_bytes": "setup.settings.gradient_bytes",
+            **_BANDWIDTH,
+            "offload": "setup.settings.offload.optimizer",
+            "optimizer": "setup.settings.optimizer",
+        },
+    ),
+    Formula(
+        "offload_stall_s",
+        "host_update_s + max(transfers_s - (matrix_products_s + attention_s + elementwise_s), 0)",
+        "s",
+        _OFFLOAD,
+        "step.offload_s",
+        {
+            "host_update_s": "step.host_update_s",
+            "transfers_s": "step.transfers_s",
+            **_WORK,
+        },
+    ),
+    Formula(
+        "overhead_s",
+        "step_overhead_s + micro_batches / stages * (routing_s + max(issue_s - working_s, 0))",
+        "s",
+        "Measured by framework, see the calibration entry",
+        "step.overhead_s",
+        {
+            **_SCHEDULE,
+            "step_overhead_s": "setup.calibration.performance.engine.step_s",
+            "routing_s": "step.micro_batch.routing_s",
+            "issue_s": "step.micro_batch.issue_s",
+            "working_s": "step.micro_batch.working_s",
+        },
+    ),
+    Formula(
+        "step_s",
+        " + ".join(_PARTS),
+        "s",
+        "Sum of the parts",
+        "step.step_s",
+        _PARTS,
+    ),
+    Formula(
+        "tokens_per_step",
+        "sequences * tokens * micro_batches * data_ranks",
+        "token",
+        "definition",
+        "step.tokens_per_step",
+        {
+            "sequences": "setup.micro_batch.sequences",
+            "tokens": "setup.micro_batch.tokens",
+            "micro_batches": "setup.settings.gradient_accumulation_steps",
+            "data_ranks": "setup.deployment.parallelism.data",
+        },
+    ),
+    Formula(
+        "tokens_per_s",
+        "tokens_per_step / step_s",
+        "1/s",
+        "definition",
+        "step.tokens_per_s",
+        {"tokens_per_step": "step.tokens_per_step", "step_s": "step.step_s"},
+    ),
+    Formula(
+        "model_flops",
+        "micro_batches / stages * (products_flops * passes + attention_flops * 3)",
+        "FLOP",
+        _PALM,
+        "step.model_flops",
+        {**_SCHEDULE, **_FLOPS, "passes": "step.micro_batch.passes"},
+    ),
+    Formula(
+        "hardware_flops",
+        "micro_batches / stages * (products_flops * (passes + recomputed_ratio)"
+        " + attention_flops * (3 + recomputed_attention_ratio))",
+        "FLOP",
+        _PALM,
+        "step.hardware_flops",
+        {**_SCHEDULE, **_FLOPS, **_PASSES, **_ATTENTION_AGAIN},
+    ),
+    Formula(
+        "six_nd_flops",
+        "6 * active_parameters * tokens_per_step / accelerators",
+        "FLOP",
+        _KAPLAN,
+        "step.six_nd_flops",
+        {
+            "active_parameters": "setup.deployment.architecture.active_parameters",
+            "tokens_per_step": "step.tokens_per_step",
+            "accelerators": "setup.deployment.parallelism.accelerator_count",
+        },
+    ),
+    Formula(
+        "mfu_ratio",
+        "model_flops / (step_s * peak_flops_per_s)",
+        "1",
+        _PALM,
+        "step.mfu_ratio",
+        {"model_flops": "step.model_flops", **_TIME},
+    ),
+    Formula(
+        "hfu_ratio",
+        "hardware_flops / (step_s * peak_flops_per_s)",
+        "1",
+        _PALM,
+        "step.hfu_ratio",
+        {"hardware_flops": "step.hardware_flops", **_TIME},
+    ),
+)
