@@ -149,6 +149,11 @@ def certainty(room: Interval) -> Label:
     return certainty_of(room.value >= 0.0, room.low >= 0.0, room.high >= 0.0)
 
 
+def shortfall(room: Interval) -> Interval:
+    """How far a figure is below zero, in its unit; zero where it is not."""
+    return Interval(maximum(-room.value, 0.0), maximum(-room.high, 0.0), maximum(-room.low, 0.0))
+
+
 def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:
     """The same from whether it holds for the value, for all of the interval, and for any of it."""
     return label(surely, "yes", label(central, "likely", label(possibly, "unlikely", "no")))

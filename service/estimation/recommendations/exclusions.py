@@ -67,15 +67,19 @@ class Exclusions:
             remaining &= within
         return remaining
 
-    def _note(self, check: LimitCheck, lost: NDArray[np.bool_]) -> None:
+    def _note(self, check: LimitCheck, excluded_mask: NDArray[np.bool_]) -> None:
         limit, sign = check.limit, check.limit.sign
         known = self._by_limit.get(limit.name)
         nearest = (
             [] if known is None or known.nearest_value is None else [sign * known.nearest_value]
         )
-        nearest += [float(np.nan_to_num(check.values[lost], nan=inf).min())] if lost.any() else []
+        nearest += (
+            [float(np.nan_to_num(check.values[excluded_mask], nan=inf).min())]
+            if excluded_mask.any()
+            else []
+        )
         found = min(nearest, default=inf)
-        count = int(lost.sum()) + (known.excluded if known is not None else 0)
+        count = int(excluded_mask.sum()) + (known.excluded if known is not None else 0)
         shown = sign * found if np.isfinite(found) else None
         self._by_limit[limit.name] = Exclusion(
             limit.name, sign * check.most, limit.unit, count, shown

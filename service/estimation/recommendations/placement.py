@@ -181,23 +181,23 @@ def place_candidates(
                     unit,
                 )
             )
-        lost = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
-        if lost.any():
-            excluded.without_threshold(OFFERED, int(lost.sum()))
+        unplaced = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
+        if unplaced.any():
+            excluded.without_threshold(OFFERED, int(unplaced.sum()))
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none = np.empty((0, len(METRICS)))
         return PlacedCandidates(none, none, np.empty(0), nothing, nothing, nothing, unit, combined)
     metrics = np.concatenate([part.metrics for part in parts])
-    kept = front(_comparable(metrics), TOLERANCE_RATIO)
+    unbeaten = front(_comparable(metrics), TOLERANCE_RATIO)
     models = np.array([part.model for part in parts], dtype=np.intp)
     return PlacedCandidates(
-        metrics=metrics[kept],
-        spreads=np.concatenate([part.spreads for part in parts])[kept],
-        usd_per_hour=np.concatenate([part.usd_per_hour for part in parts])[kept],
-        model=np.repeat(models, [len(part.row) for part in parts])[kept],
-        row=np.concatenate([part.row for part in parts])[kept],
-        region=np.concatenate([part.region for part in parts])[kept],
+        metrics=metrics[unbeaten],
+        spreads=np.concatenate([part.spreads for part in parts])[unbeaten],
+        usd_per_hour=np.concatenate([part.usd_per_hour for part in parts])[unbeaten],
+        model=np.repeat(models, [len(part.row) for part in parts])[unbeaten],
+        row=np.concatenate([part.row for part in parts])[unbeaten],
+        region=np.concatenate([part.region for part in parts])[unbeaten],
         unit=unit,
         combined=combined,
     )

@@ -133,7 +133,7 @@ def _note_usual_wue(context: SearchContext, warnings: list[EstimateWarning]) -> 
 
 
 def _weighted(
-    asked: Mapping[str, float],
+    requested: Mapping[str, float],
     context: SearchContext,
     anchored: Mapping[Metric, Anchor],
     warnings: list[EstimateWarning],
@@ -145,16 +145,16 @@ def _weighted(
     Rejected
         If nothing that is known has any weight.
     """
-    lost = [m for m in METRICS if asked[m] > 0.0 and m not in anchored]
-    if lost:
+    unknown = [m for m in METRICS if requested[m] > 0.0 and m not in anchored]
+    if unknown:
         warnings.append(
             EstimateWarning(
                 "metric_unknown",
-                f"{', '.join(lost)} cannot be compared: no accelerator in the search has a known "
-                "price; give usd_per_accelerator_hour. The other weights are scaled up",
+                f"{', '.join(unknown)} cannot be compared: no accelerator in the search has a "
+                "known price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
-    elif context.prices.listed and asked["cost"] > 0.0:
+    elif context.prices.listed and requested["cost"] > 0.0:
         warnings.append(
             EstimateWarning(
                 "list_prices",
@@ -164,7 +164,7 @@ def _weighted(
             )
         )
     try:
-        return weight_row({m: asked[m] for m in METRICS}, anchored)
+        return weight_row({m: requested[m] for m in METRICS}, anchored)
     except ValueError as error:
         raise Rejected([FieldError("/weights", str(error))]) from None
 

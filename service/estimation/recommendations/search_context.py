@@ -166,12 +166,12 @@ def searched_regions(
 
 
 def own_prices(
-    asked: Mapping[Reference, float], snapshot: CatalogSnapshot, problems: Problems
+    prices: Mapping[Reference, float], snapshot: CatalogSnapshot, problems: Problems
 ) -> dict[str, float]:
     """The caller's prices by id of the accelerator; unknown ones are noted."""
     return {
         accelerator.id: price
-        for name, price in asked.items()
+        for name, price in prices.items()
         if (
             accelerator := problems.attempt(
                 f"/usd_per_accelerator_hour/{name}",
@@ -195,10 +195,10 @@ def price_list(
     distinct: list[Rents] = []
     rents = []
     for region in regions:
-        asked = rents_in(region, snapshot)
-        if asked not in distinct:
-            distinct.append(asked)
-        rents.append(distinct[distinct.index(asked)])
+        regional = rents_in(region, snapshot)
+        if regional not in distinct:
+            distinct.append(regional)
+        rents.append(distinct[distinct.index(regional)])
     return PriceList(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
 
 
@@ -265,8 +265,8 @@ def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
     """Regions with the same offers and prices together, by the first of each."""
     found: dict[tuple[bytes, int], list[int]] = {}
     rents = context.prices.rents
-    for at, asked in enumerate(rents):
-        found.setdefault((context.placeable[:, at].tobytes(), id(asked)), []).append(at)
+    for at, regional in enumerate(rents):
+        found.setdefault((context.placeable[:, at].tobytes(), id(regional)), []).append(at)
     return tuple(
         RegionGroup(
             np.array(regions, dtype=np.intp), context.placeable[:, regions[0]], rents[regions[0]]

@@ -16,7 +16,15 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.elementwise import Label, Number, Truth, ceil, floor, maximum, minimum, where
-from service.core.interval import Interval, certainty, exact, independent_sum, scale, shift
+from service.core.interval import (
+    Interval,
+    certainty,
+    exact,
+    independent_sum,
+    scale,
+    shift,
+    shortfall,
+)
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -269,7 +277,7 @@ def _on_stage(
         fits=headroom.value >= 0.0,
         fits_certainty=certainty(headroom),
         headroom=headroom,
-        shortfall=_shortfall(headroom),
+        shortfall=shortfall(headroom),
         kv_cache_bytes_per_token=next_token,
         kv_cache_budget=budget,
         kv_cache_capacity_tokens=_capacity_tokens(layout, budget, sequence, tokens),
@@ -353,12 +361,6 @@ def _budget(
         room(inside.value, overhead.value),
         room(inside.high, overhead.high),
         room(inside.low, overhead.low),
-    )
-
-
-def _shortfall(headroom: Interval) -> Interval:
-    return Interval(
-        maximum(-headroom.value, 0.0), maximum(-headroom.high, 0.0), maximum(-headroom.low, 0.0)
     )
 
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
 from service.core.elementwise import Label, Number, Truth, maximum, minimum
-from service.core.interval import Interval, certainty, exact, independent_sum, product, scale, shift
+from service.core.interval import (
+    Interval,
+    certainty,
+    exact,
+    independent_sum,
+    product,
+    scale,
+    shift,
+    shortfall,
+)
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.runtime import communicates
 from service.core.memory.training.activations import (
@@ -287,11 +296,7 @@ def _on_stage(
         fits=headroom.value >= 0.0,
         fits_certainty=certainty(headroom),
         headroom=headroom,
-        shortfall=Interval(
-            maximum(-headroom.value, 0.0),
-            maximum(-headroom.high, 0.0),
-            maximum(-headroom.low, 0.0),
-        ),
+        shortfall=shortfall(headroom),
         host_bytes=sum(host.values()),
         nvme_bytes=sum(places.nvme.values()),
         stored_activations_bytes=stored,

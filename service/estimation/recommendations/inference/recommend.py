@@ -68,14 +68,14 @@ def recommendation_answer(
     )
 
 
-def _shown_draft(asked: SpeculativeRequest | None) -> dict[str, Any] | None:
-    if asked is None:
+def _shown_draft(requested: SpeculativeRequest | None) -> dict[str, Any] | None:
+    if requested is None:
         return None
-    model = asked.draft_model
+    model = requested.draft_model
     return {
         "draft_model": model if model is None or isinstance(model, str) else "inline",
-        "draft_tokens": asked.draft_tokens,
-        "acceptance_ratio": asked.acceptance_ratio,
+        "draft_tokens": requested.draft_tokens,
+        "acceptance_ratio": requested.acceptance_ratio,
     }
 
 

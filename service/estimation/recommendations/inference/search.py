@@ -45,85 +45,85 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        found, left = inference_candidates(entry.value, space, search.demand, search.environment)
-        by_model.append(found)
+        rows, left = inference_candidates(entry.value, space, search.demand, search.environment)
+        by_model.append(rows)
         left_out.append(left)
-        candidate_sets.append(_candidate_set(found, left, at, search, excluded))
+        candidate_sets.append(_candidate_set(rows, left, at, search, excluded))
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
         placed=place_candidates(candidate_sets, search.context, (per_1k, per_1k, per_1k), excluded),
-        searched=sum(len(found) for found in by_model),
+        searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )
 
 
-def latency_metric(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
+def latency_metric(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """What users wait for: a task of an agent, else one request [s]."""
     calls = search.demand.calls_per_task if search.kind.id == "agentic" else 1
-    return found.e2e_s * calls
+    return rows.e2e_s * calls
 
 
-def deployment_figures(found: InferenceCandidates, search: ResolvedSearch) -> DeploymentFigures:
+def deployment_figures(rows: InferenceCandidates, search: ResolvedSearch) -> DeploymentFigures:
     """What limits are held against wherever a candidate stands, but for the memory left free."""
     demand = search.demand
     return DeploymentFigures(
-        sequence_tokens=np.full(len(found), demand.input_tokens + demand.output_tokens),
-        ttft_s=found.ttft_s,
-        tpot_s=found.tpot_s,
-        e2e_s=found.e2e_s,
-        task_s=found.e2e_s * demand.calls_per_task,
-        it_power_w=found.power_w,
+        sequence_tokens=np.full(len(rows), demand.input_tokens + demand.output_tokens),
+        ttft_s=rows.ttft_s,
+        tpot_s=rows.tpot_s,
+        e2e_s=rows.e2e_s,
+        task_s=rows.e2e_s * demand.calls_per_task,
+        it_power_w=rows.power_w,
     )
 
 
-def filled(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
+def filled(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """Share of memory filled, no better below what the kind asks to stay free [-]."""
-    return 1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio)
+    return 1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio)
 
 
 def _candidate_set(
-    found: InferenceCandidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
+    rows: InferenceCandidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
 ) -> CandidateSet:
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
-    yearly = _yearly_requests(found, search)
+    yearly = _yearly_requests(rows, search)
 
     bounds = search.bounds(search.models[at].value)
 
     def within(figures: DeploymentFigures, count: int) -> NDArray[np.bool_]:
         return excluded.within_limits(limit_checks(DEPLOYMENT_LIMITS, figures, bounds), count)
 
-    def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
-        return within(DeploymentFigures(usd_per_hour=usd_per_hour), len(rows))
+    def within_price(row_indices: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
+        return within(DeploymentFigures(usd_per_hour=usd_per_hour), len(row_indices))
 
-    def within_region(rows: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
-        times = yearly[rows]
+    def within_region(row_indices: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
+        times = yearly[row_indices]
         kilograms = totals.carbon_g * times / _GRAMS_PER_KG
         figures = DeploymentFigures(kgco2e_per_year=kilograms, l_per_year=totals.water_l * times)
-        return within(figures, len(rows))
+        return within(figures, len(row_indices))
 
-    figures = replace(deployment_figures(found, search), headroom_ratio=found.headroom_ratio)
-    row_indices = np.flatnonzero(within(figures, len(found)))
+    figures = replace(deployment_figures(rows, search), headroom_ratio=rows.headroom_ratio)
+    row_indices = np.flatnonzero(within(figures, len(rows)))
     excluded.left_out(left)
     metrics = CandidateMetrics(
-        offer=found.offer,
-        accelerators=found.accelerators,
-        tensor=tensor[found.layout],
-        filled=filled(found, search),
-        memory_spread=found.memory_spread,
-        seconds=latency_metric(found, search),
-        seconds_spread=found.latency_spread,
-        it_wh=found.it_wh,
-        it_wh_spread=found.it_wh_spread,
-        accelerator_hours=found.accelerator_hours,
-        accelerator_hours_spread=found.accelerator_hours_spread,
+        offer=rows.offer,
+        accelerators=rows.accelerators,
+        tensor=tensor[rows.layout],
+        filled=filled(rows, search),
+        memory_spread=rows.memory_spread,
+        seconds=latency_metric(rows, search),
+        seconds_spread=rows.latency_spread,
+        it_wh=rows.it_wh,
+        it_wh_spread=rows.it_wh_spread,
+        accelerator_hours=rows.accelerator_hours,
+        accelerator_hours_spread=rows.accelerator_hours_spread,
     )
     return CandidateSet(metrics, row_indices, within_price, within_region)
 
 
-def _yearly_requests(found: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
+def _yearly_requests(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """Requests of a year: those that arrive, or as many as the deployment carries."""
     rate = search.demand.requests_per_s
-    carried = found.requests_per_s if rate is None else np.full(len(found), rate)
+    carried = rows.requests_per_s if rate is None else np.full(len(rows), rate)
     return carried * (HOURS_PER_YEAR * 3600.0)

@@ -154,7 +154,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         demand=_demand(request),
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
         spaces=tuple(_space(model.value, request, options, drafts) for model in models),
-        drafts=tuple(asked for asked, _ in drafts),
+        drafts=tuple(requested for requested, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
     )
@@ -189,35 +189,35 @@ def _demand(request: RecommendationRequest) -> Demand:
     )
 
 
-def _limits(asked: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:
+def _limits(requested: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:
     """The caller's limits, with the kind's own latencies where the caller gives none."""
-    return asked.model_copy(
+    return requested.model_copy(
         update={
-            "ttft_s": kind.ttft_s if asked.ttft_s is None else asked.ttft_s,
-            "tpot_s": kind.tpot_s if asked.tpot_s is None else asked.tpot_s,
+            "ttft_s": kind.ttft_s if requested.ttft_s is None else requested.ttft_s,
+            "tpot_s": kind.tpot_s if requested.tpot_s is None else requested.tpot_s,
         }
     )
 
 
-def matrix_weights(asked: WeightsRequest | None, kind: WorkloadKind) -> Mapping[str, float]:
+def matrix_weights(requested: WeightsRequest | None, kind: WorkloadKind) -> Mapping[str, float]:
     """The caller's weights, else those of the matrix's row."""
-    if asked is not None:
-        return asked.model_dump()
+    if requested is not None:
+        return requested.model_dump()
     return {str(metric): weight for metric, weight in kind.weights.items()}
 
 
 #: A way of decoding as it was asked for, None for decoding token by token, and resolved.
-AskedDraft = tuple[SpeculativeRequest | None, SpeculationOption]
+RequestedDraft = tuple[SpeculativeRequest | None, SpeculationOption]
 
 
 def searched_drafts(
     request: RecommendationRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[AskedDraft, ...]:
+) -> tuple[RequestedDraft, ...]:
     """Ways of decoding to try; unknown draft models are noted."""
     alternatives = request.search.speculative
     if alternatives is None:
-        asked, pointer = request.serving.speculative, "/serving/speculative"
-        return (_draft(asked, pointer, snapshot, problems),)
+        requested, pointer = request.serving.speculative, "/serving/speculative"
+        return (_draft(requested, pointer, snapshot, problems),)
     found = [_draft(None, "", snapshot, problems)]
     for at, one in enumerate(alternatives):
         found.append(_draft(one, f"/search/speculative/{at}", snapshot, problems))
@@ -225,18 +225,21 @@ def searched_drafts(
 
 
 def _draft(
-    asked: SpeculativeRequest | None, pointer: str, snapshot: CatalogSnapshot, problems: Problems
-) -> AskedDraft:
+    requested: SpeculativeRequest | None,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> RequestedDraft:
     # Layouts that do not divide a draft model are left out where they are evaluated.
-    resolved = resolve_speculation(asked, Parallelism(), snapshot, problems, pointer)
-    return asked, speculation_option(resolved)
+    resolved = resolve_speculation(requested, Parallelism(), snapshot, problems, pointer)
+    return requested, speculation_option(resolved)
 
 
 def _space(
     architecture: ModelArchitecture,
     request: RecommendationRequest,
     options: Sequence[AcceleratorOption],
-    drafts: Sequence[AskedDraft],
+    drafts: Sequence[RequestedDraft],
 ) -> SearchSpace:
     return SearchSpace(
         precisions=precisions(
@@ -269,7 +272,7 @@ def _concurrencies(in_flight: int | None) -> Sequence[float]:
 
 def check_bits(
     architecture: ModelArchitecture,
-    asked: Sequence[str] | None,
+    requested: Sequence[str] | None,
     least_bits: float | None,
     problems: Problems,
 ) -> None:
@@ -277,12 +280,12 @@ def check_bits(
     if least_bits is None:
         return
     shipped = resolve_precision(PrecisionRequest(), architecture).weights
-    tried = [shipped] if asked is None else [NUMBER_FORMATS[name] for name in asked]
+    tried = [shipped] if requested is None else [NUMBER_FORMATS[name] for name in requested]
     most = max(tried, key=lambda one: one.bits_per_element)
-    if asked is None:
+    if requested is None:
         most = max((most, NUMBER_FORMATS["bf16"]), key=lambda one: one.bits_per_element)
     if most.bits_per_element < least_bits:
-        where = "search.precisions" if asked is not None else "what is tried"
+        where = "search.precisions" if requested is not None else "what is tried"
         problems.add(
             "/limits/weight_bits_at_least",
             f"{least_bits:g} bits contradict {where}: {most.id} has {most.bits_per_element:g}, and "
@@ -292,8 +295,8 @@ def check_bits(
 
 def precisions(
     architecture: ModelArchitecture,
-    asked: Sequence[str] | None,
-    asked_caches: Sequence[str] | None,
+    requested: Sequence[str] | None,
+    requested_caches: Sequence[str] | None,
     least_bits: float | None,
 ) -> tuple[Precision, ...]:
     """Number formats to try: those asked for, else as shipped and what engines run widely.
@@ -302,21 +305,21 @@ def precisions(
     ----------
     architecture
         The model.
-    asked, asked_caches
+    requested, requested_caches
         Formats of weights and KV caches, None for the usual ones.
     least_bits
         Bits an element that weights must have [bit].
     """
     least = least_bits or 0.0
-    caches = asked_caches or _USUAL_CACHES
+    caches = requested_caches or _USUAL_CACHES
     shipped = resolve_precision(PrecisionRequest(), architecture).weights
     weights = (
         [shipped, *(NUMBER_FORMATS[name] for name in _USUAL_WEIGHTS)]
-        if asked is None
-        else [NUMBER_FORMATS[name] for name in asked]
+        if requested is None
+        else [NUMBER_FORMATS[name] for name in requested]
     )
     # A checkpoint in few bits gains nothing from being widened again.
-    most = shipped.bits_per_element if asked is None else 32.0
+    most = shipped.bits_per_element if requested is None else 32.0
     kept = {
         one.id: one for one in weights if least <= one.bits_per_element <= max(most, least)
     } or {shipped.id: shipped}

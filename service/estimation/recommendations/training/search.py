@@ -41,71 +41,71 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        found, left = training_candidates(entry.value, space, search.demand, search.environment)
-        by_model.append(found)
+        rows, left = training_candidates(entry.value, space, search.demand, search.environment)
+        by_model.append(rows)
         left_out.append(left)
-        candidate_sets.append(_candidate_set(found, left, at, search, excluded))
+        candidate_sets.append(_candidate_set(rows, left, at, search, excluded))
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
         placed=place_candidates(candidate_sets, search.context, (KG_PER_GRAM, 1.0, 1.0), excluded),
-        searched=sum(len(found) for found in by_model),
+        searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )
 
 
-def run_figures(found: TrainingCandidates, search: ResolvedTrainingSearch) -> RunFigures:
+def run_figures(rows: TrainingCandidates, search: ResolvedTrainingSearch) -> RunFigures:
     """What limits are held against wherever a run stands, but for the memory left free."""
     return RunFigures(
-        sequence_tokens=np.full(len(found), search.demand.sequence_tokens),
-        host_memory_bytes=found.host_bytes,
-        days=found.wall_s / SECONDS_PER_DAY,
-        it_power_w=found.power_w,
+        sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),
+        host_memory_bytes=rows.host_bytes,
+        days=rows.wall_s / SECONDS_PER_DAY,
+        it_power_w=rows.power_w,
     )
 
 
 def _candidate_set(
-    found: TrainingCandidates,
+    rows: TrainingCandidates,
     left: LeftOut,
     at: int,
     search: ResolvedTrainingSearch,
     excluded: Exclusions,
 ) -> CandidateSet:
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
-    hours = found.accelerator_hours / np.maximum(found.accelerators, 1.0)
+    hours = rows.accelerator_hours / np.maximum(rows.accelerators, 1.0)
     bounds = search.bounds(search.models[at].value)
 
     def within(figures: RunFigures, count: int) -> NDArray[np.bool_]:
         return excluded.within_limits(limit_checks(RUN_LIMITS, figures, bounds), count)
 
-    figures = replace(run_figures(found, search), headroom_ratio=found.headroom_ratio)
-    row_indices = np.flatnonzero(within(figures, len(found)))
-    ending = np.isfinite(found.wall_s[row_indices])
+    figures = replace(run_figures(rows, search), headroom_ratio=rows.headroom_ratio)
+    row_indices = np.flatnonzero(within(figures, len(rows)))
+    ending = np.isfinite(rows.wall_s[row_indices])
     if not ending.all():
         excluded.without_threshold(MAKES_PROGRESS, int(len(row_indices) - ending.sum()))
         row_indices = row_indices[ending]
     excluded.left_out(left)
 
-    def within_price(rows: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
-        return within(RunFigures(usd=usd_per_hour * hours[rows]), len(rows))
+    def within_price(row_indices: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
+        return within(RunFigures(usd=usd_per_hour * hours[row_indices]), len(row_indices))
 
-    def within_region(rows: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
+    def within_region(row_indices: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
         figures = RunFigures(kgco2e=totals.carbon_g * KG_PER_GRAM, litres=totals.water_l)
-        return within(figures, len(rows))
+        return within(figures, len(row_indices))
 
     return CandidateSet(
         CandidateMetrics(
-            offer=found.offer,
-            accelerators=found.accelerators,
-            tensor=tensor[found.layout],
-            filled=1.0 - np.minimum(found.headroom_ratio, search.kind.headroom_target_ratio),
-            memory_spread=found.memory_spread,
-            seconds=found.wall_s,
-            seconds_spread=found.wall_spread,
-            it_wh=found.it_wh,
-            it_wh_spread=found.it_wh_spread,
-            accelerator_hours=found.accelerator_hours,
-            accelerator_hours_spread=found.wall_spread,
+            offer=rows.offer,
+            accelerators=rows.accelerators,
+            tensor=tensor[rows.layout],
+            filled=1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio),
+            memory_spread=rows.memory_spread,
+            seconds=rows.wall_s,
+            seconds_spread=rows.wall_spread,
+            it_wh=rows.it_wh,
+            it_wh_spread=rows.it_wh_spread,
+            accelerator_hours=rows.accelerator_hours,
+            accelerator_hours_spread=rows.wall_spread,
         ),
         row_indices,
         within_price,

@@ -210,14 +210,14 @@ def variants(
 
 
 def _weights(
-    architecture: ModelArchitecture, method: Method, asked: Sequence[str] | None
+    architecture: ModelArchitecture, method: Method, requested: Sequence[str] | None
 ) -> Sequence[str]:
     """Formats of weights: of a base that stays as it is, or of what is trained."""
     usual = usual_weights(architecture, method)
     if method == "qlora":
         return (usual,)
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return tuple(dict.fromkeys((usual, "fp8"))) if method == "full" else (usual,)
 
 
