@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from service.core.deployment import Link
-from service.core.elementwise import minimum
-from service.core.impacts.energy import deployment_power, request_energy
-from service.core.impacts.footprint import Footprint, footprint
-from service.core.interval import exact, quotient, scale
-from service.core.memory.inference.memory import inference_memory
-from service.core.performance.inference.latency import inference_latency
+from service.core.estimate.inference import (
+    InferenceFootprints,
+    estimate_inference,
+    inference_energy,
+    inference_footprints,
+)
+from service.core.impacts.infrastructure import making
+from service.core.interval import exact
 from service.estimation.inference.deployment import ResolvedDeployment
 
 
@@ -42,22 +44,12 @@ def grid(resolved: ResolvedDeployment, size: int) -> Any:
         output_tokens=draw.choice([128.0, 256.0, 1024.0], size),
         concurrency=draw.choice([1.0, 8.0, 32.0, 128.0, 256.0], size),
     )
-    around = resolved.calibration.infrastructure
-    count = deployment.parallelism.accelerator_count
+    setup = replace(resolved.setup, deployment=deployment, workload=workload)
+    infrastructure = resolved.calibration.infrastructure
+    made = making(accelerator, infrastructure)
 
-    def evaluate(region: Any) -> Footprint:
-        memory = inference_memory(
-            deployment, workload, resolved.serving, resolved.calibration.runtime
-        )
-        fitting = minimum(memory.max_concurrency.value, 1024.0)
-        latency = inference_latency(
-            deployment, workload, resolved.serving, resolved.calibration.performance, fitting
-        )
-        power = deployment_power(
-            accelerator, count, latency.usage, resolved.calibration.performance.power, around
-        )
-        energy = request_energy(power, latency.requests_per_s)
-        hours = scale(quotient(exact(1.0), latency.requests_per_s), count / 3600.0)
-        return footprint(scale(energy.it_wh, 1e-3), hours, accelerator, region, around)
+    def evaluate(region: Any) -> InferenceFootprints:
+        energy = inference_energy(estimate_inference(setup), infrastructure)
+        return inference_footprints(energy, made, region, infrastructure)
 
     return evaluate

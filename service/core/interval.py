@@ -14,12 +14,23 @@ https://www.bipm.org/documents/20126/2071204/JCGM_100_2008_E.pdf
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from service.core.elementwise import Label, Number, Truth, exp, label, log, maximum, minimum, sqrt
+from service.core.elementwise import (
+    Label,
+    Number,
+    Truth,
+    exp,
+    label,
+    log,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
 
 #: Standard normal quantile at 95 %: half-width of a central 90 % interval in standard deviations.
 Z_90 = 1.6448536269514722
@@ -80,14 +91,6 @@ def without(whole: Interval, part: Interval) -> Interval:
     return Interval(value, value - sqrt(maximum(below, 0.0)), value + sqrt(maximum(above, 0.0)))
 
 
-def difference(minuend: Interval, subtrahend: Interval) -> Interval:
-    """Difference of two independent figures of one unit; may be negative."""
-    below = sqrt((minuend.value - minuend.low) ** 2 + (subtrahend.high - subtrahend.value) ** 2)
-    above = sqrt((minuend.high - minuend.value) ** 2 + (subtrahend.value - subtrahend.low) ** 2)
-    value = minuend.value - subtrahend.value
-    return Interval(value, value - below, value + above)
-
-
 def product(*factors: Interval) -> Interval:
     """Product of independent non-negative figures.
 
@@ -105,7 +108,7 @@ def product(*factors: Interval) -> Interval:
         if low is high:
             continue
         if _has_zero(low):
-            return _product_of_ends(factors)
+            return _product_with_zeros(factors)
         certain = False
         below = below + log(middle / low) ** 2
         above = above + log(high / middle) ** 2
@@ -114,15 +117,31 @@ def product(*factors: Interval) -> Interval:
     return Interval(value, value * exp(-sqrt(below)), value * exp(sqrt(above)))
 
 
-def _product_of_ends(factors: Iterable[Interval]) -> Interval:
+def _product_with_zeros(factors: Sequence[Interval]) -> Interval:
+    """Product of the ends where a lower end is zero, and of the logarithms elsewhere."""
     value: Number = 1.0
     low: Number = 1.0
     high: Number = 1.0
+    zero: Number = False
     for factor in factors:
         value = value * factor.value
         low = low * factor.low
         high = high * factor.high
-    return Interval(value, low, high)
+        if factor.low is not factor.high:
+            zero = zero | (factor.low <= 0.0)
+    if not isinstance(zero, np.ndarray) or zero.all():
+        return Interval(value, low, high)
+    rest = product(
+        *(
+            factor
+            if factor.low is factor.high
+            else Interval(
+                *(where(zero, 1.0, end) for end in (factor.value, factor.low, factor.high))
+            )
+            for factor in factors
+        )
+    )
+    return Interval(value, where(zero, low, rest.low), where(zero, high, rest.high))
 
 
 def quotient(numerator: Interval, denominator: Interval) -> Interval:
@@ -160,4 +179,4 @@ def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:
 
 
 def _has_zero(figure: Number) -> bool:
-    return bool(np.any(figure <= 0.0)) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)
+    return bool((figure <= 0.0).any()) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)

@@ -30,7 +30,7 @@ NAME = {_KEY: Stacking.NAME}
 
 
 @lru_cache
-def declared(kind: type[Any]) -> tuple[tuple[str, Stacking], ...]:
+def declared(kind: Any) -> tuple[tuple[str, Stacking], ...]:
     """Fields of a dataclass in order, with what each declares.
 
     Raises

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from service.core.interval import (
     Z_90,
     Interval,
-    difference,
     exact,
     from_log_sigma,
     independent_sum,
@@ -32,7 +31,6 @@ def test_order_of_low_value_high_survives_every_operation(a, b, c):
         independent_sum((a, b, c)),
         product(a, b, c),
         quotient(a, b),
-        difference(a, b),
         scale(a, 3.0),
         product(a, exact(0.0), b),
     ):
@@ -86,3 +84,21 @@ def test_arrays_and_floats_agree():
         alone = product(from_log_sigma(float(value), 0.2), Interval(2.0, 1.5, 3.0))
         assert together.low[index] == pytest.approx(alone.low)
         assert together.high[index] == pytest.approx(alone.high)
+
+
+def test_a_zero_in_one_element_leaves_the_others_as_they_are():
+    factors = [
+        Interval(np.array([2.0, 3.0]), np.array([0.0, 2.0]), np.array([5.0, 4.0])),
+        Interval(7.0, 5.0, 8.0),
+        exact(2.0),
+    ]
+    together = product(*factors)
+    for index in range(2):
+        alone = product(
+            Interval(
+                *(float(end[index]) for end in (factors[0].value, factors[0].low, factors[0].high))
+            ),
+            *factors[1:],
+        )
+        ends = (together.value[index], together.low[index], together.high[index])
+        assert ends == pytest.approx((alone.value, alone.low, alone.high), rel=1e-12)

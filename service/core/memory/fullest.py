@@ -21,9 +21,11 @@ def fullest(stages: Sequence[Memory], size: Callable[[Memory], Number]) -> Memor
     With arrays it may be another stage in each element. Figures are then those of the element's
     stage; what describes a stage as a whole is that of the first.
     """
+    if len(stages) == 1:
+        return stages[0]
     sizes = [size(stage) for stage in stages]
-    if len(stages) == 1 or not any(isinstance(each, np.ndarray) for each in sizes):
-        return max(stages, key=size)
+    if not any(isinstance(each, np.ndarray) for each in sizes):
+        return stages[sizes.index(max(sizes))]
     index = np.argmax(np.array(np.broadcast_arrays(*sizes)), axis=0)
     if (index == index[0]).all():
         return stages[int(index[0])]

@@ -23,7 +23,8 @@ _WIDENING = {
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-_BITS = {
+#: Width of the operands of a matrix precision [bit].
+OPERAND_BITS = {
     "fp4": 4,
     "fp8": 8,
     "int8": 8,
@@ -83,7 +84,7 @@ def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[N
         When the accelerator has no known peak in that or any wider precision.
     """
     used = multiplied_precision(accelerator, matrix_precision)
-    return accelerator.peak_flops_per_s[used], _BITS[used]
+    return accelerator.peak_flops_per_s[used], OPERAND_BITS[used]
 
 
 def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str:

@@ -74,7 +74,9 @@ def _by_row(figures: Sequence[Interval], rows: int) -> Interval:
     """Figures of regions, each an array of rows, as one array by row, then region."""
 
     def joined(end: str) -> FloatArray:
-        columns = [np.broadcast_to(getattr(one, end), rows) for one in figures]
-        return np.stack(columns, axis=1).ravel()
+        columns = np.empty((rows, len(figures)))
+        for index, one in enumerate(figures):
+            columns[:, index] = getattr(one, end)
+        return columns.ravel()
 
     return Interval(joined("value"), joined("low"), joined("high"))

@@ -5,8 +5,10 @@ How a field behaves is declared beside it, by :mod:`service.core.stacking`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from enum import Enum
+from functools import cache
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -19,7 +21,11 @@ from service.core.interval import Interval, exact
 from service.core.memory.inference.tiers import host_link_bytes_per_s
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.collectives import scale_out
-from service.core.performance.step import accumulate_precision, multiplied_precision
+from service.core.performance.step import (
+    OPERAND_BITS,
+    accumulate_precision,
+    multiplied_precision,
+)
 from service.core.stacking import Stacking, declared
 
 Value = TypeVar("Value")
@@ -118,7 +124,8 @@ def prepared(
     accelerator
         Of known thermal design power.
     precisions
-        Matrix precisions that are needed; only peaks that are used for them remain.
+        Matrix precisions that are needed; only peaks that are used for them remain, under the
+        name of the precision where operands are not widened for it.
     most_ranks
         Ranks that share links at most [-]: larger scale-up domains are alike; None where all of a
         domain may share a host.
@@ -130,12 +137,16 @@ def prepared(
     ValueError
         If the accelerator has no peak in one of the precisions or wider.
     """
-    used = {multiplied_precision(accelerator, wanted) for wanted in precisions}
+    peaks = {}
+    for wanted in precisions:
+        used = multiplied_precision(accelerator, wanted)
+        same_width = OPERAND_BITS[used] == OPERAND_BITS[wanted]
+        peaks[wanted if same_width else used] = accelerator.peak_flops_per_s[used]
     link = host_link_bytes_per_s(accelerator)
     domain = accelerator.scale_up_domain_accelerators
     return replace(
         accelerator,
-        peak_flops_per_s={name: accelerator.peak_flops_per_s[name] for name in sorted(used)},
+        peak_flops_per_s=peaks,
         scale_out=scale_out(accelerator),
         scale_up_domain_accelerators=domain if most_ranks is None else min(domain, most_ranks),
         host_link_bandwidth_bytes_per_s=inf if link is None else link,
@@ -146,21 +157,39 @@ def prepared(
 
 def stacking_key(value: Any) -> Hashable:
     """What values must share to be stacked: all that formulas choose by before they compute."""
-    if isinstance(value, Mapping):
-        return tuple(sorted(value))
-    if isinstance(value, Interval) or not is_dataclass(value):
+    form = _form(value.__class__)
+    if form is _Form.MAPPING:
+        return tuple(value)
+    if form is _Form.FIGURE:
         return None
-    return tuple(_keys(value))
+    alike, figures = _names(value.__class__)
+    return (
+        *[getattr(value, name) for name in alike],
+        *[stacking_key(getattr(value, name)) for name in figures],
+    )
 
 
-def _keys(value: Any) -> Iterator[Hashable]:
-    for name, stacking in declared(value.__class__):
-        if stacking is Stacking.ALIKE:
-            yield getattr(value, name)
-        elif stacking is Stacking.FIGURE:
-            key = stacking_key(getattr(value, name))
-            if key is not None:
-                yield key
+class _Form(Enum):
+    """What a figure is: a number or an interval, numbers by name, or a value made of figures."""
+
+    FIGURE = "figure"
+    MAPPING = "mapping"
+    VALUE = "value"
+
+
+@cache
+def _form(kind: Any) -> _Form:
+    if issubclass(kind, Mapping):
+        return _Form.MAPPING
+    return _Form.VALUE if is_dataclass(kind) and kind is not Interval else _Form.FIGURE
+
+
+@cache
+def _names(kind: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Fields of a class by which formulas choose, and those that are figures."""
+    fields = declared(kind)
+    alike = tuple(name for name, stacking in fields if stacking is Stacking.ALIKE)
+    return alike, tuple(name for name, stacking in fields if stacking is Stacking.FIGURE)
 
 
 def stacked(values: Sequence[Value], times: int) -> Value:
@@ -184,29 +213,39 @@ def stacked(values: Sequence[Value], times: int) -> Value:
     ValueError
         If formulas choose by something in which the values differ.
     """
-    if len({stacking_key(value) for value in values}) > 1:
-        raise ValueError(f"these {type(values[0]).__name__} values are not alike")
     first: Any = values[0]
     columns = {
-        name: _column([getattr(value, name) for value in values], stacking, times)
+        name: _column([getattr(value, name) for value in values], stacking, times, name)
         for name, stacking in declared(first.__class__)
     }
     together: Value = replace(first, **columns)
     return together
 
 
-def _column(values: Sequence[Any], stacking: Stacking, times: int) -> Any:
+def _column(values: Sequence[Any], stacking: Stacking, times: int, name: str) -> Any:
     first = values[0]
-    if all(value is first for value in values) or stacking is Stacking.ALIKE:
+    if all(value is first for value in values):
         return first
     if stacking is Stacking.NAME:
         return first if len(set(values)) == 1 else SEVERAL
+    if stacking is Stacking.ALIKE:
+        if any(value != first for value in values):
+            raise ValueError(f"values of different {name} cannot be stacked")
+        return first
+    forms = {_form(value.__class__) for value in values}
+    if forms == {_Form.FIGURE}:
+        return _figure(values, times)
+    if len(forms) > 1 or (forms == {_Form.MAPPING} and len({tuple(each) for each in values}) > 1):
+        raise ValueError(f"values of different parts of {name} cannot be stacked")
+    if forms == {_Form.MAPPING}:
+        return {key: _figures([value[key] for value in values], times) for key in first}
+    return stacked(values, times)
+
+
+def _figure(values: Sequence[Interval | Number | None], times: int) -> Interval | Number:
+    """Intervals or numbers as one; NaN where there is none."""
     if any(isinstance(value, Interval) for value in values):
         return _interval([_UNKNOWN if value is None else value for value in values], times)
-    if isinstance(first, Mapping):
-        return {key: _figures([value[key] for value in values], times) for key in first}
-    if is_dataclass(first):
-        return stacked(values, times)
     return _figures([np.nan if value is None else value for value in values], times)
 
 

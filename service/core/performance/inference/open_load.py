@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 
-from service.core.elementwise import Number, Truth, holds_everywhere, maximum, minimum, sqrt, where
+import numpy as np
+
+from service.core.elementwise import Number, Truth, hypot, maximum, minimum, where
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.queueing import poisson_tail_high, prompt_queue
+from service.core.performance.inference.queueing import (
+    PromptQueue,
+    poisson_tail_high,
+    prompt_queue,
+)
 
 #: Halvings of the search for the number in flight: enough for one part in 60,000.
 _HALVINGS = 16
@@ -30,7 +37,8 @@ class OpenLoad:
     """One replica under a request rate.
 
     ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
-    replica has no steady state: its queue grows without end, and the percentiles are None.
+    replica has no steady state: its queue grows without end, and it has no percentiles, which are
+    None, and NaN in the elements of arrays.
     """
 
     state: SteadyState
@@ -90,39 +98,44 @@ def open_load(
     prefill_s = state.chunks * state.mixed.total_s
     queue = prompt_queue(requests_per_s, prefill_s)
     base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
-    busy = minimum(running, 1.0)
-    if holds_everywhere(saturated):
-        return OpenLoad(
-            state=state,
-            running=running,
-            waiting=0.0,
-            busy_ratio=1.0,
-            requests_per_s=full.requests_per_s,
-            utilisation_ratio=utilisation,
-            saturated=saturated,
-            mean_ttft_s=state.ttft_s,
-            ttft_s=None,
-            e2e_s=None,
-        )
+    ttft, e2e = None, None
+    if isinstance(saturated, np.ndarray) or not saturated:
+        ttft, e2e = _percentiles(at, state, running, base_s, queue, slots, later_tokens, saturated)
+    return OpenLoad(
+        state=state,
+        running=running,
+        waiting=where(saturated, 0.0, requests_per_s * queue.mean_wait_s),
+        busy_ratio=minimum(running, 1.0),
+        requests_per_s=minimum(requests_per_s, full.requests_per_s),
+        utilisation_ratio=utilisation,
+        saturated=saturated,
+        mean_ttft_s=where(saturated, state.ttft_s, base_s + queue.mean_wait_s),
+        ttft_s=ttft,
+        e2e_s=e2e,
+    )
+
+
+def _percentiles(
+    at: Callable[[Number], SteadyState],
+    state: SteadyState,
+    running: Number,
+    base_s: Number,
+    queue: PromptQueue,
+    slots: Number,
+    later_tokens: Number,
+    saturated: Truth,
+) -> tuple[Percentiles, Percentiles]:
+    """Percentiles of the first token and of the whole request; NaN where there are none."""
     ttft: dict[str, Number] = {}
     e2e: dict[str, Number] = {}
     for name, z in _Z.items():
         crowd = minimum(poisson_tail_high(running, z), slots)
         crowded = state if name == "p50" else at(crowd)
-        ttft[name] = base_s + queue.wait_percentile_s(SHARES[name])
+        waited_s = queue.wait_percentile_s(SHARES[name])
         # Waiting and crowding are nearly independent: their excesses add in quadrature.
         slower_s = maximum(crowded.tpot_s - state.tpot_s, 0.0) * later_tokens
-        waited_s = ttft[name] - base_s
-        e2e[name] = base_s + later_tokens * state.tpot_s + sqrt(slower_s**2 + waited_s**2)
-    return OpenLoad(
-        state=state,
-        running=running,
-        waiting=requests_per_s * queue.mean_wait_s,
-        busy_ratio=busy,
-        requests_per_s=minimum(requests_per_s, full.requests_per_s),
-        utilisation_ratio=utilisation,
-        saturated=saturated,
-        mean_ttft_s=base_s + queue.mean_wait_s,
-        ttft_s=Percentiles(**ttft),
-        e2e_s=Percentiles(**e2e),
-    )
+        ttft[name] = where(saturated, nan, base_s + waited_s)
+        e2e[name] = where(
+            saturated, nan, base_s + later_tokens * state.tpot_s + hypot(slower_s, waited_s)
+        )
+    return Percentiles(**ttft), Percentiles(**e2e)

@@ -60,11 +60,6 @@ def prompt_queue(prompts_per_s: Number, prefill_s: Number) -> PromptQueue:
     return PromptQueue(rho, mean_wait_s, prefill_s / (2.0 * (1.0 - rho)))
 
 
-def in_flight(rate_per_s: Number, residence_s: Number) -> Number:
-    """Mean number in flight: Little's law, Little, 1961, https://doi.org/10.1287/opre.9.3.383."""
-    return rate_per_s * residence_s
-
-
 def poisson_tail_high(mean: Number, z: float) -> Number:
     """Upper quantile of a Poisson count by the normal approximation with mean and variance equal.
 
