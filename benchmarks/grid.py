@@ -6,12 +6,8 @@ from typing import Any
 import numpy as np
 
 from service.core.deployment import Link
-from service.core.estimate.inference import (
-    InferenceFootprints,
-    estimate_inference,
-    inference_energy,
-    inference_footprints,
-)
+from service.core.estimate.inference import estimate_inference, inference_energy
+from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import making
 from service.core.interval import exact
 from service.estimation.inference.deployment import ResolvedDeployment
@@ -48,8 +44,10 @@ def grid(resolved: ResolvedDeployment, size: int) -> Any:
     infrastructure = resolved.calibration.infrastructure
     made = making(accelerator, infrastructure)
 
-    def evaluate(region: Any) -> InferenceFootprints:
+    def evaluate(region: Any) -> Footprint:
         energy = inference_energy(estimate_inference(setup), infrastructure)
-        return inference_footprints(energy, made, region, infrastructure)
+        return footprint(
+            energy.request_kwh, energy.request_hours, None, region, infrastructure, made
+        )
 
     return evaluate
