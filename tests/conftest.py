@@ -1,4 +1,4 @@
-"""Fixtures for all rooms: a real Postgres, and the packaged catalog."""
+"""Fixtures for all rooms: a real Postgres, the packaged catalog, and the application on it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,63 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import httpx
+import hypothesis
 import pytest
+from asgi_lifespan import LifespanManager
+from fastapi import FastAPI
 
-from service.catalog.database import connect
+from service.catalog import store
+from service.catalog.database import connect, create_engine, migrate
+from service.catalog.documents import DocumentSet
 from service.catalog.embedded import EmbeddedPostgres
-from service.catalog.files import read_files
+from service.catalog.files import packaged_documents
+from service.catalog.importer import import_package
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.settings import INSTALLATION
+from service.settings import INSTALLATION, Settings
 from tests.node import needs
 
-#: Tests that are left out because what they need is not to be had, and why.
+# The same examples each time, however long they take: other ones are for ``./headroom fuzz``.
+hypothesis.settings.register_profile(
+    "headroom",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("headroom")
+
+_TESTS = INSTALLATION / "tests"
+#: What only ``--full`` runs, or who names it: it starts browsers, compilers and many processes.
+ONLY_IN_FULL = (
+    _TESTS / "browser",
+    _TESTS / "clients",
+    _TESTS / "faults",
+    _TESTS / "fuzz" / "test_others.py",
+    _TESTS / "fuzz" / "test_questions.py",
+)
+#: Tests that are left out, and why.
 LEFT_OUT = pytest.StashKey[dict[tuple[Path, ...], str]]()
 _LEFT_OUT_PATHS = "HEADROOM_TESTS_LEFT_OUT"
+
+#: Key of the advisory lock under which the template database is made.
+_TEMPLATE_LOCK = 72_180_731
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what ``./headroom test`` knows."""
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run browsers, generated clients, faults and hostile requests, too",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,16 +72,32 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     os.environ.pop(_LEFT_OUT_PATHS, None)
     asked = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    named = {one for one in needs.WITH_PACKAGES for path in asked if path.is_relative_to(one)}
-    within = {one for one in needs.WITH_PACKAGES for path in asked if one.is_relative_to(path)}
+    unwanted = {} if config.getoption("full") else _unwanted(asked)
+    left = {one for paths in unwanted for one in paths}
+    wanted = [one for one in needs.WITH_PACKAGES if not left.intersection((one, *one.parents))]
+    named = {one for one in wanted for path in asked if path.is_relative_to(one)}
+    within = {one for one in wanted for path in asked if one.is_relative_to(path)}
     missing = needs.missing() if named | within else {}
     # Who names a test wants it run, and nobody reads the remarks of a run that starts by itself.
     in_ci = os.environ.get("CI", "").lower() in ("true", "1")
-    wanted = named | within if in_ci else named
-    if problems := [why for paths, why in missing.items() if wanted.intersection(paths)]:
+    needed = named | within if in_ci else named
+    if problems := [why for paths, why in missing.items() if needed.intersection(paths)]:
         raise pytest.UsageError("\n".join(problems))
-    config.stash[LEFT_OUT] = missing
-    os.environ[_LEFT_OUT_PATHS] = os.pathsep.join(str(path) for paths in missing for path in paths)
+    config.stash[LEFT_OUT] = unwanted | missing
+    os.environ[_LEFT_OUT_PATHS] = os.pathsep.join(
+        str(path) for paths in config.stash[LEFT_OUT] for path in paths
+    )
+
+
+def _unwanted(asked: list[Path]) -> dict[tuple[Path, ...], str]:
+    """What is for the full run alone, unless a test in it was named."""
+    left = tuple(
+        one
+        for one in ONLY_IN_FULL
+        if any(one.is_relative_to(path) and one != path for path in asked)
+        and not any(path.is_relative_to(one) for path in asked)
+    )
+    return {left: "./headroom test --full runs them"} if left else {}
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -57,11 +113,47 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"left out: {names}: {why}", yellow=True)
 
 
+@cache
+def packaged() -> DocumentSet:
+    """The packaged catalog, read and checked once a process."""
+    return packaged_documents(INSTALLATION / "hardware_catalog")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packaged_catalog_is_read_once() -> Iterator[None]:
+    """Spare each of the many applications of a run the second that reading the catalog takes."""
+
+    def documents(directory: Path) -> DocumentSet:
+        own = directory != INSTALLATION / "hardware_catalog"
+        return packaged_documents(directory) if own else packaged()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "packaged_documents", documents)
+        yield
+
+
 @pytest.fixture(scope="session")
 def packaged_snapshot() -> CatalogSnapshot:
     """The packaged catalog as a snapshot, without any database."""
-    files = read_files(INSTALLATION / "hardware_catalog")
-    return snapshot_from_documents(files.documents, revision=1)
+    return snapshot_from_documents(packaged(), revision=1)
+
+
+@pytest.fixture(scope="session")
+async def app() -> AsyncIterator[FastAPI]:
+    """The application on the packaged catalog."""
+    from service.api.app import create_app  # takes seconds, which not every room has to wait for
+
+    application = create_app(Settings(embedded_database=False, log_level="error"))
+    async with LifespanManager(application, startup_timeout=None):
+        yield application
+
+
+@pytest.fixture(scope="session")
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of it that raises what the application fails to handle."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as connected:
+        yield connected
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +165,7 @@ def postgres_server_url() -> Iterator[str]:
         return
     # Outside pytest's own temporary folders, whose permissions keep out the user that Postgres
     # runs as when the tests run as root; and one for all processes of a parallel run.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)[:12]
-    directory = Path(tempfile.gettempdir()) / f"headroom-tests-{run}"
+    directory = Path(tempfile.gettempdir()) / f"headroom-tests-{_run()}"
     server = EmbeddedPostgres(directory)
     yield server.start()
     server.stop()
@@ -82,23 +173,72 @@ def postgres_server_url() -> Iterator[str]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def catalog_template(postgres_server_url: str) -> str:
+    """The name of a migrated database with the packaged catalog, made once in a run."""
+    name = f"headroom_template_{_run()}"
+
+    async def make() -> None:
+        server = await connect(postgres_server_url, timeout_s=600)
+        await server.execute("SELECT pg_advisory_lock($1)", _TEMPLATE_LOCK)
+        if not await server.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
+            await server.execute(f"CREATE DATABASE {name}_unfinished")
+            engine = create_engine(_database(postgres_server_url, f"{name}_unfinished"))
+            await migrate(engine)
+            async with engine.begin() as connection:
+                await import_package(connection, packaged(), "start of the service")
+            await engine.dispose()
+            await server.execute(f"ALTER DATABASE {name}_unfinished RENAME TO {name}")
+        await server.close()
+
+    _finish(make())
+    return name
+
+
 @pytest.fixture(scope="module")
 def postgres_url(postgres_server_url: str) -> Iterator[str]:
     """The address of an empty database that this test module has for itself."""
+    with _own_database(postgres_server_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def catalog_url(postgres_server_url: str, catalog_template: str) -> Iterator[str]:
+    """The address of a database with the packaged catalog that this module has for itself."""
+    with _own_database(postgres_server_url, f"TEMPLATE {catalog_template}") as url:
+        yield url
+
+
+@contextmanager
+def _own_database(server: str, how: str = "") -> Iterator[str]:
     name = f"headroom_test_{uuid.uuid4().hex}"
-    execute(postgres_server_url, f"CREATE DATABASE {name}")
-    yield urlunsplit(urlsplit(postgres_server_url)._replace(path=f"/{name}"))
-    execute(postgres_server_url, f"DROP DATABASE {name} WITH (FORCE)")
+    execute(server, f"CREATE DATABASE {name} {how}")
+    yield _database(server, name)
+    execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def execute(url: str, statement: str) -> None:
     """Run one statement outside any transaction, from code that is not asynchronous."""
 
     async def run() -> None:
-        connection = await connect(url, timeout_s=30)
+        connection = await connect(url, timeout_s=600)
         await connection.execute(statement)
         await connection.close()
 
+    _finish(run())
+
+
+def _finish(work: Coroutine[None, None, None]) -> None:
     # In a thread of its own, because the tests' event loop may be running in this one.
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, run()).result()
+        pool.submit(asyncio.run, work).result()
+
+
+def _database(server: str, name: str) -> str:
+    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+
+
+@cache
+def _run() -> str:
+    """What all processes of a parallel run have in common, and no other run."""
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)[:12]

@@ -93,9 +93,9 @@ def test_names_that_organisations_cannot_have(name: str) -> None:
 
 
 async def test_no_log_line_tells_a_secret(
-    postgres_url: str, caplog: pytest.LogCaptureFixture
+    catalog_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running(postgres_url) as app:
+    async with running(catalog_url) as app:
         key = await key_for(app, "acme", "keys:write")
         for name in ("headroom", "service", "sqlalchemy", "uvicorn.error"):
             logger = logging.getLogger(name)

@@ -172,7 +172,7 @@ async def test_a_service_takes_tokens_beside_keys() -> None:
 
         chosen = settings().model_copy(update={"oidc_issuer": address})
         app = create_app(chosen)
-        async with LifespanManager(app, startup_timeout=60):
+        async with LifespanManager(app, startup_timeout=None):
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                 known = {"Authorization": f"Bearer {token(iss=address)}"}

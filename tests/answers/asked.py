@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,12 @@ def questions() -> list[dict[str, Any]]:
     return [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
 
 
-async def answers(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+async def answers(
+    client: httpx.AsyncClient, asked_for: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Status and content of each answer, in the order of the questions."""
     found = []
-    for asked in questions():
+    for asked in asked_for:
         response = await client.request(
             asked["method"],
             asked["path"],
@@ -71,22 +74,23 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-async def ask_all() -> list[dict[str, Any]]:
+async def ask_all(asked_for: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Ask a service of this process, on the packaged catalog."""
     application = create_app(Settings(embedded_database=False, log_level="error"))
-    async with LifespanManager(application, startup_timeout=60):
+    async with LifespanManager(application, startup_timeout=None):
         transport = httpx.ASGITransport(application)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://test", timeout=120
         ) as client:
-            return await answers(client)
+            return await answers(client, asked_for)
 
 
 def main() -> None:
     """Write the answers down."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for at, (asked, answered) in enumerate(zip(questions(), asyncio.run(ask_all()), strict=True)):
+    every = questions()
+    for at, (asked, answered) in enumerate(zip(every, asyncio.run(ask_all(every)), strict=True)):
         name = re.sub(r"[^a-z0-9]+", "-", asked["path"].lower())[:60].strip("-")
         written = json.dumps({"question": asked} | answered, indent=1, sort_keys=True)
         (folder / f"{at:03d}-{name}.json").write_text(written + "\n")

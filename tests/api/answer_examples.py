@@ -187,7 +187,7 @@ async def make() -> dict[str, Any]:
     """Examples by the name of the schema that they show."""
     found: dict[str, Any] = {}
     app = create_app(Settings(embedded_database=False, log_level="error"))
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             for operation in USE_CASES.values():

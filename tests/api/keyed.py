@@ -21,7 +21,7 @@ from service.settings import Settings
 async def running(url: str, **settings: object) -> AsyncIterator[FastAPI]:
     """The application on the packaged catalog in a database."""
     app = create_app(Settings(DATABASE_URL=SecretStr(url), log_level="error", **settings))  # type: ignore[arg-type]
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         yield app
 
 

@@ -126,7 +126,7 @@ async def test_names_that_callers_make_up_stay_text(client):
 
 async def test_drawing_that_takes_too_long_is_given_up():
     app = create_app(Settings(embedded_database=False, log_level="error", chart_timeout_s=0.001))
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             late, prompt = await asyncio.gather(

@@ -14,8 +14,8 @@ from tests.api.keyed import client_of, key_for, running
 
 
 @pytest.fixture(scope="module")
-async def kept(postgres_url: str) -> AsyncIterator[FastAPI]:
-    async with running(postgres_url) as app:
+async def kept(catalog_url: str) -> AsyncIterator[FastAPI]:
+    async with running(catalog_url) as app:
         yield app
 
 
@@ -107,8 +107,8 @@ async def test_organisations_do_not_see_each_others_keys(kept, owner):
         problem(await other.post(f"/v1/keys/{made['id']}/rotations", json={}), 404)
 
 
-async def test_keys_are_known_to_every_replica(kept, postgres_url):
-    async with running(postgres_url) as second:
+async def test_keys_are_known_to_every_replica(kept, catalog_url):
+    async with running(catalog_url) as second:
         key = await key_for(kept, "acme", "own:write")
         async with client_of(second, key) as client:
             for _ in range(200):

@@ -46,9 +46,9 @@ TRAINING: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-async def kept(postgres_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error"))
-    async with LifespanManager(app, startup_timeout=60):
+async def kept(catalog_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(Settings(DATABASE_URL=SecretStr(catalog_url), log_level="error"))
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             yield client

@@ -69,11 +69,11 @@ def test_serve_says_where_it_listens_and_ends_when_told(workers: int) -> None:
             assert (
                 announced == f"Headroom is running at {address} (documentation: {address}/docs)\n"
             )
-            with urlopen(f"{address}/livez", timeout=10) as response:  # noqa: S310
+            with urlopen(f"{address}/livez", timeout=600) as response:  # noqa: S310
                 assert response.status == 200
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=600)
         assert process.returncode == 0
         assert "Traceback" not in process.stderr.read()
 

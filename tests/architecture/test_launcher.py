@@ -78,7 +78,7 @@ class Clone:
         self, *arguments: str, launcher: Path | None = None, **environment: str
     ) -> tuple[int, str, str]:
         process = self.start(*arguments, launcher=launcher, **environment)
-        printed, complaints = process.communicate(timeout=60)
+        printed, complaints = process.communicate(timeout=600)
         return process.returncode, printed, complaints
 
     def journal(self) -> list[str]:
@@ -185,7 +185,7 @@ def test_an_interrupted_installation_is_started_again(clone: Clone) -> None:
 def test_concurrent_starts_make_one_environment(clone: Clone) -> None:
     processes = [clone.start("openapi") for _ in range(4)]
     for process in processes:
-        printed, complaints = process.communicate(timeout=60)
+        printed, complaints = process.communicate(timeout=600)
         assert process.returncode == 0, complaints
         assert printed.startswith("ran  openapi")
     assert clone.journal() == ["venv", "pip runtime.txt"]

@@ -44,7 +44,7 @@ _ARGUMENTS = [
 ]
 
 # What is expected comes when it comes: a machine that is busy elsewhere is no fault.
-expect.set_options(timeout=60_000)
+expect.set_options(timeout=600_000)
 
 Visit = Callable[..., AbstractAsyncContextManager[Page]]
 

@@ -81,7 +81,7 @@ async def test_two_processes_that_write_lose_nothing(postgres_url: str) -> None:
         before = await load_snapshot(connection)
     writers = [writer(postgres_url, name, 6) for name in ("ada", "bob")]
     for process in writers:
-        await to_thread(process.communicate, timeout=60)
+        await to_thread(process.communicate, timeout=600)
         assert process.returncode == 0
     async with engine.connect() as connection:
         after = await load_snapshot(connection)
@@ -126,7 +126,7 @@ async def test_a_writer_killed_in_the_middle_leaves_the_old_revision(postgres_ur
     assert "eve-0" not in snapshot.accelerators
     # Nothing that it held stands in the way of the next.
     again = writer(postgres_url, "eve", 1)
-    await to_thread(again.communicate, timeout=60)
+    await to_thread(again.communicate, timeout=600)
     assert again.returncode == 0
     async with engine.connect() as connection:
         assert "eve-0" in (await load_snapshot(connection)).accelerators

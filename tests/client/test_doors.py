@@ -11,9 +11,7 @@ from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.client.in_process import InProcess
 from service.client.remote import Server
 from service.settings import Settings
-from tests.api.conftest import MAIN, UNPLACED, app
-
-__all__ = ["app"]
+from tests.api.conftest import MAIN, UNPLACED
 
 TRAINED: dict[str, Any] = {"model": "llama-3.1-8b", "accelerator": "nvidia-h100-sxm-80gb"}
 QUESTIONS: dict[str, dict[str, Any]] = {

@@ -31,7 +31,7 @@ from client.api.decisions import create_recommendation
 from client.models import InferenceAnswer, InferenceRequest, ProblemDetails, RecommendationRequest
 from client.models import MemoryInferenceAnswer
 
-client = Client(base_url=sys.argv[1], timeout=60)
+client = Client(base_url=sys.argv[1], timeout=600)
 question = InferenceRequest.from_dict(json.loads(sys.argv[2]))
 answer = create_inference_estimate.sync(client=client, body=question)
 assert isinstance(answer, InferenceAnswer), answer

@@ -18,20 +18,21 @@ from service.api.app import create_app
 from service.settings import Settings
 from tests.api.conftest import served
 from tests.api.keyed import key_for
-from tests.api.sweeps.test_sweeps import SMALL, worker_process
+from tests.api.sweeps.test_sweeps import SMALL
 from tests.docs.blocks import blocks
 from tests.docs.test_examples import PAGES
+from tests.faults.processes import working
 from tests.node.needs import PACKAGES, node
 
 PROGRAM = Path(__file__).parent / "typescript"
 
 
 @pytest.fixture(scope="module")
-async def service(postgres_url: str) -> AsyncIterator[tuple[str, str]]:
+async def service(catalog_url: str) -> AsyncIterator[tuple[str, str]]:
     """The address of the service on a database, and a key for it."""
-    settings = Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error")
+    settings = Settings(DATABASE_URL=SecretStr(catalog_url), log_level="error")
     application = create_app(settings)
-    async with LifespanManager(application, startup_timeout=60):
+    async with LifespanManager(application, startup_timeout=None):
         key = await key_for(application, "acme", "own:write")
     with served(create_app(settings)) as address:
         yield address, key
@@ -94,10 +95,10 @@ def test_what_the_pages_say_works(compiled: Path) -> None:
 
 
 def test_it_asks_a_running_service(
-    compiled: Path, service: tuple[str, str], postgres_url: str
+    compiled: Path, service: tuple[str, str], catalog_url: str
 ) -> None:
     address, key = service
     sweep = httpx.post(f"{address}/v1/sweeps", json=SMALL).raise_for_status().json()
-    with worker_process(postgres_url):
+    with working(catalog_url):
         used = node(str(compiled / "use.js"), address, key, sweep["id"], cwd=compiled.parent)
     assert used.stdout.strip() == "works", used.stdout[-3000:]

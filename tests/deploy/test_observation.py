@@ -49,7 +49,7 @@ async def exposed() -> set[str]:
         embedded_database=False, log_level="error", concurrency_limit=5, region="aws/eu-north-1"
     )
     app = create_app(settings)
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             await client.get("/livez")

@@ -34,11 +34,11 @@ ELSEWHERE = {"kubectl", "npx", "openapi-python-client"}
 
 
 @pytest.fixture(scope="module")
-async def service(postgres_url: str) -> Any:
+async def service(catalog_url: str) -> Any:
     """The address of the service on a database, and a key for it."""
-    settings = Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error")
+    settings = Settings(DATABASE_URL=SecretStr(catalog_url), log_level="error")
     application = create_app(settings)
-    async with LifespanManager(application, startup_timeout=60):
+    async with LifespanManager(application, startup_timeout=None):
         key = await key_for(application, "acme", "own:write")
     with served(create_app(settings)) as address:
         yield address, key
@@ -79,7 +79,7 @@ def test_differences_are_seen():
 def test_curl_answers_what_the_page_says(page: Path, service: tuple[str, str]) -> None:
     address, _ = service
     answered: Any = None
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=600) as client:
         for block in blocks(page):
             if block.language == "json":
                 assert answered is not None, f"line {block.line}: an answer to nothing"

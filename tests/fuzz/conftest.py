@@ -16,10 +16,10 @@ _MOST_RESIDENT_BYTES = 1_500_000_000
 
 
 @pytest.fixture(scope="module")
-def service(postgres_url: str) -> Iterator[Service]:
+def service(catalog_url: str) -> Iterator[Service]:
     """A process of its own, whose memory can be told, and which no fault of a test can mend."""
     # A name on the Hub is as good as any other to the fuzzer: nothing outside may be asked.
-    with serving(DATABASE_URL=postgres_url, HEADROOM_HUB_OFFLINE="true") as running:
+    with serving(DATABASE_URL=catalog_url, HEADROOM_HUB_OFFLINE="true") as running:
         process = psutil.Process(running.process.pid)
         yield running
         assert running.process.poll() is None, "the service has ended"
@@ -35,7 +35,7 @@ def service(postgres_url: str) -> Iterator[Service]:
 
 
 @pytest.fixture
-def key(postgres_url: str, service: Service) -> str:
+def key(catalog_url: str, service: Service) -> str:
     """A key that allows everything: what it opens must stand against anything, too.
 
     Another one for each operation, as what it opens includes its own end.
@@ -44,7 +44,7 @@ def key(postgres_url: str, service: Service) -> str:
     columns = "key_id, created_by, organisation, name, scopes, secret_hash"
     scopes = ", ".join(f"'{scope}'" for scope in SCOPES)
     values = f"'{made.key_id}', 'tests', 'acme', 'fuzz', ARRAY[{scopes}], '{made.secret_hash}'"
-    execute(postgres_url, f"INSERT INTO api_key ({columns}) VALUES ({values})")  # noqa: S608
+    execute(catalog_url, f"INSERT INTO api_key ({columns}) VALUES ({values})")  # noqa: S608
     headers = {"Authorization": f"Bearer {made.text}"}
     eventually(
         lambda: service.ask("GET", "/v1/workloads", headers=headers).status_code == 200,

@@ -14,10 +14,8 @@ from fastapi import FastAPI
 
 from service.hub.hub import Hub
 from service.settings import Settings
-from tests.api.conftest import app, served
+from tests.api.conftest import served
 from tests.hub.standin import StandIn
-
-__all__ = ["app"]
 
 
 @pytest.fixture

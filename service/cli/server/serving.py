@@ -19,6 +19,10 @@ from service.cli.status import UNREACHABLE
 from service.extras import EXTRAS, how_to_add, is_installed
 from service.settings import Settings
 
+#: A worker that has not told by then that it lives is replaced: long enough for one that is still
+#: being loaded on a machine that is busy with something else.
+_HANGS_S = 60
+
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
@@ -68,6 +72,7 @@ def serve(
         server_header=False,
         timeout_keep_alive=75,  # longer than the idle time of common load balancers
         timeout_graceful_shutdown=30,
+        timeout_worker_healthcheck=_HANGS_S,
     )
     listener = config.bind_socket()
     address = listener.getsockname()[:2]

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -33,8 +34,21 @@ def run_python(*arguments: str) -> int:
     return subprocess.run([sys.executable, *arguments], cwd=checkout(), check=False).returncode  # noqa: S603
 
 
-def passes(name: str, *arguments: str) -> bool:
-    """Whether a check passes; what it printed is shown only if it does not."""
+#: What is checked beside the tests.
+_CHECKS = {
+    "ruff check": ("-m", "ruff", "check", "--quiet"),
+    "ruff format": ("-m", "ruff", "format", "--check", "--quiet"),
+    "mypy": ("-m", "mypy", "--no-error-summary"),
+    "import contracts": (
+        "-c",
+        "from importlinter.cli import lint_imports_command as lint; lint()",
+        "--no-logo",
+    ),
+}
+
+
+def check(arguments: tuple[str, ...]) -> str:
+    """Run a check; what it printed, nothing if it passed."""
     finished = subprocess.run(  # noqa: S603
         [sys.executable, *arguments],
         cwd=checkout(),
@@ -43,32 +57,34 @@ def passes(name: str, *arguments: str) -> bool:
         text=True,
         check=False,
     )
-    if finished.returncode:
-        print(finished.stdout.strip())
-        notices.print(f"failed: {name}", style="red")
-    return finished.returncode == 0
+    return finished.stdout.strip() or "failed" if finished.returncode else ""
 
 
 def test(context: typer.Context) -> None:
-    """Check style, types and architecture, then run pytest with the arguments given.
+    """Check style, types and architecture, and run pytest with the arguments given beside.
 
-    Without arguments everything under tests/ runs, spread over the processors.
+    Without arguments all quick tests run, spread over the processors; --full adds browsers,
+    generated clients, faults and hostile requests.
     """
-    checks = {
-        "ruff check": ("-m", "ruff", "check", "--quiet"),
-        "ruff format": ("-m", "ruff", "format", "--check", "--quiet"),
-        "mypy": ("-m", "mypy", "--no-error-summary"),
-        "import contracts": (
-            "-c",
-            "from importlinter.cli import lint_imports_command as lint; lint()",
-            "--no-logo",
-        ),
-    }
-    results = [passes(name, *arguments) for name, arguments in checks.items()]
-    if not all(results):
-        raise typer.Exit(REFUSED)
-    processes = ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "loadfile"]
-    raise typer.Exit(run_python("-m", "pytest", *(context.args or processes)))
+    whole = ("-q", "-n", str(min(os.cpu_count() or 1, 8)), "--dist", "loadfile")
+    arguments = context.args
+    if set(arguments) <= {"--full"}:
+        arguments = [*whole, *arguments]
+    with ThreadPoolExecutor() as pool:
+        # Style and types are one process, so that they and the tests share the processors fairly.
+        reports = pool.submit(lambda: {name: check(one) for name, one in _CHECKS.items()})
+        status = run_python("-m", "pytest", *arguments)
+        told = reports.result()
+    for name, report in told.items():
+        if report:
+            print(f"\n{name}:\n{report}")
+    failed = [name for name, report in told.items() if report]
+    passed = [name for name in told if name not in failed]
+    if passed:
+        notices.print(f"passed: {', '.join(passed)}")
+    if failed:
+        notices.print(f"failed: {', '.join(failed)}", style="red")
+    raise typer.Exit(REFUSED if failed else status)
 
 
 @bench_app.command("http", context_settings=PASS_ON)

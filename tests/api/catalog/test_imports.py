@@ -27,8 +27,8 @@ sources:
 
 
 @pytest.fixture(scope="module")
-async def kept(postgres_url: str) -> AsyncIterator[FastAPI]:
-    async with running(postgres_url, import_limit_bytes=200_000) as app:
+async def kept(catalog_url: str) -> AsyncIterator[FastAPI]:
+    async with running(catalog_url, import_limit_bytes=200_000) as app:
         yield app
 
 

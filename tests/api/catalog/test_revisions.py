@@ -21,9 +21,9 @@ T4 = "nvidia-t4-16gb"
 
 
 @pytest.fixture(scope="module")
-async def kept(postgres_url: str) -> AsyncIterator[FastAPI]:
-    app = create_app(Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error"))
-    async with LifespanManager(app, startup_timeout=60):
+async def kept(catalog_url: str) -> AsyncIterator[FastAPI]:
+    app = create_app(Settings(DATABASE_URL=SecretStr(catalog_url), log_level="error"))
+    async with LifespanManager(app, startup_timeout=None):
         yield app
 
 

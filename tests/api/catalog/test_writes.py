@@ -21,8 +21,8 @@ WHY = {"reason": "measured in our own hall"}
 
 
 @pytest.fixture(scope="module")
-async def kept(postgres_url: str) -> AsyncIterator[FastAPI]:
-    async with running(postgres_url) as app:
+async def kept(catalog_url: str) -> AsyncIterator[FastAPI]:
+    async with running(catalog_url) as app:
         yield app
 
 

@@ -21,7 +21,7 @@ from tests.api.keyed import client_of, key_for, running
 async def limited(address: str = "192.0.2.7", **limits: int) -> AsyncIterator[httpx.AsyncClient]:
     settings = Settings(embedded_database=False, log_level="error", **limits)  # type: ignore[arg-type]
     app = create_app(settings)
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app, client=(address, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             yield client
@@ -79,7 +79,7 @@ async def test_what_costs_more_counts_more() -> None:
 async def test_addresses_of_one_customer_count_together(first, second, together) -> None:
     settings = Settings(embedded_database=False, log_level="error", rate_limit_per_minute=1)
     app = create_app(settings)
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         answers = []
         for address in (first, second):
             transport = httpx.ASGITransport(app, client=(address, 1))
@@ -88,9 +88,9 @@ async def test_addresses_of_one_customer_count_together(first, second, together)
     assert answers == [200, 429 if together else 200]
 
 
-async def test_keys_count_apart_and_guesses_by_address(postgres_url: str) -> None:
+async def test_keys_count_apart_and_guesses_by_address(catalog_url: str) -> None:
     limits = {"rate_limit_per_minute": 2, "rate_limit_per_minute_with_key": 5}
-    async with running(postgres_url, **limits) as app:
+    async with running(catalog_url, **limits) as app:
         key = await key_for(app, "acme")
         async with client_of(app, key) as known:
             for _ in range(5):

@@ -23,10 +23,10 @@ async def test_liveness_and_readiness(client):
     assert ready["catalog_source"] == "packaged files"
 
 
-async def test_on_postgres_the_same_question_has_a_recorded_revision(postgres_url, client):
-    settings = Settings(DATABASE_URL=SecretStr(postgres_url), log_level="error")
+async def test_on_postgres_the_same_question_has_a_recorded_revision(catalog_url, client):
+    settings = Settings(DATABASE_URL=SecretStr(catalog_url), log_level="error")
     app = create_app(settings)
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as stored:
             ready = (await stored.get("/readyz")).json()
@@ -48,7 +48,7 @@ async def test_on_postgres_the_same_question_has_a_recorded_revision(postgres_ur
 async def test_without_its_database_the_service_answers_and_says_so():
     unreachable = SecretStr("postgresql://nobody@127.0.0.1:9/none")
     app = create_app(Settings(DATABASE_URL=unreachable, log_level="error"))
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             ready = (await client.get("/readyz")).json()
@@ -103,7 +103,7 @@ async def test_above_its_limit_the_service_asks_to_come_back():
         await finish.wait()
         yield orjson.dumps(MAIN)
 
-    async with LifespanManager(app, startup_timeout=60):
+    async with LifespanManager(app, startup_timeout=None):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             headers = {"Content-Type": "application/json"}

@@ -461,7 +461,7 @@ async def test_who_may_frame_is_a_setting(client):
         app = create_app(
             Settings(embedded_database=False, log_level="error", embed_origins=origins)
         )
-        async with LifespanManager(app, startup_timeout=60):
+        async with LifespanManager(app, startup_timeout=None):
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as other:
                 policy = (await other.get("/embed")).headers["content-security-policy"]

@@ -79,7 +79,7 @@ def empty_url(postgres_server_url: str) -> Iterator[str]:
 async def asked(url: str, *, report: bool = False) -> bytes:
     """What a service on a database answers."""
     application = create_app(Settings(DATABASE_URL=SecretStr(url), log_level="error"))
-    async with LifespanManager(application, startup_timeout=60):
+    async with LifespanManager(application, startup_timeout=None):
         transport = httpx.ASGITransport(application)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             if report:
