@@ -31,7 +31,7 @@ def grid(resolved: ResolvedDeployment, size: int) -> Any:
         },
         scale_up=Link(draw.choice([64e9, 300e9, 450e9, 900e9], size), base.scale_up.latency_s),
         thermal_design_power_w=draw.choice([350.0, 700.0, 1000.0], size),
-        idle_power=exact(draw.choice([50.0, 70.0, 140.0], size)),
+        idle_power_w=exact(draw.choice([50.0, 70.0, 140.0], size)),
     )
     deployment = replace(resolved.deployment, accelerator=accelerator)
     workload = replace(

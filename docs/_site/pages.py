@@ -20,6 +20,7 @@ import service.core
 from service.api.app import create_app
 from service.catalog.documents import Document
 from service.catalog.files import packaged_documents
+from service.catalog.specs import FIGURES
 from service.core.errors import HeadroomError
 from service.settings import Settings
 
@@ -36,6 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/api.md": _api_page(contract),
         "data-sources.md": _sources_page(documents["sources"].values()),
         "reference/exceptions.md": _exceptions_page(),
+        "reference/figures.md": _figures_page(),
         **dict(_core_pages()),
     }
     for name, text in pages.items():
@@ -77,6 +79,24 @@ def _sources_page(sources: Iterable[Document]) -> str:
         rows = [_row(source) for source in sorted(group, key=lambda one: one["title"].casefold())]
         head = "| source | by | year | kind | read on | id |\n| --- | --- | --- | --- | --- | --- |"
         parts.append("\n".join([f"## {licence}\n", head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def _figures_page() -> str:
+    """Every figure that the catalog can state, by collection."""
+    parts = [
+        "# Figures of the catalog\n\nWhat entries of each collection can state, in files, over the "
+        "API and in requests, with the limits that are checked. A figure has a year, a source and "
+        "a kind, and may have a 90 % interval; figures of regions may be lists of dated ones.\n"
+    ]
+    for collection, specs in FIGURES.items():
+        rows = [
+            f"| `{spec.name}` | {spec.unit} | {_cell(spec.meaning)} | {spec.bounds.least:g} | "
+            f"{spec.bounds.most:g} | {'yes' if spec.required else ''} |"
+            for spec in specs.values()
+        ]
+        head = "| figure | unit | meaning | least | most | required |" + "\n|" + " --- |" * 6
+        parts.append("\n".join([f"## {collection}\n", head, *rows, ""]))
     return "\n".join(parts)
 
 

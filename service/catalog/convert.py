@@ -7,23 +7,19 @@ documented stand-in from the calibration collection takes its place and the orig
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields as dataclass_fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from service.catalog.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries import CatalogDefaults, Entry, FigureOrigin, origin, read_calibration
 from service.catalog.figures import (
-    ACCELERATOR_BOUNDS,
-    INSTANCE_BOUNDS,
-    INTERCONNECT_BOUNDS,
-    MEMORY_TIER_BOUNDS,
-    PRICE_BOUNDS,
-    REGION_BOUNDS,
     Figure,
     read_dated_figures,
     read_figure,
     read_figures,
 )
 from service.catalog.shelf_life import is_stale
+from service.catalog.specs import FIGURES, Bounds
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
 from service.core.costs import Instance, Price
@@ -32,7 +28,9 @@ from service.core.interval import Interval, bounded
 from service.core.memory.tiers import Interconnect, MemoryTier
 
 if TYPE_CHECKING:
-    from service.catalog.snapshot import CatalogSnapshot
+    from _typeshed import DataclassInstance
+
+Held = TypeVar("Held", bound="DataclassInstance")
 
 #: Peaks the core knows, by the name of the precision.
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp16_accumulate", "fp8", "int8", "fp4")
@@ -43,6 +41,7 @@ UNKNOWN_COUNTRY = "ZZ"
 #: What kind of thing a form factor is, for stand-ins of its making and mass.
 _BUILT_AS = {"sxm": "module", "oam": "module", "superchip": "module", "pcie": "card"}
 
+_PRICE = Bounds(1e-6, 1e9)
 _LONGEST_CHAIN = 8
 _ACCELERATOR_KEYS = frozenset(
     {
@@ -129,7 +128,7 @@ def accelerator_from_document(
     fields = _fields(document, _ACCELERATOR_KEYS)
     defaults = defaults or CatalogDefaults()
     entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", ACCELERATOR_BOUNDS)
+    figures = read_figures(fields.get("figures"), "/figures", FIGURES["accelerators"])
     chosen = _Chosen("accelerators", entry_id, figures, defaults)
     peaks = {
         precision: chosen.number(f"peak_{precision}_flops_per_s")
@@ -142,13 +141,13 @@ def accelerator_from_document(
         link = "host_link_bandwidth_bytes_per_s"
     built = _BUILT_AS.get(_text(fields, "form_factor", ""))
     family = _text(fields, "family", "default")
-    value = Accelerator(
+    value = chosen.value(
+        Accelerator,
         id=entry_id,
         name=_text(fields, "name", entry_id),
         vendor=_text(fields, "vendor", "unknown"),
         family=family,
         memory_bytes=chosen.number(usable),
-        memory_bandwidth_bytes_per_s=chosen.number("memory_bandwidth_bytes_per_s"),
         peak_flops_per_s=peaks,
         scale_up=Link(chosen.number(link), chosen.number("scale_up_latency_s")),
         scale_up_domain_accelerators=_domain(fields, chosen),
@@ -160,14 +159,8 @@ def accelerator_from_document(
             if "scale_out_bandwidth_bytes_per_s" in figures
             else None
         ),
-        host_link_bandwidth_bytes_per_s=chosen.known_number("host_link_bandwidth_bytes_per_s"),
-        thermal_design_power_w=chosen.known_number("thermal_design_power_w"),
-        idle_power=chosen.known_interval("idle_power_w"),
         embodied_kgco2e=chosen.typical("embodied_kgco2e", built),
-        embodied_adpe_kgsbeq=chosen.known_interval("embodied_adpe_kgsbeq"),
-        embodied_primary_energy_mj=chosen.known_interval("embodied_primary_energy_mj"),
         mass_kg=chosen.typical("mass_kg", built),
-        sram_bytes=chosen.known_number("sram_bytes"),
         unified_memory=_flag(fields, "unified_memory"),
         small_default_batch=defaults.holds("small_default_batch", family),
     )
@@ -175,19 +168,24 @@ def accelerator_from_document(
 
 
 def region_from_document(
-    document: Any, snapshot: CatalogSnapshot, as_of: int | None = None
+    document: Any,
+    parent_document: Callable[[str], Document | None],
+    defaults: CatalogDefaults,
+    as_of: int | None = None,
 ) -> Entry[Region]:
     """A region from a catalog document or an object of the same fields.
 
-    Figures that it lacks are taken along ``parent``, which must be a region of the snapshot.
+    Figures that it lacks are taken along ``parent``.
 
     Parameters
     ----------
     document
         A figure is a number, an object with value, low, high, year and source, or a list of
         dated ones.
-    snapshot
-        Where the parents and the documented defaults are.
+    parent_document
+        Looks up the document of a region.
+    defaults
+        Stand-ins and spreads for missing figures.
     as_of
         Use figures of this year or earlier where there are any, else the earliest later ones; None
         for the newest.
@@ -197,21 +195,6 @@ def region_from_document(
     DocumentInvalid
         With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
-
-    def parent_document(region_id: str) -> Document | None:
-        entry = snapshot.regions.get(region_id)
-        return None if entry is None else entry.document
-
-    return convert_region(document, parent_document, snapshot.defaults, as_of)
-
-
-def convert_region(
-    document: Any,
-    parent_document: Callable[[str], Document | None],
-    defaults: CatalogDefaults,
-    as_of: int | None = None,
-) -> Entry[Region]:
-    """As `region_from_document`, with the parents looked up by a function."""
     fields = _fields(document, _REGION_KEYS)
     entry_id = _text(fields, "id", "inline")
     chosen = _Chosen("regions", entry_id, {}, defaults)
@@ -221,7 +204,7 @@ def convert_region(
     while link is not None:
         # A mistake in a parent is the parent's, whose own conversion names it.
         pointer = "/figures" if link is fields else "/parent"
-        dated = read_dated_figures(link.get("figures") or {}, pointer, REGION_BOUNDS, as_of)
+        dated = read_dated_figures(link.get("figures") or {}, pointer, FIGURES["regions"], as_of)
         chosen.add_missing(holder, dated)
         country = country or _text(link, "country", "")
         parent = link.get("parent")
@@ -234,21 +217,14 @@ def convert_region(
             raise DocumentInvalid("/parent", "the chain of parents leads back or is too long")
         holder = parent
         passed.append(parent)
-    value = Region(
+    value = chosen.value(
+        Region,
         id=entry_id,
         name=_text(fields, "name", entry_id),
         country=country or UNKNOWN_COUNTRY,
-        grid_gco2e_per_kwh=chosen.known_interval("grid_gco2e_per_kwh"),
-        market_gco2e_per_kwh=chosen.known_interval("market_gco2e_per_kwh"),
-        pue_ratio=bounded(chosen.interval("pue_ratio"), 1.0, REGION_BOUNDS["pue_ratio"].most),
-        wue_l_per_kwh=chosen.known_interval("wue_l_per_kwh"),
-        ewif_l_per_kwh=chosen.known_interval("ewif_l_per_kwh"),
-        stress_weight_ratio=chosen.known_interval("water_stress_ratio"),
-        residual_gco2e_per_kwh=chosen.known_interval("residual_gco2e_per_kwh"),
-        marginal_gco2e_per_kwh=chosen.known_interval("marginal_gco2e_per_kwh"),
-        carbon_free_energy_ratio=chosen.known_interval("carbon_free_energy_ratio"),
-        primary_energy_mj_per_kwh=chosen.known_interval("primary_energy_mj_per_kwh"),
-        adpe_kgsbeq_per_kwh=chosen.known_interval("adpe_kgsbeq_per_kwh"),
+        pue_ratio=bounded(
+            chosen.interval("pue_ratio"), 1.0, FIGURES["regions"]["pue_ratio"].bounds.most
+        ),
     )
     stale = () if as_of is not None else _stale(chosen.origins, defaults.year)
     return Entry(entry_id, fields, value, chosen.origins, stale)
@@ -273,25 +249,16 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
     """
     fields = _fields(document, _MEMORY_TIER_KEYS)
     entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", MEMORY_TIER_BOUNDS)
+    figures = read_figures(fields.get("figures"), "/figures", FIGURES["memory-tiers"])
     chosen = _Chosen("memory-tiers", entry_id, figures, CatalogDefaults())
     # Figures that nothing computes with are served too, each with its source.
     for figure_name in figures:
         chosen.known_interval(figure_name)
-    value = MemoryTier(
+    value = chosen.value(
+        MemoryTier,
         id=entry_id,
         name=_text(fields, "name", entry_id),
         kind=_text(fields, "kind", "host"),
-        bandwidth_bytes_per_s=chosen.known_number("bandwidth_bytes_per_s"),
-        capacity_bytes=chosen.known_number("capacity_bytes"),
-        latency=chosen.known_interval("latency_s"),
-        thermal_design_power_w=chosen.known_number("thermal_design_power_w"),
-        kernel_speedup=chosen.known_interval("kernel_speedup_ratio"),
-        memory_bound_time_ratio=chosen.known_interval("memory_bound_time_ratio"),
-        scan_s=chosen.known_interval("scan_s"),
-        scan_j=chosen.known_interval("scan_j"),
-        density_bits_per_mm2=chosen.known_number("density_bits_per_mm2"),
-        embodied_kgco2e_per_gb=chosen.known_interval("embodied_kgco2e_per_gb"),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 
@@ -306,17 +273,12 @@ def interconnect_from_document(document: Any) -> Entry[Interconnect]:
     """
     fields = _fields(document, _INTERCONNECT_KEYS)
     entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", INTERCONNECT_BOUNDS)
+    figures = read_figures(fields.get("figures"), "/figures", FIGURES["interconnects"])
     chosen = _Chosen("interconnects", entry_id, figures, CatalogDefaults())
     # Figures that nothing computes with are served too, each with its source.
     for figure_name in figures:
         chosen.known_interval(figure_name)
-    value = Interconnect(
-        id=entry_id,
-        name=_text(fields, "name", entry_id),
-        bandwidth_bytes_per_s=chosen.number("bandwidth_bytes_per_s"),
-        latency=chosen.known_interval("latency_s"),
-    )
+    value = chosen.value(Interconnect, id=entry_id, name=_text(fields, "name", entry_id))
     return Entry(entry_id, fields, value, chosen.origins)
 
 
@@ -330,7 +292,7 @@ def instance_from_document(document: Any) -> Entry[Instance]:
     """
     fields = _fields(document, _INSTANCE_KEYS)
     entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", INSTANCE_BOUNDS)
+    figures = read_figures(fields.get("figures"), "/figures", FIGURES["instances"])
     chosen = _Chosen("instances", entry_id, figures, CatalogDefaults())
     for figure_name in figures:
         chosen.known_interval(figure_name)
@@ -346,7 +308,7 @@ def instance_from_document(document: Any) -> Entry[Instance]:
         if not isinstance(given, Mapping):
             raise DocumentInvalid(pointer, "must be an object")
         plain = {key: value for key, value in given.items() if key not in _PRICE_KEYS}
-        figure = read_figure(plain, pointer, PRICE_BOUNDS)
+        figure = read_figure(plain, pointer, _PRICE)
         region = given.get("region")
         date = given.get("date") or str(figure.year)
         prices.append(Price(figure.value, region, date, figure.source))
@@ -415,6 +377,26 @@ class _Chosen:
         for name, figure in figures.items():
             self._figures.setdefault(name, (entry_id, figure))
 
+    def value(self, core: type[Held], /, **given: Any) -> Held:
+        """A value of the core from what is given and the figures that its fields are named after.
+
+        A field that may be None is None where nobody states its figure; any other figure is
+        required, or has a documented stand-in.
+        """
+        specs = FIGURES[self._collection]
+        for field in dataclass_fields(core):
+            if field.name in given or field.name not in specs:
+                continue
+            declared = str(field.type)
+            figure = (
+                self.known_interval(field.name)
+                if declared.endswith("| None")
+                else self.interval(field.name)
+            )
+            plain = figure is not None and not declared.startswith("Interval")
+            given[field.name] = figure.value if figure is not None and plain else figure
+        return core(**given)
+
     def known_interval(self, name: str) -> Interval | None:
         """The figure with its interval, None where nobody states it."""
         held = self._figures.get(name)
@@ -432,11 +414,6 @@ class _Chosen:
             return known
         self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
         return stand_in.figure.interval()
-
-    def known_number(self, name: str) -> float | None:
-        """The figure without its interval, None where nobody states it."""
-        known = self.known_interval(name)
-        return None if known is None else known.value
 
     def interval(self, name: str) -> Interval:
         """The figure with its interval, or its documented stand-in."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from service.catalog.documents import Document, DocumentInvalid
-from service.catalog.figures import Bounds, Figure, read_figure
+from service.catalog.figures import Figure, read_figure
+from service.catalog.specs import Bounds
 
 Value = TypeVar("Value")
 

@@ -8,15 +8,8 @@ from math import isfinite
 from typing import Any
 
 from service.catalog.documents import DocumentInvalid
+from service.catalog.specs import Bounds, FigureSpec
 from service.core.interval import Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Physical limits of a figure, wide enough for anything that can be built."""
-
-    least: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,84 +35,6 @@ class Figure:
             )
         return Interval(self.value, self.low, self.high)
 
-
-_RATE = Bounds(1e3, 1e18)
-_PEAK = Bounds(1e6, 1e20)
-_LATENCY = Bounds(1e-10, 10.0)
-
-ACCELERATOR_BOUNDS: Mapping[str, Bounds] = {
-    "memory_bytes": Bounds(1e3, 1e16),
-    "memory_usable_bytes": Bounds(1e3, 1e16),
-    "memory_bandwidth_bytes_per_s": _RATE,
-    "peak_fp32_flops_per_s": _PEAK,
-    "peak_tf32_flops_per_s": _PEAK,
-    "peak_bf16_flops_per_s": _PEAK,
-    "peak_fp16_flops_per_s": _PEAK,
-    "peak_fp16_accumulate_flops_per_s": _PEAK,
-    "peak_fp8_flops_per_s": _PEAK,
-    "peak_int8_flops_per_s": _PEAK,
-    "peak_fp4_flops_per_s": _PEAK,
-    "scale_up_bandwidth_bytes_per_s": _RATE,
-    "scale_up_latency_s": _LATENCY,
-    "scale_out_bandwidth_bytes_per_s": _RATE,
-    "scale_out_latency_s": _LATENCY,
-    "host_link_bandwidth_bytes_per_s": _RATE,
-    "thermal_design_power_w": Bounds(1e-3, 1e6),
-    "idle_power_w": Bounds(1e-6, 1e6),
-    "embodied_kgco2e": Bounds(1e-6, 1e8),
-    "embodied_adpe_kgsbeq": Bounds(1e-12, 1e4),
-    "embodied_primary_energy_mj": Bounds(1e-6, 1e10),
-    "mass_kg": Bounds(1e-6, 1e6),
-    "sram_bytes": Bounds(1.0, 1e14),
-    "price_usd": Bounds(0.0, 1e9),
-}
-
-REGION_BOUNDS: Mapping[str, Bounds] = {
-    "grid_gco2e_per_kwh": Bounds(0.0, 5e3),
-    "market_gco2e_per_kwh": Bounds(0.0, 5e3),
-    "residual_gco2e_per_kwh": Bounds(0.0, 5e3),
-    "marginal_gco2e_per_kwh": Bounds(0.0, 5e3),
-    "pue_ratio": Bounds(1.0, 10.0),
-    "wue_l_per_kwh": Bounds(0.0, 1e3),
-    "ewif_l_per_kwh": Bounds(0.0, 1e3),
-    "water_stress_ratio": Bounds(0.0, 1e4),
-    "carbon_free_energy_ratio": Bounds(0.0, 1.0),
-    "primary_energy_mj_per_kwh": Bounds(0.0, 1e3),
-    "adpe_kgsbeq_per_kwh": Bounds(0.0, 1.0),
-}
-
-_SPEEDUP = Bounds(1.0, 1e6)
-
-MEMORY_TIER_BOUNDS: Mapping[str, Bounds] = {
-    "bandwidth_bytes_per_s": _RATE,
-    "capacity_bytes": Bounds(1e3, 1e18),
-    "latency_s": _LATENCY,
-    "energy_pj_per_bit": Bounds(1e-6, 1e6),
-    "thermal_design_power_w": Bounds(1e-6, 1e6),
-    "embodied_kgco2e_per_gb": Bounds(0.0, 1e4),
-    "price_usd_per_gb": Bounds(0.0, 1e6),
-    "price_over_ddr5_ratio": Bounds(1e-3, 1e4),
-    "density_bits_per_mm2": Bounds(1.0, 1e15),
-    "scan_s": Bounds(1e-12, 1e3),
-    "scan_j": Bounds(1e-18, 1e3),
-    "kernel_speedup_ratio": _SPEEDUP,
-    "end_to_end_speedup_ratio": _SPEEDUP,
-    "memory_bound_time_ratio": Bounds(0.0, 1.0),
-}
-
-INTERCONNECT_BOUNDS: Mapping[str, Bounds] = {
-    "bandwidth_bytes_per_s": _RATE,
-    "link_bandwidth_bytes_per_s": _RATE,
-    "latency_s": _LATENCY,
-}
-
-INSTANCE_BOUNDS: Mapping[str, Bounds] = {
-    "vcpus": Bounds(1.0, 1e6),
-    "host_memory_bytes": Bounds(1e6, 1e16),
-    "network_bytes_per_s": _RATE,
-}
-
-PRICE_BOUNDS = Bounds(1e-6, 1e9)
 
 _ANY = Bounds(0.0, 1e30)
 _FIGURE_KEYS = frozenset({"value", "low", "high", "year", "source", "kind", "note"})
@@ -160,16 +75,16 @@ def read_figure(raw: Any, pointer: str, bounds: Bounds = _ANY) -> Figure:
     )
 
 
-def read_figures(raw: Any, pointer: str, bounds: Mapping[str, Bounds]) -> dict[str, Figure]:
+def read_figures(raw: Any, pointer: str, specs: Mapping[str, FigureSpec]) -> dict[str, Figure]:
     """All figures of an object, each a single one; unknown names are refused, nulls left out."""
     return {
-        name: read_figure(figure, f"{pointer}/{name}", bounds[name])
-        for name, figure in _known(raw, pointer, bounds)
+        name: read_figure(figure, f"{pointer}/{name}", specs[name].bounds)
+        for name, figure in _known(raw, pointer, specs)
     }
 
 
 def read_dated_figures(
-    raw: Any, pointer: str, bounds: Mapping[str, Bounds], as_of: int | None
+    raw: Any, pointer: str, specs: Mapping[str, FigureSpec], as_of: int | None
 ) -> dict[str, Figure]:
     """All figures of an object, each the newest of a list of dated ones.
 
@@ -177,12 +92,14 @@ def read_dated_figures(
     whose year tells.
     """
     chosen = {}
-    for name, given in _known(raw, pointer, bounds):
+    for name, given in _known(raw, pointer, specs):
         listed = given if isinstance(given, (list, tuple)) else [given]
         if len(listed) > _MOST_DATED_FIGURES:
             raise DocumentInvalid(f"{pointer}/{name}", f"more than {_MOST_DATED_FIGURES} figures")
         figures = [
-            read_figure(item, _item_pointer(given, f"{pointer}/{name}", position), bounds[name])
+            read_figure(
+                item, _item_pointer(given, f"{pointer}/{name}", position), specs[name].bounds
+            )
             for position, item in enumerate(listed)
         ]
         if figures:
@@ -212,11 +129,11 @@ def _item_pointer(given: Any, pointer: str, position: int) -> str:
     return f"{pointer}/{position}" if isinstance(given, (list, tuple)) else pointer
 
 
-def _known(raw: Any, pointer: str, bounds: Mapping[str, Bounds]) -> list[tuple[str, Any]]:
+def _known(raw: Any, pointer: str, specs: Mapping[str, FigureSpec]) -> list[tuple[str, Any]]:
     if not isinstance(raw, Mapping):
         raise DocumentInvalid(pointer, "must be an object of figures")
     for name in raw:
-        if name not in bounds:
+        if name not in specs:
             raise DocumentInvalid(pointer, f"unknown figure {name!r:.80}")
     return [(name, figure) for name, figure in raw.items() if figure is not None]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -23,6 +24,7 @@ from service.catalog.documents import (
     DocumentSet,
     canonical,
 )
+from service.catalog.specs import FIGURES, with_figures
 from service.settings import INSTALLATION
 
 _INSTALLED = INSTALLATION / "hardware_catalog"
@@ -162,6 +164,14 @@ def read_schemas(directory: Path) -> Schemas:
             for path in sorted((directory / "schema").glob("*.schema.json"))
         }
     )
+
+
+def declared_schemas(directory: Path) -> Iterator[tuple[Path, str]]:
+    """The files of the JSON Schemas with declared figures, and what they are to say."""
+    for collection in FIGURES:
+        path = directory / "schema" / f"{collection}.schema.json"
+        schema = with_figures(collection, orjson.loads(path.read_bytes()))
+        yield path, json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _listed(content: Any) -> list[Any]:

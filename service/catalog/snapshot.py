@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar, overload
 from service.catalog.convert import (
     accelerator_from_document,
     calibration_from_document,
-    convert_region,
     instance_from_document,
     interconnect_from_document,
     memory_tier_from_document,
     model_from_document,
+    region_from_document,
 )
 from service.catalog.documents import (
     COLLECTIONS,
@@ -116,6 +116,18 @@ class CatalogSnapshot:
         entries: Mapping[str, Entry[Any]] = getattr(self, collection.replace("-", "_"))
         return entries
 
+    def region(self, document: Any, as_of: int | None = None) -> Entry[Region]:
+        """A region from an object like its documents, whose parents are regions of the catalog.
+
+        See :func:`service.catalog.convert.region_from_document`.
+        """
+
+        def parent_document(region_id: str) -> Document | None:
+            entry = self.regions.get(region_id)
+            return None if entry is None else entry.document
+
+        return region_from_document(document, parent_document, self.defaults, as_of)
+
     def documents(self) -> DocumentSet:
         """The documents that the snapshot was made from."""
         return {
@@ -161,7 +173,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         ),
         models=converted("models", model_from_document),
         regions=converted(
-            "regions", lambda document: convert_region(document, regions.get, defaults)
+            "regions", lambda document: region_from_document(document, regions.get, defaults)
         ),
         memory_tiers=converted("memory-tiers", memory_tier_from_document),
         interconnects=converted("interconnects", interconnect_from_document),

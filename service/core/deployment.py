@@ -83,12 +83,11 @@ class Accelerator:
     scale_out: Link | None = field(metadata=FIGURE)
     host_link_bandwidth_bytes_per_s: Number | None = field(metadata=FIGURE)
     thermal_design_power_w: Number | None = field(metadata=FIGURE)
-    idle_power: Interval | None = field(metadata=FIGURE)
+    idle_power_w: Interval | None = field(metadata=FIGURE)
     embodied_kgco2e: Interval | None = field(metadata=FIGURE)
     mass_kg: Interval | None = field(default=None, metadata=FIGURE)
     embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
-    sram_bytes: Number | None = field(default=None, metadata=FIGURE)
     unified_memory: bool = field(default=False, metadata=ALIKE)
     small_default_batch: bool = field(default=False, metadata=ALIKE)
 
@@ -99,7 +98,7 @@ class Region:
 
     ``grid`` is the location-based annual average intensity in gCO2e/kWh, ``market`` the same by
     contract; ``wue`` litres on site per kWh of IT energy, ``ewif`` litres evaporated off site
-    per kWh drawn from the grid, ``stress_weight`` the basin's withdrawal-to-supply ratio.
+    per kWh drawn from the grid, ``water_stress`` the basin's withdrawal-to-supply ratio.
     ``residual`` is the grid without contracted electricity, ``marginal`` what one more kWh makes it
     emit, ``carbon_free_energy`` the share that the operator states, ``adpe`` depletion of elements.
     """
@@ -112,7 +111,7 @@ class Region:
     pue_ratio: Interval
     wue_l_per_kwh: Interval | None
     ewif_l_per_kwh: Interval | None
-    stress_weight_ratio: Interval | None
+    water_stress_ratio: Interval | None
     residual_gco2e_per_kwh: Interval | None = None
     marginal_gco2e_per_kwh: Interval | None = None
     carbon_free_energy_ratio: Interval | None = None

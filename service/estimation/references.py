@@ -20,6 +20,7 @@ from pydantic import (
     Tag,
 )
 
+from service.catalog.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS
 
 
@@ -189,8 +190,7 @@ class InlineAccelerator(Request):
         description="Accelerators that the fast link connects; if null, the catalog's default.",
     )
     figures: dict[str, Figure] = Field(
-        description="memory_bytes, memory_bandwidth_bytes_per_s, peak_bf16_flops_per_s, "
-        "thermal_design_power_w, … in the units of their names.",
+        description=f"{', '.join(FIGURES['accelerators'])}, in the units of their names.",
         max_length=40,
     )
 
@@ -224,8 +224,7 @@ class InlineRegion(Request):
     )
     figures: dict[str, Figure] = Field(
         default_factory=dict,
-        description="grid_gco2e_per_kwh, market_gco2e_per_kwh, pue_ratio, wue_l_per_kwh, "
-        "ewif_l_per_kwh, water_stress_ratio.",
+        description=f"{', '.join(FIGURES['regions'])}, in the units of their names.",
         max_length=20,
     )
     cooling: CoolingTower | None = Field(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
-from service.catalog.convert import accelerator_from_document, region_from_document
+from service.catalog.convert import accelerator_from_document
 from service.catalog.documents import DocumentInvalid
 from service.catalog.entries import Entry
 from service.catalog.own import is_own
@@ -224,12 +224,12 @@ def resolve_region(
         wue = evaporative_wue(**tower)
         stated = {"value": wue.value, "low": wue.low, "high": wue.high}
         document["figures"] = document["figures"] | {"wue_l_per_kwh": stated}
-    return region_from_document(document, snapshot, as_of)
+    return snapshot.region(document, as_of)
 
 
 @lru_cache(maxsize=1024)
 def _dated_region(entry: Entry[Region], snapshot: CatalogSnapshot, as_of: int) -> Entry[Region]:
-    return region_from_document(entry.document, snapshot, as_of)
+    return snapshot.region(entry.document, as_of)
 
 
 def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitecture) -> Precision:

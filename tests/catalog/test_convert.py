@@ -12,7 +12,6 @@ from service.catalog.convert import (
     interconnect_from_document,
     memory_tier_from_document,
     model_from_document,
-    region_from_document,
 )
 from service.catalog.documents import DocumentInvalid
 from service.catalog.entries import FigureOrigin
@@ -35,7 +34,7 @@ def test_figures_become_the_cores_values() -> None:
     value = entry.value
     assert value.memory_bytes == 79e9
     assert value.peak_flops_per_s == {"bf16": 1e15}
-    assert value.idle_power == Interval(70, 60, 90)
+    assert value.idle_power_w == Interval(70, 60, 90)
     assert (value.scale_up.bandwidth_bytes_per_s, value.scale_up.latency_s) == (450e9, 9e-6)
     assert value.scale_out is not None
     assert value.scale_out.latency_s == 5e-6
@@ -85,16 +84,16 @@ def test_a_region_takes_from_its_parents_what_it_lacks() -> None:
 
 def test_a_region_as_of_an_earlier_year() -> None:
     document = SNAPSHOT.regions["aws/eu-north-1"].document
-    grid = region_from_document(document, SNAPSHOT, as_of=2023).value.grid_gco2e_per_kwh
+    grid = SNAPSHOT.region(document, as_of=2023).value.grid_gco2e_per_kwh
     assert grid is not None
     assert grid.value == 50
-    before_all = region_from_document(document, SNAPSHOT, as_of=2015)
+    before_all = SNAPSHOT.region(document, as_of=2015)
     assert before_all.value.grid_gco2e_per_kwh == grid
     assert before_all.origins["grid_gco2e_per_kwh"].year == 2022
 
 
 def test_an_unknown_pue_is_the_documented_average() -> None:
-    entry = region_from_document({"figures": {"grid_gco2e_per_kwh": 0}}, SNAPSHOT)
+    entry = SNAPSHOT.region({"figures": {"grid_gco2e_per_kwh": 0}})
     assert entry.value.pue_ratio == Interval(1.5, 1.1, 1.9)
     assert entry.value.grid_gco2e_per_kwh == Interval(0, 0, 0)
     assert entry.value.country == UNKNOWN_COUNTRY
@@ -102,7 +101,7 @@ def test_an_unknown_pue_is_the_documented_average() -> None:
 
 
 def test_a_spread_never_takes_pue_below_one() -> None:
-    entry = region_from_document({"parent": "country/SE", "figures": {"pue_ratio": 1.2}}, SNAPSHOT)
+    entry = SNAPSHOT.region({"parent": "country/SE", "figures": {"pue_ratio": 1.2}})
     assert entry.value.pue_ratio.low == 1.0
     assert entry.value.country == "SE"
 
@@ -183,7 +182,7 @@ def test_hostile_figures(given: Any, pointer: str) -> None:
 )
 def test_hostile_regions(document: Any, pointer: str) -> None:
     with pytest.raises(DocumentInvalid) as caught:
-        region_from_document(document, SNAPSHOT)
+        SNAPSHOT.region(document)
     assert caught.value.pointer == pointer
 
 
@@ -216,7 +215,7 @@ json_values = st.recursive(
 )
 def test_whatever_is_given_makes_a_region_or_says_why_not(document: dict[str, Any]) -> None:
     try:
-        value = region_from_document(document, SNAPSHOT).value
+        value = SNAPSHOT.region(document).value
     except DocumentInvalid:
         return
     assert 1 <= value.pue_ratio.low <= value.pue_ratio.value <= value.pue_ratio.high
@@ -227,7 +226,7 @@ def test_nesting_without_end_is_refused() -> None:
     for _ in range(5000):
         nested = [nested]
     with pytest.raises(DocumentInvalid, match="deep"):
-        region_from_document({"notes": nested}, SNAPSHOT)
+        SNAPSHOT.region({"notes": nested})
 
 
 def test_parents_that_lead_back_are_refused() -> None:
@@ -249,18 +248,18 @@ def test_a_chain_of_grandparents() -> None:
 def test_a_memory_tier_keeps_what_is_known_of_it() -> None:
     tier = SNAPSHOT.find("memory-tiers", "ddr5")
     assert tier.value.bandwidth_bytes_per_s == 307.2e9
-    assert tier.value.latency == Interval(90e-9, 80e-9, 100e-9)
+    assert tier.value.latency_s == Interval(90e-9, 80e-9, 100e-9)
     assert tier.value.capacity_bytes is None
-    assert tier.value.kernel_speedup is None
+    assert tier.value.kernel_speedup_ratio is None
     # Prices are served with their source though nothing computes with them.
     assert set(tier.origins) == {"bandwidth_bytes_per_s", "latency_s", "price_usd_per_gb"}
     inline = memory_tier_from_document({"figures": {"bandwidth_bytes_per_s": 40e9}})
-    assert (inline.value.kind, inline.value.latency) == ("host", None)
+    assert (inline.value.kind, inline.value.latency_s) == ("host", None)
 
 
 def test_an_interconnect_needs_a_bandwidth() -> None:
     link = SNAPSHOT.find("interconnects", "PCIe 5 x16").value
-    assert (link.bandwidth_bytes_per_s, link.latency) == (63e9, None)
+    assert (link.bandwidth_bytes_per_s, link.latency_s) == (63e9, None)
     with pytest.raises(DocumentInvalid) as caught:
         interconnect_from_document({"figures": {"latency_s": 1e-6}})
     assert caught.value.pointer == "/figures/bandwidth_bytes_per_s"

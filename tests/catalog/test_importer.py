@@ -108,8 +108,8 @@ async def test_a_changed_document_makes_a_revision_and_the_old_one_stays(
             assert {
                 entry_id: canonical_bytes(entry.document) for entry_id, entry in held.items()
             } == {entry_id: canonical_bytes(document) for entry_id, document in entries.items()}
-    assert old.find("accelerators", "one").value.idle_power is None
-    idle = new.find("accelerators", "one").value.idle_power
+    assert old.find("accelerators", "one").value.idle_power_w is None
+    idle = new.find("accelerators", "one").value.idle_power_w
     assert idle is not None
     assert idle.value == 70.5
 

@@ -62,7 +62,7 @@ H100 = Accelerator(
     scale_out=Link(50e9, 1e-5),
     host_link_bandwidth_bytes_per_s=64e9,
     thermal_design_power_w=700.0,
-    idle_power=Interval(70.0, 60.0, 80.0),
+    idle_power_w=Interval(70.0, 60.0, 80.0),
     embodied_kgco2e=Interval(273.0, 164.0, 575.0),
     mass_kg=exact(1.69),
     embodied_adpe_kgsbeq=Interval(0.0072, 0.0058, 0.009),
@@ -78,7 +78,7 @@ STOCKHOLM = Region(
     pue_ratio=Interval(1.12, 1.10, 1.15),
     wue_l_per_kwh=Interval(0.04, 0.02, 0.08),
     ewif_l_per_kwh=Interval(5.0, 3.0, 8.0),
-    stress_weight_ratio=Interval(0.05, 0.0, 0.1),
+    water_stress_ratio=Interval(0.05, 0.0, 0.1),
 )
 
 INFRASTRUCTURE = Infrastructure(

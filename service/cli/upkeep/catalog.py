@@ -50,6 +50,24 @@ def validate_catalog(
     print(f"{folder} is valid: {counts}")
 
 
+@catalog_app.command("schemas")
+def schemas(
+    write: Annotated[bool, typer.Option("--write", help="Write them.")] = False,
+) -> None:
+    """Compare the JSON Schemas of the catalog files with the figures that are declared."""
+    from service.catalog.files import declared_schemas
+
+    stale = []
+    for path, text in declared_schemas(Settings().catalog_directory):
+        if path.read_text(encoding="utf-8") != text:
+            stale.append(path.name)
+            if write:
+                path.write_text(text, encoding="utf-8")
+    print(f"{'wrote' if write else 'differ'}: {', '.join(stale) or 'none'}")
+    if stale and not write:
+        raise typer.Exit(REFUSED)
+
+
 @catalog_app.command("diff")
 def differences_between(
     older: Annotated[str, typer.Argument(help="A folder, a revision number, or newest.")],

@@ -97,7 +97,7 @@ FOOTPRINT = (
         "L",
         "WRI Aqueduct 4.0, 2023, baseline water stress (withdrawal to supply) as weight",
         "water_stress_weighted_l",
-        {"total_l": "water_total_l", "water_stress_ratio": "region.stress_weight_ratio"},
+        {"total_l": "water_total_l", "water_stress_ratio": "region.water_stress_ratio"},
     ),
     Formula(
         "e_waste_kg",
@@ -224,7 +224,7 @@ def footprint(
         water_on_site_l=on_site,
         water_off_site_l=off_site,
         water_total_l=water,
-        water_stress_weighted_l=_times(water, region.stress_weight_ratio),
+        water_stress_weighted_l=_times(water, region.water_stress_ratio),
         e_waste_kg=None if e_waste is None else scale(e_waste, 1.0 - infrastructure.reused_ratio),
         primary_energy_mj=_sum(drawn_mj, _times(worn, made.primary_energy_mj)),
         primary_energy_electricity_mj=drawn_mj,

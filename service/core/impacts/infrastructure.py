@@ -47,8 +47,8 @@ class Infrastructure:
 
     def idle_power_w(self, accelerator: Accelerator) -> Interval:
         """Idle power of an accelerator: its own figure, else the usual share of its TDP [W]."""
-        if accelerator.idle_power is not None:
-            return accelerator.idle_power
+        if accelerator.idle_power_w is not None:
+            return accelerator.idle_power_w
         return scale(self.idle_ratio, accelerator.thermal_design_power_w)
 
     def embodied_kgco2e(self, accelerator: Accelerator) -> Interval | None:

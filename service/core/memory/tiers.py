@@ -37,9 +37,9 @@ class MemoryTier:
     kind: str
     bandwidth_bytes_per_s: Number | None = None
     capacity_bytes: Number | None = None
-    latency: Interval | None = None
+    latency_s: Interval | None = None
     thermal_design_power_w: Number | None = None
-    kernel_speedup: Interval | None = None
+    kernel_speedup_ratio: Interval | None = None
     memory_bound_time_ratio: Interval | None = None
     scan_s: Interval | None = None
     scan_j: Interval | None = None
@@ -54,7 +54,7 @@ class Interconnect:
     id: str
     name: str
     bandwidth_bytes_per_s: Number
-    latency: Interval | None
+    latency_s: Interval | None
 
 
 @dataclass(frozen=True, slots=True)

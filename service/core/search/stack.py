@@ -150,7 +150,7 @@ def prepared(
         scale_out=scale_out(accelerator),
         scale_up_domain_accelerators=domain if most_ranks is None else min(domain, most_ranks),
         host_link_bandwidth_bytes_per_s=inf if link is None else link,
-        idle_power=infrastructure.idle_power_w(accelerator),
+        idle_power_w=infrastructure.idle_power_w(accelerator),
         unified_memory=False,
     )
 

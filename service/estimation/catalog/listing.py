@@ -107,7 +107,7 @@ def _region_facts(entry: Entry[Any]) -> dict[str, Any]:
         "pue_ratio": region.pue_ratio,
         "wue_l_per_kwh": region.wue_l_per_kwh,
         "ewif_l_per_kwh": region.ewif_l_per_kwh,
-        "water_stress_ratio": region.stress_weight_ratio,
+        "water_stress_ratio": region.water_stress_ratio,
     }
     return {
         name: None if interval is None else figure(interval) for name, interval in stated.items()

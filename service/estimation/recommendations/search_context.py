@@ -331,5 +331,5 @@ def reference_region(snapshot: CatalogSnapshot) -> Region:
         pue_ratio=figures["pue_ratio"],
         wue_l_per_kwh=figures["wue_l_per_kwh"],
         ewif_l_per_kwh=figures["ewif_l_per_kwh"],
-        stress_weight_ratio=None,
+        water_stress_ratio=None,
     )

@@ -212,7 +212,7 @@ _USUAL_MEMORY_BOUND = Interval(0.7, 0.6, 0.8)
 def _in_memory(
     request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], warnings: list[EstimateWarning]
 ) -> ProcessingInMemory | None:
-    if tier.kernel_speedup is None:
+    if tier.kernel_speedup_ratio is None:
         return None
     share = tier.memory_bound_time_ratio
     if request.memory_bound_time_ratio is not None:
@@ -226,16 +226,16 @@ def _in_memory(
                 "batches grow",
             )
         )
-    speedup = processing_in_memory_speedup(share, tier.kernel_speedup)
+    speedup = processing_in_memory_speedup(share, tier.kernel_speedup_ratio)
     figures = {
         "memory_bound_time_ratio": share,
-        "kernel_speedup_ratio": tier.kernel_speedup,
+        "kernel_speedup_ratio": tier.kernel_speedup_ratio,
         "decode_speedup_ratio": speedup,
     }
     steps += explain(figures, IN_MEMORY)
     return {
         "memory_bound_time_ratio": figure(share),
-        "kernel_speedup_ratio": figure(tier.kernel_speedup),
+        "kernel_speedup_ratio": figure(tier.kernel_speedup_ratio),
         "decode_speedup_ratio": figure(speedup),
     }
 

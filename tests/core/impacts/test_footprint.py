@@ -134,7 +134,7 @@ def test_power_stays_between_idle_and_thermal_design_power(memory, compute, busy
 
 
 def test_idle_power_falls_back_to_the_usual_share_of_tdp():
-    unknown = replace(H100, idle_power=None)
+    unknown = replace(H100, idle_power_w=None)
     assert INFRASTRUCTURE.idle_power_w(unknown).value == pytest.approx(0.12 * 700)
 
 

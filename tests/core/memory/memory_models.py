@@ -151,6 +151,6 @@ def accelerator(memory_bytes=80e9):
         scale_out=None,
         host_link_bandwidth_bytes_per_s=None,
         thermal_design_power_w=700.0,
-        idle_power=None,
+        idle_power_w=None,
         embodied_kgco2e=None,
     )

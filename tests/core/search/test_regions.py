@@ -40,7 +40,7 @@ def regions(draw):
         pue_ratio=draw(intervals(1.0, 2.0)),
         wue_l_per_kwh=draw(st.none() | intervals()),
         ewif_l_per_kwh=draw(st.none() | intervals()),
-        stress_weight_ratio=None,
+        water_stress_ratio=None,
     )
 
 
