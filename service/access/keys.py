@@ -15,9 +15,9 @@ from service.core.errors import InvalidInput
 
 #: What a key can allow, beyond reading its organisation's own entries, which any key does.
 SCOPES: Mapping[str, str] = {
-    "catalog:write": "change the catalog that all share",
+    "catalog:write": "change the shared catalog",
     "own:write": "change the organisation's own entries",
-    "keys:write": "make, change over and revoke keys of the organisation",
+    "keys:write": "create, replace and revoke keys of the organisation",
 }
 
 _ID_BYTES = 10

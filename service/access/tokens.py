@@ -78,7 +78,7 @@ class TokenIssuer:
             If it is none of this issuer for this service, or not for now.
         """
         if len(text) > _LONGEST_TOKEN:
-            raise KeyRefused("the token is longer than any sound one")
+            raise KeyRefused("the token is too long")
         try:
             key = self._keys.get(str(jwt.get_unverified_header(text).get("kid")))
             if key is None:
@@ -97,7 +97,7 @@ class TokenIssuer:
             if isinstance(error, KeyRefused):
                 raise
             # The library lets some faults of JSON through as they are.
-            raise KeyRefused(f"the token does not hold: {error}"[:200]) from None
+            raise KeyRefused(f"the token is not valid: {error}"[:200]) from None
         return self._holder(claims)
 
     def _holder(self, claims: Mapping[str, Any]) -> Caller:
@@ -108,7 +108,7 @@ class TokenIssuer:
         scopes = told.split() if isinstance(told, str) else told
         subject = str(claims["sub"])[:100]
         if not subject.isprintable():
-            raise KeyRefused("the token's subject cannot be written down")
+            raise KeyRefused("the token's subject contains characters that are not allowed")
         return Caller(
             key_id=f"oidc:{subject}",
             organisation=organisation,
@@ -135,12 +135,12 @@ class TokenIssuer:
             found = await _fetched(client, f"{self._issuer}/.well-known/openid-configuration")
             address = found.get("jwks_uri")
             if str(found.get("issuer", "")).rstrip("/") != self._issuer:
-                raise IssuerFailed("it says that it is another issuer")
+                raise IssuerFailed("it names another issuer")
             # Keys that anybody on the way could change would let anybody in.
             if not isinstance(address, str) or (
                 self._issuer.startswith("https:") and not address.startswith("https:")
             ):
-                raise IssuerFailed("it names no safe place for its keys")
+                raise IssuerFailed("it names no secure address for its keys")
             published = (await _fetched(client, address)).get("keys")
         keys: dict[str, jwt.PyJWK] = {}
         for one in published[:_MOST_KEYS] if isinstance(published, list) else ():
@@ -150,7 +150,7 @@ class TokenIssuer:
                 with suppress(jwt.PyJWTError, ValueError, TypeError):
                     keys[str(one["kid"])] = jwt.PyJWK.from_dict(one)
         if not keys:
-            raise IssuerFailed("it has published no key that can be used")
+            raise IssuerFailed("it has published no usable key")
         self._keys = MappingProxyType(keys)
 
     async def _follow(self) -> None:
@@ -180,7 +180,7 @@ async def _fetched(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
-        raise IssuerFailed(f"{address} answers no JSON") from None
+        raise IssuerFailed(f"{address} does not answer JSON") from None
     if not isinstance(found, dict):
-        raise IssuerFailed(f"{address} answers no object")
+        raise IssuerFailed(f"{address} does not answer a JSON object")
     return found

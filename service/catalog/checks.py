@@ -88,7 +88,10 @@ def _form_errors(documents: DocumentSet, schemas: Schemas) -> Iterator[CatalogEr
             continue
         own = is_own(entry_id)
         if own and not _OWN_ID.fullmatch(entry_id):
-            detail = "an own id is own/ and letters, digits, dots, hyphens, underscores, slashes"
+            detail = (
+                "an own id starts with own/, followed by letters, digits, dots, hyphens, "
+                "underscores and slashes"
+            )
             yield CatalogError(collection, entry_id, "/id", detail)
         for error in validator.iter_errors(document):
             if own and list(error.absolute_path) == ["id"]:
@@ -145,7 +148,7 @@ def _plausibility_errors(documents: DocumentSet) -> Iterator[CatalogError]:
         for name, listed in figures.items() if isinstance(figures, Mapping) else ():
             years = [figure.get("year") for figure in listed] if isinstance(listed, list) else []
             if years != sorted(years, key=lambda year: year or 0):
-                detail = "dated figures stand in the order of their years"
+                detail = "dated figures must be sorted by year"
                 yield CatalogError("regions", entry_id, f"/figures/{name}", detail)
 
 
@@ -164,7 +167,7 @@ def _instance_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if region is not None and region not in documents.get("regions", {}):
                 yield CatalogError("instances", entry_id, pointer, f"no region {region!r:.80}")
             if region in seen:
-                yield CatalogError("instances", entry_id, pointer, "has a price already")
+                yield CatalogError("instances", entry_id, pointer, "already has a price")
             seen.add(region)
 
 

@@ -214,7 +214,7 @@ def region_from_document(
         if link is None:
             raise DocumentInvalid("/parent", f"no region {parent!r:.80}")
         if parent in passed or len(passed) > _LONGEST_CHAIN:
-            raise DocumentInvalid("/parent", "the chain of parents leads back or is too long")
+            raise DocumentInvalid("/parent", "the chain of parents is circular or too long")
         holder = parent
         passed.append(parent)
     value = chosen.value(

@@ -121,7 +121,7 @@ def _short_directory() -> Path:
     directory = Path(tempfile.gettempdir()) / f"headroom-{os.geteuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.lstat().st_uid != os.geteuid() or directory.is_symlink():
-        raise RuntimeError(f"{directory} belongs to somebody else")
+        raise RuntimeError(f"{directory} belongs to another user")
     return directory
 
 

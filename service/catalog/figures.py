@@ -59,7 +59,7 @@ def read_figure(raw: Any, pointer: str, bounds: Bounds = _ANY) -> Figure:
     value = _number(raw["value"], f"{pointer}/value", bounds)
     low, high = raw.get("low"), raw.get("high")
     if (low is None) != (high is None):
-        raise DocumentInvalid(pointer, "low and high come together")
+        raise DocumentInvalid(pointer, "low and high must be given together")
     if low is not None and high is not None:
         low = _number(low, f"{pointer}/low", bounds)
         high = _number(high, f"{pointer}/high", bounds)

@@ -197,7 +197,7 @@ class Yaml(yaml.CSafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 fault = "a key must be plain text"
             elif key.value in seen:
-                fault = f"the key {key.value!r:.80} stands twice"
+                fault = f"the key {key.value!r:.80} occurs twice"
             if fault is not None:
                 raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
             seen.add(key.value)

@@ -219,7 +219,9 @@ def _misplaced(change: Change) -> Iterator[CatalogError]:
     for collection, entry_id in change.entries:
         own = change.organisation is not None
         if own and collection not in OWN_COLLECTIONS:
-            yield CatalogError(collection, entry_id, "", "organisations have no own entries here")
+            yield CatalogError(
+                collection, entry_id, "", "organisations cannot have own entries in this collection"
+            )
         elif own and not is_own(entry_id):
             detail = f"ids of an organisation's own entries begin with {OWN_PREFIX}"
             yield CatalogError(collection, entry_id, "/id", detail)

@@ -51,7 +51,7 @@ def snapshot_with_own(shared: DocumentSet, own: DocumentSet, revision: int) -> C
         if not all(is_own(entry_id) for _, entry_id in unreadable):
             raise
     for error in unreadable.values():
-        _log.warning("An own entry is left out: %s", error)
+        _log.warning("An own entry is ignored: %s", error)
     readable: Mapping[str, dict[str, Document]] = {
         collection: {
             entry_id: document

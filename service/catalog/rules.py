@@ -75,5 +75,5 @@ def _condition(given: Any, pointer: str) -> Condition:
     if comparison in ("before", "from") and not isinstance(value, str):
         raise DocumentInvalid(f"{pointer}/value", "must be a day")
     if not number and not isinstance(value, str | bool):
-        raise DocumentInvalid(f"{pointer}/value", "must be a number, a text or a truth")
+        raise DocumentInvalid(f"{pointer}/value", "must be a number, a text or a boolean")
     return Condition(fact, comparison, float(value) if number else value)

@@ -178,7 +178,7 @@ class CatalogStore:
             )
         except CatalogInvalid as error:
             invalid = error
-            _log.error("The packaged catalog is not sound and is left out:\n%s", error)
+            _log.error("The packaged catalog is not valid and is ignored:\n%s", error)
         if self._settings.database_url is not None or self._embedded is not None:
             try:
                 await self._prepare()
@@ -430,7 +430,7 @@ class CatalogStore:
     def _failed(self, error: Exception) -> None:
         self._reachable = False
         self._problem = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
-        _log.warning("The catalog database is out of reach: %s", self._problem)
+        _log.warning("The catalog database cannot be reached: %s", self._problem)
         self._told()
 
     def _told(self) -> None:

@@ -16,7 +16,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 DIGITS = ",.3r"
 SHORT = ",.3~r"
 
-_SPREADS = "Thin lines and bands: 90 % intervals."
+_SPREADS = "Thin lines and bands show 90 % intervals."
 
 #: Width of a character of the title and of what is below it, on the safe side [px].
 _TITLE_CHARACTER_PX, _SUBTITLE_CHARACTER_PX = 8.5, 7.0

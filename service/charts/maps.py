@@ -28,7 +28,7 @@ _LOGARITHMIC_FROM = 4.0
 _LEFT_FROM_DEG = 60.0
 #: Latitudes within which names of places close in longitude would cover each other [deg].
 _NAMES_APART_DEG = (8.0, 60.0)
-_NOTE = "Best estimates; their intervals are in the bars by region."
+_NOTE = "Best estimates; the chart by region shows their intervals."
 _PROJECTION = {"type": "equalEarth"}
 
 Row = dict[str, Any]

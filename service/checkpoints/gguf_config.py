@@ -149,12 +149,12 @@ def config_of_gguf(header: GgufHeader) -> dict[str, Any]:
         known = ", ".join(sorted(_MODEL_TYPES))
         raise CheckpointUnreadable(
             f"its architecture {str(architecture)[:60]!r} is not known (known: {known}); give the "
-            "config.json that it was made from, and its format with --weights"
+            "config.json of the original model, and its format with --weights"
         )
     if "split.count" in header.metadata and header.metadata["split.count"] != 1:
         raise CheckpointUnreadable(
-            "it is one of several parts; join them (llama-gguf-split --merge), or give the "
-            "config.json that it was made from"
+            "it is one of several parts; merge them (llama-gguf-split --merge), or give the "
+            "config.json of the original model"
         )
     found = {
         key: header.metadata[f"{architecture}.{name}"]
@@ -188,10 +188,10 @@ def _alike(value: Any, key: str) -> int:
     """A number that a file may state layer by layer, where all layers have the same."""
     listed = value if isinstance(value, list) else [value]
     if any(type(number) is not int for number in listed):
-        raise CheckpointUnreadable(f"its {key} is no whole number")
+        raise CheckpointUnreadable(f"its {key} is not a whole number")
     if len(set(listed)) != 1:
         raise CheckpointUnreadable(
-            f"its layers differ in {key}; give the config.json that it was made from, and its "
+            f"its layers differ in {key}; give the config.json of the original model, and its "
             "format with --weights"
         )
     return int(listed[0])
@@ -207,7 +207,7 @@ def _latent(config: dict[str, Any], header: GgufHeader, architecture: str) -> st
     turned = header.metadata.get(f"{architecture}.rope.dimension_count")
     key, value = told("attention.key_length"), told("attention.value_length")
     if not all(type(size) is int for size in (turned, key, value)):
-        raise CheckpointUnreadable("it does not tell the sizes of its heads")
+        raise CheckpointUnreadable("it does not state the size of its heads")
     config |= {
         "qk_rope_head_dim": turned,
         "qk_nope_head_dim": key - turned,
@@ -230,7 +230,7 @@ def _vocabulary(header: GgufHeader) -> int:
         return tokens.length
     if isinstance(tokens, list):
         return len(tokens)
-    raise CheckpointUnreadable("it has neither a table of embeddings nor tokens")
+    raise CheckpointUnreadable("it has neither an embedding table nor a list of tokens")
 
 
 def _format(header: GgufHeader) -> dict[str, Any]:

@@ -125,10 +125,10 @@ def read_gguf_header(path: Path) -> GgufHeader:
     with path.open("rb") as file:
         reader = BoundedReader(file, _MOST_HEADER_BYTES)
         if reader.read(4) != _MAGIC:
-            raise CheckpointUnreadable("it is no GGUF file")
+            raise CheckpointUnreadable("it is not a GGUF file")
         version = _number(reader, "<I")
         if version not in _VERSIONS:
-            raise CheckpointUnreadable(f"GGUF version {version} is not known (2 and 3 are)")
+            raise CheckpointUnreadable(f"GGUF version {version} is not supported (2 and 3 are)")
         tensor_count = _count(reader, _MOST_TENSORS, "tensors")
         key_count = _count(reader, _MOST_KEYS, "keys")
         metadata = {}
@@ -189,7 +189,7 @@ def _number(reader: BoundedReader, form: str) -> Any:
 def _count(reader: BoundedReader, most: int, what: str) -> int:
     count = int(_number(reader, "<Q"))
     if count > most:
-        raise CheckpointUnreadable(f"it claims {count} {what}; {most} would be many")
+        raise CheckpointUnreadable(f"it claims {count} {what}; at most {most} are accepted")
     return count
 
 

@@ -55,7 +55,7 @@ def local_model(path: Path) -> dict[str, Any]:
         return _beside(path)
     config = _told(path, lambda file: read_json_object(file, MOST_CONFIG_BYTES))
     if "weight_map" in config and "model_type" not in config:
-        raise CheckpointUnreadable(f"{path} is an index of shards: give its folder")
+        raise CheckpointUnreadable(f"{path} is an index of shards; give its folder")
     return {"config": config}
 
 
@@ -83,7 +83,7 @@ def _beside(path: Path) -> dict[str, Any]:
     config = path.parent / CONFIG
     if not config.is_file():
         raise CheckpointUnreadable(
-            f"{path} tells shapes but no architecture: put its {CONFIG} beside it"
+            f"{path} has shapes but no architecture; put its {CONFIG} in the same folder"
         )
     return local_model(config) | _of_shards([path])
 

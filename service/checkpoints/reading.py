@@ -32,11 +32,11 @@ class BoundedReader:
             If there are fewer, or more would be read than is allowed.
         """
         if size > self._left:
-            raise CheckpointUnreadable("its header is larger than any sound one")
+            raise CheckpointUnreadable("its header is too large")
         self._left -= size
         content = self._stream.read(size)
         if len(content) < size:
-            raise CheckpointUnreadable("it is cut short")
+            raise CheckpointUnreadable("it is truncated")
         return content
 
 
@@ -51,9 +51,9 @@ def json_object(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise CheckpointUnreadable(f"it is no JSON: {error}") from None
+        raise CheckpointUnreadable(f"it is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise CheckpointUnreadable("it is no JSON object")
+        raise CheckpointUnreadable("it is not a JSON object")
     return found
 
 
@@ -70,5 +70,5 @@ def read_json_object(path: Path, most_bytes: int) -> dict[str, Any]:
     with path.open("rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise CheckpointUnreadable(f"it has more than {most_bytes / 1e6:.0f} MB")
+        raise CheckpointUnreadable(f"it is larger than {most_bytes / 1e6:.0f} MB")
     return json_object(content)

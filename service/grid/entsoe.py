@@ -118,13 +118,13 @@ def newest_intensity(content: bytes) -> tuple[datetime, float]:
     generated = _generation(content)
     common = set.intersection(*(set(told) for told in generated.values())) if generated else set()
     if not common:
-        raise ProviderFailed("told no time that all kinds of generation are known of")
+        raise ProviderFailed("has no time at which all kinds of generation are known")
     at = max(common)
     power = {kind: told[at] for kind, told in generated.items() if kind != _STORAGE}
     whole = sum(power.values())
     known = {kind: mw for kind, mw in power.items() if kind in _GCO2E_PER_KWH}
     if whole <= 0.0 or sum(known.values()) < (1.0 - _MOST_UNKNOWN_RATIO) * whole:
-        raise ProviderFailed("told of generation that no emissions are published of")
+        raise ProviderFailed("has a kind of generation without published emissions")
     weighed = sum(mw * _GCO2E_PER_KWH[kind] for kind, mw in known.items())
     return at, weighed / sum(known.values())
 
@@ -134,11 +134,11 @@ def _generation(content: bytes) -> dict[str, dict[datetime, float]]:
     if b"<!" in content or b"\0" in content:
         # No declaration is ever needed, and entities are how XML is made to explode. In UTF-16,
         # which has NUL bytes between its letters, they would be overlooked.
-        raise ProviderFailed("answered a document with declarations")
+        raise ProviderFailed("answered XML with declarations, which are refused")
     try:
         root = ElementTree.fromstring(content)  # noqa: S314 - it has no declarations, and is bounded
     except ElementTree.ParseError:
-        raise ProviderFailed("answered no XML") from None
+        raise ProviderFailed("did not answer XML") from None
     found: dict[str, dict[datetime, float]] = {}
     for series in root.iterfind("{*}TimeSeries"):
         if series.find("{*}outBiddingZone_Domain.mRID") is not None:
@@ -157,18 +157,18 @@ def _steps(period: ElementTree.Element) -> list[tuple[datetime, float]]:
     end = moment(_text(period, "{*}timeInterval/{*}end"))
     minutes = _RESOLUTION.fullmatch(_text(period, "{*}resolution"))
     if minutes is None or int(minutes[1]) == 0:
-        raise ProviderFailed("told an unknown resolution")
+        raise ProviderFailed("answered an unknown resolution")
     step = timedelta(minutes=int(minutes[1]))
     count = int((end - start) / step)
     if not 0 < count <= _MOST_STEPS:
-        raise ProviderFailed("told a period out of bounds")
+        raise ProviderFailed("answered a period out of bounds")
     given: dict[int, float] = {}
     for point in period.iterfind("{*}Point"):
         position, quantity = _text(point, "{*}position"), _text(point, "{*}quantity")
         try:
             given[int(position)] = float(quantity)
         except ValueError:
-            raise ProviderFailed("told a quantity that is no number") from None
+            raise ProviderFailed("answered a quantity that is not a number") from None
     steps: list[tuple[datetime, float]] = []
     last: float | None = None
     for at in range(count):

@@ -155,4 +155,4 @@ class LiveGrid:
             held.fetched_s = time.monotonic()
             held.problem = None
             return
-        _log.warning("Live grid figures are not renewed: %s", held.problem)
+        _log.warning("Live grid figures were not updated: %s", held.problem)

@@ -91,7 +91,7 @@ async def content_of(
         finally:
             await answer.aclose()
     except AnswerTooLarge as error:
-        raise ProviderFailed(f"answered what {error}") from None
+        raise ProviderFailed(f"answered something that {error}") from None
     except httpx.HTTPError as error:
         raise ProviderFailed(f"did not answer: {type(error).__name__}") from None
 
@@ -106,7 +106,7 @@ async def _get(
     try:
         return orjson.loads(await content_of(client, url, params, headers, auth))
     except orjson.JSONDecodeError:
-        raise ProviderFailed("answered no JSON") from None
+        raise ProviderFailed("did not answer JSON") from None
 
 
 def _field(answer: Any, key: str) -> Any:
@@ -118,7 +118,7 @@ def _field(answer: Any, key: str) -> Any:
 def _rows(answer: Any, key: str) -> list[Any]:
     rows = _field(answer, key)
     if not isinstance(rows, list) or not rows:
-        raise ProviderFailed(f"{key} is no list, or an empty one")
+        raise ProviderFailed(f"{key} is not a list, or is empty")
     return rows
 
 

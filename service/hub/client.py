@@ -107,7 +107,7 @@ class HubClient:
         )
         commit = told.get("sha")
         if not is_commit(commit):
-            raise HubAway("answers something else than a Hub does")
+            raise HubAway("does not answer like a Hub")
         if known is not None and known.commit == commit:
             config = known.config
         else:
@@ -143,10 +143,10 @@ class HubClient:
                 finally:
                     await answer.aclose()
             except AnswerTooLarge as error:
-                raise HubRefuses(f"what the Hub answers {error}") from None
+                raise HubRefuses(f"the Hub's answer {error}") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise HubAway(f"does not answer: {type(error).__name__}") from None
-        raise HubAway("redirects without end")
+        raise HubAway("redirects too often")
 
     def _next(self, url: httpx.URL, location: str) -> httpx.URL:
         """Where an answer points: only to the same host, which alone gets the token."""
@@ -171,19 +171,19 @@ class HubClient:
         if config and (code == "EntryNotFound" or status == HTTPStatus.NOT_FOUND):
             raise HubRefuses(f"{name} has no config.json; paste one as {{'config': …}}")
         if status in _MISSING:
-            raise HubRefuses(f"the Hub knows no model {name}, or it is private")
+            raise HubRefuses(f"the Hub has no model {name}, or it is private")
         raise HubAway(f"answers {status}")
 
     def _how_to_enter(self) -> str:
         if self._has_token:
-            return "the account of this service's token has not been let in; paste its config.json"
+            return "the account of this service's token has no access; paste its config.json"
         return "this service has no token (HEADROOM_HUB_TOKEN); paste its config.json"
 
     def _object(self, content: bytes) -> dict[str, Any]:
         try:
             return json_object(content)
         except CheckpointUnreadable:
-            raise HubAway("answers something else than a Hub does") from None
+            raise HubAway("does not answer like a Hub") from None
 
 
 def _elements(told: Any) -> Mapping[str, int] | None:

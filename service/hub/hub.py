@@ -74,7 +74,7 @@ class Hub:
             return held, False
         if self._offline:
             raise HubRefuses(
-                f"{name} is not known here, and this service does not ask the Hub "
+                f"{name} is not in the cache, and this service does not contact the Hub "
                 "(HEADROOM_HUB_OFFLINE); paste its config.json as {'config': …}"
             )
         try:
@@ -97,7 +97,7 @@ class Hub:
         call = self._calls.get(name)
         if call is None:
             if len(self._calls) >= _MOST_WAITING:
-                raise HubAway("is being asked about as many models as this process waits for")
+                raise HubAway("is busy: this process already waits for as many models as it may")
             call = asyncio.create_task(self._fetch(name, known), name=f"hub {name}")
             self._calls[name] = call
             call.add_done_callback(lambda done: self._forget(name, done))

@@ -34,9 +34,9 @@ class HubName:
 
     def __post_init__(self) -> None:
         if not _REPOSITORY.fullmatch(self.repository) or ".." in self.repository:
-            raise NameInvalid("is no name of a model on the Hub: wanted organisation/name")
+            raise NameInvalid("is not the name of a model on the Hub; it must be organisation/name")
         if not _REVISION.fullmatch(self.revision) or ".." in self.revision:
-            raise NameInvalid("is no revision: wanted a branch, a tag or a commit")
+            raise NameInvalid("is not a revision; it must be a branch, a tag or a commit")
 
     @property
     def is_pinned(self) -> bool:

@@ -29,7 +29,7 @@ async def work(settings: Settings, announce: Callable[[], None]) -> None:
         If it is set up to have no database.
     """
     if settings.database_url is None and not settings.embedded_database:
-        raise DatabaseUnavailable("sweeps are kept in a database, and there is none")
+        raise DatabaseUnavailable("sweeps need a database, and there is none")
     store = CatalogStore(settings)
     await store.start()
     try:

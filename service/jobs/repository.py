@@ -202,8 +202,8 @@ async def finish_chunk(
         await fail(
             connection,
             id_,
-            f"{found['rows']} rows and {found['chunk_count'] - found['chunks_done']} chunks to go; "
-            f"this server keeps at most {most_rows} rows of a sweep: set tighter limits",
+            f"{found['rows']} rows with {found['chunk_count'] - found['chunks_done']} chunks to "
+            f"go; this server stores at most {most_rows} rows per sweep. Set tighter limits",
         )
     elif found["chunks_done"] == found["chunk_count"]:
         await _end(connection, id_, "succeeded")

@@ -55,7 +55,7 @@ class SweepWorker:
                 problem = "the queue's listener ended"
             except Exception as error:
                 problem = f"{type(error).__name__}: {error}".split("\n")[0][:300]
-            _log.warning("The queue of sweeps is out of reach: %s", problem)
+            _log.warning("The queue of sweeps cannot be reached: %s", problem)
             lasted = time.monotonic() - began_s > _LONGEST_PAUSE_S
             pause_s = _FIRST_PAUSE_S if lasted else min(2 * pause_s, _LONGEST_PAUSE_S)
             # Workers that lost the database together do not come back together.
@@ -93,7 +93,7 @@ class SweepWorker:
                     looked_at_s = time.monotonic()
             except Exception as error:
                 # It is looked for again, whatever was wrong this time.
-                _log.warning("What dead workers left cannot be looked for: %s", error)
+                _log.warning("Chunks of dead workers cannot be recovered: %s", error)
             await asyncio.sleep(beat_s)
 
     async def _evaluate(self, sweep_id: UUID, chunk: int, last_try: bool) -> None:

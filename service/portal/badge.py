@@ -39,7 +39,7 @@ def badge(estimate: Mapping[str, Any]) -> Badge:
     memory = estimate["memory"]
     if not memory["fits"]:
         missing = gigabytes(memory["shortfall_bytes"]["value"])
-        return Badge(_LABEL, f"does not fit · {missing} short", _SHORT)
+        return Badge(_LABEL, f"does not fit · {missing} missing", _SHORT)
     sure = memory["fits_certainty"] == "yes"
     parts = ["fits" if sure else "fits narrowly"]
     parts.append(f"{duration(estimate['latency']['tpot_s']['value'])}/token")

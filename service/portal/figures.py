@@ -56,7 +56,7 @@ INFERENCE: Layout = (
         (
             ("Time to first token", "latency.ttft_s", duration),
             ("Time per output token", "latency.tpot_s", duration),
-            ("Time of a whole answer", "latency.e2e_s", duration),
+            ("Time for a whole answer", "latency.e2e_s", duration),
             ("Output, all users", "latency.output_tokens_per_s", in_unit("tokens/s")),
             ("Requests", "latency.requests_per_s", in_unit("/s")),
         ),
@@ -65,9 +65,9 @@ INFERENCE: Layout = (
         "Energy and footprint",
         (
             ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
-            ("Energy of a request", "energy.it_energy_per_request_wh", in_unit("Wh")),
+            ("Energy per request", "energy.it_energy_per_request_wh", in_unit("Wh")),
             (
-                "Emissions of a request",
+                "Emissions per request",
                 "impacts.per_request.carbon.total_gco2e",
                 in_unit("g CO₂e"),
             ),
@@ -77,14 +77,14 @@ INFERENCE: Layout = (
                 in_unit("g CO₂e"),
             ),
             (
-                "of which making of hardware",
+                "of which manufacturing of hardware",
                 "impacts.per_request.carbon.embodied_gco2e",
                 in_unit("g CO₂e"),
             ),
-            ("Emissions of a year", "impacts.per_year.carbon.total_gco2e", in_unit("t CO₂e", 1e6)),
-            ("Water of a request", "impacts.per_request.water.total_l", in_unit("mL", 1e-3)),
-            ("Water of a year", "impacts.per_year.water.total_l", in_unit("m³", 1e3)),
-            ("Electronic waste of a year", "impacts.per_year.e_waste_kg", in_unit("kg")),
+            ("Emissions per year", "impacts.per_year.carbon.total_gco2e", in_unit("t CO₂e", 1e6)),
+            ("Water per request", "impacts.per_request.water.total_l", in_unit("mL", 1e-3)),
+            ("Water per year", "impacts.per_year.water.total_l", in_unit("m³", 1e3)),
+            ("Electronic waste per year", "impacts.per_year.e_waste_kg", in_unit("kg")),
         ),
     ),
     (
@@ -92,7 +92,7 @@ INFERENCE: Layout = (
         (
             ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
             (
-                "A million output tokens",
+                "Per million output tokens",
                 "cost.rented.usd_per_million_output_tokens",
                 in_unit("USD"),
             ),
@@ -124,11 +124,11 @@ def headlines(estimate: Mapping[str, Any]) -> list[Line]:
     )
     known = {path: (name, words) for _, lines in INFERENCE for name, path, words in lines}
     known["impacts.per_1k_tokens.carbon.total_gco2e"] = (
-        "Emissions of 1,000 output tokens",
+        "Emissions per 1,000 output tokens",
         in_unit("g CO₂e"),
     )
     known["cost.rented.usd_per_million_output_tokens"] = (
-        "A million output tokens, rented",
+        "Per million output tokens, rented",
         in_unit("USD"),
     )
     return [line(known[path][0], figure_at(estimate, path), known[path][1]) for path in wanted]
@@ -142,7 +142,7 @@ def verdict(memory: Mapping[str, Any]) -> str:
         sure = "" if memory["fits_certainty"] == "yes" else ", narrowly"
         return f"It fits{sure}: {total} of {capacity} per accelerator."
     missing = gigabytes(memory["shortfall_bytes"]["value"])
-    return f"It does not fit: {total} are needed and {missing} are missing per accelerator."
+    return f"It does not fit: it needs {total} per accelerator, {missing} more than available."
 
 
 def table(estimate: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ _PROVIDERS = {
     "gcp": "Google Cloud",
     "oci": "Oracle Cloud",
     "country": "Countries",
-    "us-grid": "Grids of the United States",
+    "us-grid": "US grids",
 }
 
 #: Formats that are offered, out of those that the API takes.

@@ -50,20 +50,21 @@ def _pasted(text: str) -> str:
         config = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ValueError(
-            f"is no JSON: {error.msg} in line {error.lineno}; paste the whole file, from {{ to }}"
+            f"is not valid JSON: {error.msg} in line {error.lineno}; paste the whole file, from {{ "
+            "to }"
         ) from None
     if not isinstance(config, dict) or not config:
-        raise ValueError("is not what a config.json holds, an object with fields")
+        raise ValueError("is not a config.json, which is an object with fields")
     stated = {name: value for name, value in config.items() if value is not None}
     try:
         ModelConfig(config=stated)
         written = orjson.dumps(stated)
     except (ValidationError, TypeError):
-        raise ValueError("holds more than a config.json does, or is nested too deeply") from None
+        raise ValueError("is too large or too deeply nested for a config.json") from None
     if len(written) > MOST_CONFIG_CHARACTERS:
         raise ValueError(
-            f"has {len(written):,} characters, and a link may hold {MOST_CONFIG_CHARACTERS:,}; "
-            "send it to POST /v1/estimates/inference"
+            f"has {len(written):,} characters, but a link can hold only "
+            f"{MOST_CONFIG_CHARACTERS:,}; send it to POST /v1/estimates/inference"
         )
     return written.decode()
 
@@ -153,7 +154,8 @@ class PageRequest(ModelQuestion):
     workload_kind: WorkloadKindId = "real-time-inference"
     recommend: bool = Field(False, description="Search for better choices, which takes a second.")
     theme: Literal["auto", "light", "dark"] = Field(
-        "auto", description="Of the embedded view; the page goes by the reader's preference."
+        "auto",
+        description="Theme of the embedded view; the page itself follows the reader's preference.",
     )
 
     @property

@@ -79,7 +79,7 @@ class TrainingPageRequest(ModelQuestion):
     usd: Limit = Field(None, description="Budget of a recommended run.")
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
     global_batch_size: int | None = Field(
-        None, ge=1, le=10_000_000, description="Sequences of a step of a recommended run."
+        None, ge=1, le=10_000_000, description="Sequences per step of a recommended run."
     )
 
     @property

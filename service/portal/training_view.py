@@ -73,7 +73,7 @@ _TRAINING: Layout = (
                 "latency.tokens_per_s_per_accelerator",
                 in_unit("tokens/s"),
             ),
-            ("Use of the peak (MFU)", "latency.mfu_ratio", _percent),
+            ("Share of peak used (MFU)", "latency.mfu_ratio", _percent),
             ("Whole run", "latency.run.days", _days),
             ("Accelerator-hours", "latency.run.accelerator_hours", in_unit("h")),
         ),
@@ -82,7 +82,7 @@ _TRAINING: Layout = (
         "Energy and footprint of the run",
         (
             ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
-            ("Energy, with the building's", "impacts.run.facility_energy_kwh", in_unit("kWh")),
+            ("Energy, including the building", "impacts.run.facility_energy_kwh", in_unit("kWh")),
             ("Emissions", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
             (
                 "of which operation",
@@ -90,7 +90,7 @@ _TRAINING: Layout = (
                 in_unit("kg CO₂e", 1e3),
             ),
             (
-                "of which making of hardware",
+                "of which manufacturing of hardware",
                 "impacts.run.carbon.embodied_gco2e",
                 in_unit("kg CO₂e", 1e3),
             ),
@@ -102,7 +102,7 @@ _TRAINING: Layout = (
         "Cost, rented at list prices",
         (
             ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
-            ("A million tokens", "cost.rented.usd_per_million_tokens", in_unit("USD")),
+            ("Per million tokens", "cost.rented.usd_per_million_tokens", in_unit("USD")),
             ("The run", "cost.rented.usd_run", in_unit("USD")),
         ),
     ),
@@ -110,7 +110,7 @@ _TRAINING: Layout = (
 _HEADLINES: tuple[tuple[str, str, Any], ...] = (
     ("Whole run", "latency.run.days", _days),
     ("Tokens, all accelerators", "latency.tokens_per_s", in_unit("tokens/s")),
-    ("Use of the peak (MFU)", "latency.mfu_ratio", _percent),
+    ("Share of peak used (MFU)", "latency.mfu_ratio", _percent),
     ("Emissions of the run", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
     ("The run, rented", "cost.rented.usd_run", in_unit("USD")),
 )
@@ -123,16 +123,16 @@ _CHOICES: dict[str, dict[str, str]] = {
     },
     "optimizer": {name: name for name in get_args(Optimizer)},
     "zero_stage": {
-        "0": "0: nothing is divided",
+        "0": "0: nothing divided",
         "1": "1: optimizer states",
-        "2": "2: and gradients",
-        "3": "3: and weights (FSDP)",
+        "2": "2: also gradients",
+        "3": "3: also weights (FSDP)",
     },
     "activation_checkpointing": {
-        "none": "none: all are kept",
-        "selective": "selective: attention scores again",
-        "selective-operators": "selective: every other product again",
-        "full": "full: whole layers again",
+        "none": "none: keep all",
+        "selective": "selective: recompute attention scores",
+        "selective-operators": "selective: recompute every other matrix product",
+        "full": "full: recompute whole layers",
     },
     "offload_optimizer": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
     "offload_parameters": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
@@ -141,9 +141,9 @@ _CHOICES: dict[str, dict[str, str]] = {
 #: Heads of the columns by what is computed again.
 _AGAIN = {
     "none": "nothing again",
-    "selective": "attention scores again",
-    "selective-operators": "every other product again",
-    "full": "whole layers again",
+    "selective": "recompute attention scores",
+    "selective-operators": "recompute every other matrix product",
+    "full": "recompute whole layers",
 }
 
 

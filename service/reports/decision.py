@@ -39,16 +39,16 @@ _ALIKE_RATIO = 0.005
 _BYTES = ("B", "bytes")
 
 #: What is said where there is no choice.
-NOTHING = "Nothing that was searched meets all limits."
+NOTHING = "None of the candidates meets all limits."
 
 _TO_SAY = (
-    "Figures are estimates for planning, not measurements and not a quotation. A range in brackets "
-    "is a 90 % interval: in nine cases of ten the measured figure lies within it.",
-    "Prices are list prices or those given, without discounts, taxes, network, storage or staff. "
-    "Whether the hardware can be had, and when, was not looked at.",
-    "Greenhouse gases are location-based (the grid's yearly average) with the share of making the "
-    "hardware; contracts for electricity change the market-based figure only.",
-    "Where nobody has published a figure, it is given as not known, never as zero.",
+    "Figures are estimates for planning, neither measurements nor a quotation. A range in "
+    "brackets is a 90 % interval: in nine of ten cases the measured figure lies within it.",
+    "Prices are list prices or your own, without discounts, taxes, network, storage or staff. "
+    "Availability and delivery times of hardware were not checked.",
+    "Greenhouse gases are location-based (the grid's yearly average) and include a share of "
+    "manufacturing the hardware. Electricity contracts change only the market-based figure.",
+    "Figures that nobody has published are shown as not known, never as zero.",
     "Before buying, measure the choice with your own model and traffic.",
 )
 
@@ -157,7 +157,7 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     asked = Table(("Input", "Value"), form.asked, caption="Inputs")
     sections = [
         Section("Summary", tuple(_summary(answer, choices, form))),
-        Section("What was asked", (asked, *_hard_limits(answer, form), _priorities(answer))),
+        Section("The request", (asked, *_hard_limits(answer, form), _priorities(answer))),
     ]
     if choices:
         sections.append(Section("Choices", (form.choices(choices, several),)))
@@ -166,7 +166,11 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     if answer["front"]:
         front = answer["front"][:_MOST_RUNNERS]
         more = answer["searched"]["unbeaten"] - len(front)
-        rest = (Text(f"{more:,} more are beaten by nothing in everything."),) if more > 0 else ()
+        rest = (
+            (Text(f"{more:,} other options are also reasonable: none beats them on every metric."),)
+            if more > 0
+            else ()
+        )
         sections.append(Section("Runners-up", (form.runners(front, several), *rest)))
     sections += [
         Section(
@@ -190,7 +194,7 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
 def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -> Iterable[Text]:
     if not choices:
         yield Text(NOTHING, "strong")
-        below = "What comes closest, and what would have to change, is told below."
+        below = "The closest candidates, and what would have to change, are listed below."
         yield Text(f"{scope(answer)} {below}")
         return
     _, first = choices[0]
@@ -205,9 +209,9 @@ def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -
     if robust["clear_winner"]:
         verdict = "so it is a clear winner"
     else:
-        verdict = "so others are nearly as good: look at the runners-up before deciding"
+        verdict = "so others are almost as good: look at the runners-up before deciding"
     yield Text(
-        f"With figures and priorities varied within their uncertainty it stays first in "
+        "If figures and priorities vary within their uncertainty, it ranks first in "
         f"{percent(robust['share_ratio'])} of cases, {verdict}."
     )
     yield Text(scope(answer))
@@ -256,8 +260,8 @@ def scope(answer: Mapping[str, Any]) -> str:
     """How much was searched, in a sentence."""
     searched = answer["searched"]
     return (
-        f"{searched['configurations']:,} configurations of {searched['accelerators']} "
-        f"accelerators were evaluated, and held against {searched['regions']} regions."
+        f"{searched['configurations']:,} configurations of {searched['accelerators']} accelerators "
+        f"were evaluated in {searched['regions']} regions."
     )
 
 
@@ -305,7 +309,7 @@ def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table | Bars]:
             )
             for part in parts
         ),
-        f"Where its score of {percent(score)} comes from",
+        f"Composition of its score of {percent(score)}",
     )
     given_up = tuple(
         (
@@ -316,7 +320,7 @@ def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table | Bars]:
         for one in choice["given_up"]
     )
     yield Table(
-        ("Priority", "Best of all that meet the limits", "This one is worse by"),
+        ("Priority", "Best of all candidates within the limits", "This choice is worse by"),
         given_up,
         "What it gives up",
         (1, 2),
@@ -371,7 +375,7 @@ def _excluded(answer: Mapping[str, Any], form: Form) -> Iterable[Text | Table | 
             tuple(
                 (form.terms.miss(one), form.terms.changes(one)) for one in answer["least_violating"]
             ),
-            "What comes closest",
+            "Closest candidates",
         )
 
 
@@ -413,7 +417,7 @@ def _sources(answer: Mapping[str, Any]) -> Iterable[Table]:
             )
             for id_, source in sorted(used.items())
         ),
-        "Documents that figures of the choices rest on",
+        "Sources of the figures",
     )
 
 

@@ -60,25 +60,25 @@ def _headline(choice: Mapping[str, Any]) -> str:
 def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple[str, str], ...]:
     workload, search = request.workload, request.search
     if workload.requests_per_s is not None:
-        load = f"{number(workload.requests_per_s)} requests a second"
+        load = f"{number(workload.requests_per_s)} requests per second"
     elif workload.concurrency is not None:
         load = f"{number(workload.concurrency)} requests in flight"
     else:
-        load = "one replica, as busy as it can be"
+        load = "one replica at full load"
     return (
         ("Models", listed(models)),
         ("Kind of workload", WORKLOAD_KINDS[request.workload_kind].name),
         ("Prompt and answer", f"{workload.input_tokens:,} and {workload.output_tokens:,} tokens"),
         ("Load", load),
         ("Share of prompts cached", percent(workload.prefix_cached_ratio)),
-        ("Calls of a task", number(workload.calls_per_task)),
+        ("Calls per task", number(workload.calls_per_task)),
         ("Engine", request.serving.engine),
-        ("Accelerators", or_all(search.accelerators, "all of the catalog")),
+        ("Accelerators", or_all(search.accelerators, "the whole catalog")),
         ("Regions", or_all(search.regions, "all cloud regions")),
-        ("Weights", or_all(search.precisions, "as shipped, and the usual formats")),
-        ("Accelerators at most", number(search.max_accelerators)),
+        ("Weights", or_all(search.precisions, "the checkpoint's own, and the usual formats")),
+        ("Largest number of accelerators", number(search.max_accelerators)),
         (
-            "Prices of an accelerator-hour",
+            "Prices per accelerator-hour",
             prices_asked(request.usd_per_accelerator_hour, request.list_prices),
         ),
     )
@@ -128,7 +128,7 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
             "First token [s]",
             "Per token [s]",
             "USD per million output tokens",
-            "t CO₂e a year",
+            "t CO₂e per year",
             "Confidence",
         ),
         tuple(rows),
@@ -144,22 +144,22 @@ def _figures(choice: Mapping[str, Any]) -> Table:
     carbon, water = year.get("carbon") or {}, year.get("water") or {}
     rented = (estimate["cost"] or {}).get("rented") or {}
     rows = (
-        ("Memory of an accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
-        ("Memory left free", percent(candidate["headroom_ratio"])),
+        ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
+        ("Free memory", percent(candidate["headroom_ratio"])),
         ("Time to first token", figure(latency["ttft_s"], "s")),
         ("Time per output token", figure(latency["tpot_s"], "s")),
-        ("Time of a whole request", figure(latency["e2e_s"], "s")),
+        ("Time for a whole request", figure(latency["e2e_s"], "s")),
         ("Output", figure(latency["output_tokens_per_s"], "tokens/s")),
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
-        ("Energy of a year", figure(year.get("facility_energy_kwh"), "MWh", 1e-3)),
-        ("Greenhouse gases of a year", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
+        ("Energy per year", figure(year.get("facility_energy_kwh"), "MWh", 1e-3)),
+        ("Greenhouse gases per year", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
         (
             "of which electricity",
             figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6),
         ),
-        ("Water of a year", figure(water.get("total_l"), "m³", 1e-3)),
-        ("Rent of an hour, list price", figure(rented.get("usd_per_hour"), "USD")),
-        ("A million output tokens, prices of the search", _usd(_per_million(candidate))),
+        ("Water per year", figure(water.get("total_l"), "m³", 1e-3)),
+        ("Rent per hour, list price", figure(rented.get("usd_per_hour"), "USD")),
+        ("Per million output tokens, at the prices of the search", _usd(_per_million(candidate))),
     )
     return Table(("Figure", "Estimate (90 % interval)"), rows, "What to expect", (1,))
 
@@ -182,7 +182,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
             )
             for one in front
         ),
-        "Candidates that nothing beats, best score first; gases and water per 1,000 output tokens",
+        "Best trade-offs, best score first; greenhouse gases and water per 1,000 output tokens",
         (2, 3, 4, 5),
     )
 

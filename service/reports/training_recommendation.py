@@ -54,7 +54,7 @@ def training_recommendation_document(
 def _headline(choice: Mapping[str, Any]) -> str:
     candidate = choice["candidate"]
     cost = candidate["metrics"]["cost"]
-    paid = "a price that is not known" if cost is None else number(cost, "USD")
+    paid = "an unknown price" if cost is None else number(cost, "USD")
     return f"the run ends after {number(candidate['days'], 'days')}, for {paid}"
 
 
@@ -65,18 +65,18 @@ def _asked(
     return (
         ("Models", listed(models)),
         ("Tokens of the run", f"{run.tokens:,.0f}"),
-        ("Tokens of a sequence", f"{run.sequence_length:,}"),
-        ("Sequences of a step", f"{answer['global_batch_size']:,}"),
+        ("Tokens per sequence", f"{run.sequence_length:,}"),
+        ("Sequences per step", f"{answer['global_batch_size']:,}"),
         ("What is trained", listed(run.methods)),
         ("Optimizers", listed(run.optimizers)),
         ("States in host memory", "may be" if run.offload else "no"),
         ("Framework", run.framework),
-        ("Accelerators", or_all(search.accelerators, "all of the catalog")),
+        ("Accelerators", or_all(search.accelerators, "the whole catalog")),
         ("Regions", or_all(search.regions, "all cloud regions")),
-        ("Weights", or_all(search.precisions, "as shipped, and fp8")),
-        ("Accelerators at most", number(search.max_accelerators)),
+        ("Weights", or_all(search.precisions, "the checkpoint's own, and fp8")),
+        ("Largest number of accelerators", number(search.max_accelerators)),
         (
-            "Prices of an accelerator-hour",
+            "Prices per accelerator-hour",
             prices_asked(request.usd_per_accelerator_hour, request.list_prices),
         ),
     )
@@ -151,13 +151,13 @@ def _figures(choice: Mapping[str, Any]) -> Table:
     carbon, water = whole.get("carbon") or {}, whole.get("water") or {}
     hourly = candidate["usd_per_hour"]
     rows = (
-        ("Memory of an accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
-        ("Memory left free", percent(candidate["headroom_ratio"])),
+        ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
+        ("Free memory", percent(candidate["headroom_ratio"])),
         ("Time of a step", figure(speed["step_s"], "s")),
-        ("Tokens a second", figure(speed["tokens_per_s"], "")),
+        ("Tokens per second", figure(speed["tokens_per_s"], "")),
         ("Model FLOPs utilisation", figure(speed["mfu_ratio"], "")),
-        ("Length of the run", figure(run.get("days"), "d")),
-        ("Failures on the way", figure(run.get("expected_failures"), "")),
+        ("Duration of the run", figure(run.get("days"), "d")),
+        ("Expected failures", figure(run.get("expected_failures"), "")),
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
         ("Energy of the run", figure(whole.get("facility_energy_kwh"), "MWh", 1e-3)),
         ("Greenhouse gases of the run", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
@@ -167,7 +167,7 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ),
         ("Water of the run", figure(water.get("total_l"), "m³", 1e-3)),
         (
-            "Price of an hour, of all accelerators",
+            "Price per hour, all accelerators",
             UNKNOWN if hourly is None else number(hourly, "USD"),
         ),
         (
@@ -195,7 +195,7 @@ def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
             )
             for one in front
         ),
-        "Runs that nothing beats, best score first",
+        "Best trade-offs, best score first",
         (2, 3, 4, 5, 6),
     )
 

@@ -83,7 +83,7 @@ def test_a_worker_without_a_database_says_what_it_lacks(monkeypatch: pytest.Monk
     monkeypatch.delenv("DATABASE_URL", raising=False)
     status, _, complaints = headroom("worker")
     assert status == 3
-    assert "kept in a database" in complaints
+    assert "need a database" in complaints
 
 
 def test_openapi_prints_the_document() -> None:

@@ -115,7 +115,7 @@ def test_yaml_means_what_it_looks_like(tmp_path: Path, text: str, value: Any) ->
         ({"accelerators": 0}, "minimum"),
         ({"described_by": "hearsay"}, "no source 'hearsay'"),
         ({"prices": [figure(1.0) | {"region": "aws/atlantis"}]}, "no region 'aws/atlantis'"),
-        ({"prices": [figure(1.0), figure(2.0)]}, "has a price already"),
+        ({"prices": [figure(1.0), figure(2.0)]}, "already has a price"),
         ({"prices": [figure(1.0) | {"source": "hearsay"}]}, "no source 'hearsay'"),
         ({"prices": [figure(-1.0)]}, "-1 is less"),
         ({"prices": [figure(1.0) | {"date": "yesterday"}]}, "yesterday"),
@@ -157,7 +157,7 @@ def test_every_error_of_every_file_is_told(tmp_path: Path) -> None:
     told = complaints(directory)
     for file, detail in (
         ("accelerators/broken.yaml", ""),
-        ("accelerators/twice.yaml", "'id' stands twice"),
+        ("accelerators/twice.yaml", "'id' occurs twice"),
         ("accelerators/infinite.yaml", "finite"),
         ("regions/nameless.yaml", "/0: every entry needs an id"),
         ("regions/nameless.yaml", "/1: every entry needs an id"),

@@ -111,8 +111,8 @@ def sound(tmp_path_factory, packaged_snapshot: CatalogSnapshot) -> bytes:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "cut short"),
-        (b"nothing", "no GGUF"),
+        (b"", "truncated"),
+        (b"nothing", "not a GGUF"),
         (b"GGUF" + struct.pack("<I", 1), "version 1"),
         (b"GGUF" + struct.pack(">I", 3), "version 50331648"),
         (b"GGUF" + struct.pack("<IQQ", 3, 2**63, 0), "tensors"),

@@ -68,12 +68,12 @@ def test_the_headers_of_all_shards_are_summed_up(folder: Path):
 @pytest.mark.parametrize(
     ("header", "length", "complaint"),
     [
-        (b"", None, "no JSON"),
-        (b"[]", None, "no JSON object"),
-        (b"{", None, "no JSON"),
-        (b"[" * 100_000, None, "no JSON"),
+        (b"", None, "not valid JSON"),
+        (b"[]", None, "not a JSON object"),
+        (b"{", None, "not valid JSON"),
+        (b"[" * 100_000, None, "not valid JSON"),
         (b"{}", 1_000_000_000, "larger"),
-        (b"{}", 5_000, "cut short"),
+        (b"{}", 5_000, "truncated"),
         ({"a": 1}, None, "no dtype"),
         ({"a": {"dtype": "F16"}}, None, "no shape"),
         ({"a": tensor("F16", -1)}, None, "impossible shape"),
@@ -90,7 +90,7 @@ def test_unsound_tensors_are_refused_by_name(folder: Path, header, length, compl
 
 def test_shapes_without_an_architecture_are_refused(tmp_path: Path):
     path = safetensors(tmp_path / "model.safetensors", {"a": tensor("F16", 2)})
-    with pytest.raises(CheckpointUnreadable, match=r"put its config\.json beside it"):
+    with pytest.raises(CheckpointUnreadable, match=r"put its config\.json in the same folder"):
         local_model(path)
 
 

@@ -127,8 +127,8 @@ async def test_a_renamed_model_is_followed_on_the_same_host(settings):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("missing", "knows no model acme/missing"),
-        ("private", "knows no model acme/private, or it is private"),
+        ("missing", "has no model acme/missing"),
+        ("private", "has no model acme/private, or it is private"),
         ("gated", "acme/gated is gated.*HEADROOM_HUB_TOKEN"),
         ("closed", "acme/closed is gated"),
         ("no-config", r"has no config\.json"),
@@ -159,10 +159,10 @@ async def test_a_refusal_is_remembered_for_a_while(settings, standin):
     ("name", "told"),
     [
         ("elsewhere", "another host"),
-        ("round", "without end"),
+        ("round", "too often"),
         ("limited", "answers 429"),
-        ("page", "something else"),
-        ("no-commit", "something else"),
+        ("page", "not answer like a Hub"),
+        ("no-commit", "not answer like a Hub"),
         ("slow", "within 0.3 s"),
     ],
 )

@@ -123,11 +123,11 @@ async def test_a_request_names_a_bounded_number_of_models(service, settings, sta
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("hf:acme/missing", "knows no model"),
+        ("hf:acme/missing", "has no model"),
         ("hf:acme/gated", "is gated"),
-        ("hf:../etc/passwd", "no name of a model"),
-        ("hf:", "no name of a model"),
-        ({"hub": "acme/small", "revision": "../x"}, "no revision"),
+        ("hf:../etc/passwd", "not the name of a model"),
+        ("hf:", "not the name of a model"),
+        ({"hub": "acme/small", "revision": "../x"}, "not a revision"),
         ("hf:acme/small@v9", "no revision v9"),
         ("hf:acme/many-keys", "is not understood"),
         ("hf:acme/strange", "hidden_size"),
@@ -183,7 +183,7 @@ async def test_other_requests_never_meet_the_hub(service, settings, standin):
 async def test_asked_in_process_it_is_the_same(settings, standin):
     answer = await InProcess(settings()).ask("memory/inference", UNPLACED)
     assert answer["deployment"]["model"] == ID
-    with pytest.raises(Refused, match="knows no model"):
+    with pytest.raises(Refused, match="has no model"):
         await InProcess(settings()).ask("memory/inference", UNPLACED | {"model": "hf:acme/missing"})
     standin.broken = True
     with pytest.raises(NotReached, match="the Hub answers 500"):

@@ -63,7 +63,7 @@ def test_what_is_not_known_is_not_zero(estimate):
     unpriced = estimate | {"cost": estimate["cost"] | {"rented": None}, "impacts": None}
     lines = {line.name: line for section in sections(unpriced) for line in section.lines}
     assert lines["An hour"].value == "not known"
-    assert lines["Emissions of a request"].value == "not known"
+    assert lines["Emissions per request"].value == "not known"
     assert headlines(unpriced)[-1].value == "not known"
 
 

@@ -115,7 +115,7 @@ def test_a_meeting_finds_inputs_choice_reasons_limits_and_sources(packaged_snaps
     said = "\n".join(texts(document))
     first = answer["choices"][0]
     assert first["candidate"]["accelerator"] in said
-    assert "4 requests a second" in said
+    assert "4 requests per second" in said
     assert "nvidia-h100-sxm-80gb: 3 USD" in said
     for choice in answer["choices"]:
         assert choice["priority"] in said
@@ -156,7 +156,7 @@ def test_shares_of_a_score_add_up_to_it(packaged_snapshot):
 def test_when_nothing_will_do_it_says_what_would(packaged_snapshot):
     _, answer, document = told(packaged_snapshot, limits={"tpot_s": 1e-6})
     said = "\n".join(texts(document))
-    assert "Nothing that was searched meets all limits" in said
+    assert "None of the candidates meets all limits" in said
     assert answer["least_violating"][0]["accelerator"] in said
     assert "must fall by" in said
 

@@ -70,6 +70,6 @@ def test_the_printed_request_gives_the_same_answer(packaged_snapshot):
 def test_when_nothing_will_do_it_says_what_would(packaged_snapshot):
     answer, document = told(packaged_snapshot, limits={"days": 0.001})
     said = "\n".join(texts(document))
-    assert "Nothing that was searched meets all limits." in said
+    assert "None of the candidates meets all limits." in said
     assert "length of the run of" in said
     assert answer["least_violating"][0]["accelerator"] in said

@@ -24,7 +24,7 @@ _DEEPEST = 40
 _MOST_POINTERS_BYTES = 40_000_000
 #: What a position takes beside its pointer, roughly [byte].
 _POSITION_BYTES = 150
-_TOO_MANY = "has more parts than can be looked at: send it as several files"
+_TOO_MANY = "has too many parts; send it as several files"
 #: Tags that say what a part is anyway; the others make what JSON has not.
 _PLAIN_TAGS = frozenset(
     {None, "!", *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))}
@@ -100,7 +100,7 @@ def check_yaml(events: Iterator[yaml.Event]) -> None:
         at = None if mark is None else (mark.line + 1, mark.column + 1)
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             if event.tag not in _PLAIN_TAGS:
-                raise FileUnreadable(f"the tag {event.tag!r:.80} is not taken", at)
+                raise FileUnreadable(f"the tag {event.tag!r:.80} is not supported", at)
             depth += isinstance(event, yaml.CollectionStartEvent)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -126,7 +126,7 @@ def yaml_positions(root: yaml.Node) -> PositionsOfFile:
         pointer, node = waiting.popleft()
         at = _of_mark(node)
         if id(node) in seen:
-            raise FileUnreadable("aliases are not taken: write the part out", at, pointer)
+            raise FileUnreadable("YAML aliases are not supported; repeat the part", at, pointer)
         seen.add(id(node))
         positions[pointer] = at
         inner: Iterable[tuple[Any, yaml.Node]] = ()
@@ -180,7 +180,7 @@ def json_positions(text: str) -> PositionsOfFile:
                 key, at = decoder.raw_decode(text, at)
                 at = after_blank(after_blank(at) + 1)
                 if f"{pointer}/{escape(key)}" in positions:
-                    detail = f"the key {key!r:.80} stands twice"
+                    detail = f"the key {key!r:.80} occurs twice"
                     raise FileUnreadable(detail, position(begins), pointer)
             at = after_blank(walk(at, f"{pointer}/{escape(key)}", depth + 1))
             at = after_blank(at + 1) if text[at] == "," else at

@@ -111,7 +111,7 @@ def read_catalog_file(
             place = f"{pointer}/{at}"
             entry_id, document, detail = _entry(given, removed=pointer.startswith(f"/{REMOVED}/"))
             if detail is None and (name, entry_id) in entries:
-                detail = f"the entry stands twice; the first is at {pointers[name, entry_id]}"
+                detail = f"the entry occurs twice; first at {pointers[name, entry_id]}"
             if detail is not None:
                 errors.append(FileError(place, detail, nearest(positions, place)))
                 continue
@@ -122,7 +122,7 @@ def read_catalog_file(
                 errors.append(FileError(invalid.pointer, invalid.detail, at_fault))
             pointers[name, entry_id] = place
     if not entries and not errors:
-        errors.append(FileError("", "there is nothing in it", None))
+        errors.append(FileError("", "it is empty", None))
     if errors:
         raise FileInvalid(errors)
     return CatalogFile(entries, pointers, positions)
@@ -133,7 +133,7 @@ def _parsed(
 ) -> tuple[Any, Positions, list[FileError]]:
     if form == "csv":
         if collection is None or collection not in schemas:
-            raise FileUnreadable("a table is of one collection, which has to be named")
+            raise FileUnreadable("a table needs the name of its collection")
         return read_table(text, schemas[collection])
     if form == "json":
         try:
@@ -152,12 +152,12 @@ def _parsed(
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = None if mark is None else (mark.line + 1, mark.column + 1)
-        raise FileUnreadable(error.problem or "is not YAML", at) from None
+        raise FileUnreadable(error.problem or "is not valid YAML", at) from None
     except FileUnreadable:
         raise
     except (yaml.YAMLError, ValueError) as error:
         # Python reads no number of thousands of digits.
-        raise FileUnreadable(f"is not YAML: {error}"[:300]) from None
+        raise FileUnreadable(f"is not valid YAML: {error}"[:300]) from None
     finally:
         loader.dispose()
 
@@ -168,12 +168,12 @@ def _by_collection(
     """Lists of entries with their collection and their pointer in the file."""
     if isinstance(parsed, list):
         if collection is None:
-            raise FileUnreadable("a list is of one collection, which has to be named")
+            raise FileUnreadable("a list needs the name of its collection")
         return [(collection, "", parsed)]
     if not isinstance(parsed, dict):
         raise FileUnreadable("must be a list of entries, or lists by collection")
     if "id" in parsed and collection is not None:
-        raise FileUnreadable("one entry alone has to stand in a list, too", (1, 1))
+        raise FileUnreadable("a single entry must be in a list, too", (1, 1))
     lists = []
     for name, listed in parsed.items():
         if name == REMOVED and isinstance(listed, dict):

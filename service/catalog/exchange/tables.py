@@ -77,7 +77,7 @@ def read_table(
         if not header or "id" not in header:
             raise FileUnreadable("the first line must name the columns, one of them id", (1, 1))
         if len(header) > _MOST_COLUMNS or len(set(header)) < len(header):
-            raise FileUnreadable("a column stands twice, or there are too many", (1, 1))
+            raise FileUnreadable("a column occurs twice, or there are too many columns", (1, 1))
         kinds = {name: _kinds(validator.schema, name.split(".")) for name in header}
         entries: list[dict[str, Any]] = []
         positions = PositionsOfFile()
@@ -150,21 +150,21 @@ def _is_json(text: str) -> bool:
 def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
     """Set a part by its path; numbers in it are positions in lists."""
     if len(path) > _DEEPEST or not all(path):
-        raise ValueError("the column is no path to a part")
+        raise ValueError("the column name is not a path to a part of an entry")
     held: Any = entry
     for name, following in zip(path, [*path[1:], None], strict=True):
         new: Any = value if following is None else [] if following.isdecimal() else {}
         if isinstance(held, list):
             at = int(name) if name.isdecimal() and len(name) < 5 else _MOST_ITEMS
             if at > len(held) or at >= _MOST_ITEMS:
-                raise ValueError("the columns of a list must be numbered from 0 without a gap")
+                raise ValueError("the columns of a list must be numbered from 0 without gaps")
             if at == len(held):
                 held.append(new)
             held = held[at]
         elif isinstance(held, dict) and (following is not None or name not in held):
             held = held.setdefault(name, new)
         else:
-            raise ValueError("another column gives this part a value of its own")
+            raise ValueError("another column already gives this part a value")
 
 
 def _kinds(schema: Any, path: list[str]) -> frozenset[str]:

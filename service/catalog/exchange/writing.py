@@ -29,7 +29,7 @@ def catalog_file(
     }
     if form == "csv":
         if len(lists) != 1:
-            raise ValueError("a table is of one collection")
+            raise ValueError("a table has entries of one collection only")
         ((name, listed),) = lists.items()
         return table_of(listed, schemas[name])
     if form == "json":

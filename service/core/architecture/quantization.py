@@ -97,7 +97,7 @@ def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
     if found is None:
         warning = EstimateWarning(
             "unknown_quantization",
-            f"Quantisation method {method[:60]!r} is not known; weights are taken as 16 bit.",
+            f"Quantisation method {method[:60]!r} is not known; weights are assumed to be 16 bit.",
         )
         return CheckpointFormat("bf16", None, (warning,))
     listed_id, exact = found

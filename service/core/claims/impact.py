@@ -13,7 +13,7 @@ from service.core.interval import exact
 def _crossover_days(requests_per_day: float) -> float:
     found = projection(exact(550e6), exact(requests_per_day), exact(0.15), 0.0)
     if found.crossover_days is None:
-        raise ValueError("without growth or decline inference always overtakes")
+        raise ValueError("without decline inference always overtakes training")
     return float(found.crossover_days.value)
 
 

@@ -121,15 +121,15 @@ def with_checkpoint(
         return _warned(
             architecture,
             "checkpoint_repeats_table",
-            f"{differing}: the table that serves as input and output is there twice, and engines "
-            "keep one",
+            f"{differing}: the checkpoint has the shared embedding table twice, while engines keep "
+            "one copy",
         )
     if more < 0.0 or more > _MOST_ADDED_RATIO * expected:
         return _warned(
             architecture,
             "checkpoint_disagrees",
-            f"{differing}; the latter is taken: state precision.weights if the files are in "
-            "another format than the configuration says",
+            f"{differing}; the latter is used. Give precision.weights if the files have another "
+            "format than the configuration says",
         )
     added = Tensor(
         name="not_in_config",
@@ -141,7 +141,7 @@ def with_checkpoint(
     return _warned(
         replace(architecture, other=(*architecture.other, added)),
         "checkpoint_holds_more",
-        f"{differing}; what is more is counted on the first pipeline stage, undivided",
+        f"{differing}; the difference is counted on the first pipeline stage, undivided",
     )
 
 

@@ -98,7 +98,7 @@ def weight_row(weights: Mapping[Metric, float], anchors: Mapping[Metric, Anchor]
     row = np.array([weights[m] if m in anchors else 0.0 for m in METRICS])
     total = float(row.sum())
     if total <= 0.0:
-        raise ValueError("no metric that is known has any weight")
+        raise ValueError("none of the known metrics has a weight")
     return row / total
 
 

@@ -12,7 +12,7 @@ from service.core.techniques.technique import Change, InferenceChange, Technique
 def _host_memory(memory: InferenceMemory) -> Iterator[InferenceChange]:
     if not memory.deployment.accelerator.unified_memory:
         yield Change(
-            "hold in host memory what has no room in the accelerator",
+            "keep in host memory what does not fit in the accelerator",
             lambda setup: replace(setup, in_host_memory=True),
         )
 

@@ -17,7 +17,7 @@ _CACHE_FORMATS = ("fp8", "int4")
 def _concurrency(memory: InferenceMemory) -> Iterator[InferenceChange]:
     most = int(memory.max_concurrency.value)
     if 1 <= most < memory.workload.concurrency:
-        yield workload(f"let at most {most} requests run at once", concurrency=float(most))
+        yield workload(f"run at most {most} requests at once", concurrency=float(most))
 
 
 def _context(memory: InferenceMemory) -> Iterator[InferenceChange]:
@@ -25,7 +25,7 @@ def _context(memory: InferenceMemory) -> Iterator[InferenceChange]:
     fitting = longest - asked.output_tokens
     if 1 <= fitting < asked.input_tokens:
         prompt = int(fitting)
-        yield workload(f"prompts of at most {prompt} tokens", input_tokens=float(prompt))
+        yield workload(f"limit prompts to {prompt} tokens", input_tokens=float(prompt))
 
 
 def _utilization(memory: InferenceMemory) -> Iterator[InferenceChange]:
@@ -40,7 +40,8 @@ def _chunks(memory: InferenceMemory) -> Iterator[InferenceChange]:
     for tokens in _CHUNKS_TOKENS:
         if tokens < memory.serving.chunked_prefill_tokens:
             yield serving(
-                f"prompts in parts of at most {tokens} tokens", chunked_prefill_tokens=tokens
+                f"process prompts in parts of at most {tokens} tokens",
+                chunked_prefill_tokens=tokens,
             )
 
 

@@ -29,7 +29,7 @@ def _tensor_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
         times = tensor // now.tensor
         if now.data % times == 0:
             yield training_layout(
-                f"tensor parallelism {tensor} on the same accelerators",
+                f"use tensor parallelism {tensor} on the same accelerators",
                 "same-result",
                 times_micro_batches=times,
                 tensor=tensor,
@@ -53,7 +53,7 @@ def _pipeline_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
             return
         if _leaves_ranks(now, times):
             yield training_layout(
-                f"{pipeline} pipeline stages on the same accelerators",
+                f"use {pipeline} pipeline stages on the same accelerators",
                 "same-result",
                 times_micro_batches=times,
                 pipeline=pipeline,
@@ -75,7 +75,7 @@ def _context_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
             return
         if _leaves_ranks(now, times):
             yield training_layout(
-                f"sequences divided among {context} of the same accelerators",
+                f"divide sequences among {context} of the same accelerators",
                 "same-result",
                 times_micro_batches=times,
                 context=context,
@@ -83,7 +83,7 @@ def _context_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
             )
         else:
             yield training_layout(
-                f"use {now.accelerator_count * times} accelerators, sequences divided among "
+                f"use {now.accelerator_count * times} accelerators and divide sequences among "
                 f"{context}",
                 "more-accelerators",
                 context=context,
@@ -94,7 +94,7 @@ def _experts_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     now = memory.deployment.parallelism
     for expert in wider_experts(memory.deployment.architecture, now):
         yield training_layout(
-            f"experts divided among {expert} of the same accelerators",
+            f"divide experts among {expert} of the same accelerators",
             "same-result",
             expert=expert,
         )
@@ -114,7 +114,7 @@ def _tensor_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
         times = tensor // now.tensor
         if now.data % times == 0:
             yield inference_layout(
-                f"fewer replicas, with tensor parallelism {tensor} on the same accelerators",
+                f"use fewer replicas, with tensor parallelism {tensor} on the same accelerators",
                 "same-result",
                 tensor=tensor,
                 data=now.data // times,
@@ -134,7 +134,7 @@ def _pipeline_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
         times = pipeline // now.pipeline
         if _leaves_ranks(now, times):
             yield inference_layout(
-                f"fewer replicas, of {pipeline} pipeline stages on the same accelerators",
+                f"use fewer replicas, of {pipeline} pipeline stages on the same accelerators",
                 "same-result",
                 pipeline=pipeline,
                 data=now.data // times,
@@ -151,7 +151,7 @@ def _experts_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
     now = memory.deployment.parallelism
     for expert in wider_experts(memory.deployment.architecture, now):
         yield inference_layout(
-            f"experts divided among {expert} of the same accelerators",
+            f"divide experts among {expert} of the same accelerators",
             "same-result",
             expert=expert,
         )

@@ -48,7 +48,7 @@ def _accumulation(memory: TrainingMemory) -> Iterator[TrainingChange]:
             )
 
         yield Change(
-            f"micro-batches of {size} instead of {sequences}, {times} times as many", apply
+            f"use micro-batches of {size} instead of {sequences}, {times} times as many", apply
         )
 
 
@@ -61,7 +61,7 @@ def _shorter_sequences(memory: TrainingMemory) -> Iterator[TrainingChange]:
         def apply(setup: TrainingSetup, size: int = tokens // divisor) -> TrainingSetup:
             return replace(setup, micro_batch=replace(setup.micro_batch, tokens=float(size)))
 
-        yield Change(f"sequences of {tokens // divisor} tokens", apply)
+        yield Change(f"shorten sequences to {tokens // divisor} tokens", apply)
 
 
 def _flash(memory: TrainingMemory) -> Iterator[TrainingChange]:

@@ -73,15 +73,15 @@ def _paged(memory: TrainingMemory) -> Iterator[TrainingChange]:
         and not accelerator.unified_memory
     ):
         yield training_settings(
-            f"page optimizer states out where they do not fit ({paged[settings.optimizer]})",
+            f"page out optimizer states that do not fit ({paged[settings.optimizer]})",
             optimizer=paged[settings.optimizer],
         )
 
 
 def _other_optimizer(memory: TrainingMemory) -> Iterator[TrainingChange]:
     if memory.settings.optimizer in ("adamw", "paged-adamw"):
-        yield training_settings("one momentum instead of two (lion)", optimizer="lion")
-        yield training_settings("factored second moments (adafactor)", optimizer="adafactor")
+        yield training_settings("keep one moment instead of two (lion)", optimizer="lion")
+        yield training_settings("factor the second moments (adafactor)", optimizer="adafactor")
 
 
 def _without_master(memory: TrainingMemory) -> Iterator[TrainingChange]:
@@ -101,7 +101,7 @@ def _mixed_precision(memory: TrainingMemory) -> Iterator[TrainingChange]:
         yield training_formats("compute activations in bf16", activations="bf16")
         if precision.weights.bits_per_element > 16.0 and memory.settings.method == "full":
             yield training_formats(
-                "compute and keep weights in bf16, beside a 32-bit copy",
+                "compute and keep weights in bf16, with a 32-bit copy",
                 activations="bf16",
                 weights="bf16",
             )

@@ -32,7 +32,7 @@ const LINES = [
   ["Time to first token", ["latency", "ttft_s"], 1e3, "ms"],
   ["Time per output token", ["latency", "tpot_s"], 1e3, "ms"],
   ["Output, all users", ["latency", "output_tokens_per_s"], 1, "tokens/s"],
-  ["Energy of a request", ["energy", "it_energy_per_request_wh"], 1, "Wh"],
+  ["Energy per request", ["energy", "it_energy_per_request_wh"], 1, "Wh"],
   ["Emissions of 1,000 output tokens", ["impacts", "per_1k_tokens", "carbon", "total_gco2e"], 1, "g CO₂e"],
   ["Water of 1,000 output tokens", ["impacts", "per_1k_tokens", "water", "total_l"], 1e3, "mL"],
 ];

@@ -218,10 +218,10 @@ async def test_a_pasted_configuration_is_a_model(client):
 @pytest.mark.parametrize(
     ("config", "detail"),
     [
-        ('{"model_type": "llama",', "is no JSON"),
-        ("{" + ",".join(f'"k{n}":{n}' for n in range(600)) + "}", "holds more than"),
-        ('{"a":' + "[" * 900 + "]" * 900 + "}", "nested too deeply"),
-        ("[1]", "is not what a config.json holds"),
+        ('{"model_type": "llama",', "is not valid JSON"),
+        ("{" + ",".join(f'"k{n}":{n}' for n in range(600)) + "}", "too large"),
+        ('{"a":' + "[" * 900 + "]" * 900 + "}", "too deeply nested"),
+        ("[1]", "is not a config.json"),
         ('{"model_type":"llama","hidden_size":"x"}', "hidden_size"),
         ('{"model_type":"llama","x":"' + "x" * 20_000 + '"}', "send it to POST"),
     ],
@@ -369,7 +369,7 @@ def training_query(link: str) -> str:
 async def test_what_comes_closest_is_said_where_no_run_meets_the_limits(client):
     text = (await client.get("/training?recommend=true&model=llama-3.1-8b&days=0.001")).text
     advice = html.unescape(text.partition('id="advice"')[2])
-    assert "Nothing that was searched meets all limits" in advice
+    assert "None of the candidates meets all limits" in advice
     assert "What comes closest" in advice
     assert "length of the run of" in advice
     assert "training-recommendation.pdf?" in advice

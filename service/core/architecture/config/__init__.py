@@ -112,8 +112,8 @@ def _warnings(
         warnings += (
             EstimateWarning(
                 "unknown_model_type",
-                f"Model type {model_type!r} is not known; its architecture is computed from the "
-                "keys it shares with known ones and may lack parts of its own.",
+                f"Model type {model_type!r} is not known; its architecture is derived from the "
+                "keys it shares with known types, and some of its parts may be missing.",
             ),
         )
     left_out = [
@@ -125,8 +125,7 @@ def _warnings(
         warnings += (
             EstimateWarning(
                 "modality_left_out",
-                f"What {', '.join(left_out)} describes is left out; the figures are those of the "
-                "other parts.",
+                f"The parts described by {', '.join(left_out)} are not included in the figures.",
             ),
         )
     predicted = text.get("num_nextn_predict_layers", text.get("mtp_num_hidden_layers"))
@@ -135,7 +134,7 @@ def _warnings(
             EstimateWarning(
                 "prediction_layers_left_out",
                 f"The checkpoint's {predicted} multi-token-prediction layer(s) are not counted; "
-                "they serve speculative decoding only.",
+                "they are used only for speculative decoding.",
             ),
         )
     return warnings

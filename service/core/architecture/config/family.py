@@ -120,7 +120,7 @@ def _groups(family: Family, fields: Fields, hidden: int) -> tuple[LayerGroup, ..
         mixer = part = None
         if mixer_kind is not None:
             if mixer_kind not in family.mixers:
-                raise fields.fault("layer_types", f"{mixer_kind} layers are unknown here")
+                raise fields.fault("layer_types", f"{mixer_kind} layers are not supported")
             mixer = family.mixers[mixer_kind](fields)
         if part_kind is not None:
             part = family.feed_forwards[part_kind](fields)

@@ -164,7 +164,7 @@ class Fields:
         """
         value = self.optional_size(name, maximum, minimum)
         if value is None:
-            raise self.fault(name, "is needed and missing")
+            raise self.fault(name, "is missing")
         return value
 
     def automatic_size(self, name: str) -> int | None:
