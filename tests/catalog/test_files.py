@@ -216,7 +216,7 @@ def test_orphans_and_disorder_among_regions(tmp_path: Path) -> None:
     lines = complaints(write_catalog(tmp_path, documents))
     for told in (
         "aws/eu-north-1 /parent: no region 'country/NO'",
-        "country/SE /figures/grid_gco2e_per_kwh: dated figures stand in the order",
+        "country/SE /figures/grid_gco2e_per_kwh: dated figures must be sorted",
         "acme/tiny /config_source: no source 'rumour'",
     ):
         assert any(told in line for line in lines), lines

@@ -119,7 +119,7 @@ def sound(tmp_path_factory, packaged_snapshot: CatalogSnapshot) -> bytes:
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**63), "keys"),
         (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**62), "a text of"),
         (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"a", 77), "type 77"),
-        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 0, 2**60), "larger"),
+        (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 0, 2**60), "too large"),
         (b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 9, 1), "type 9"),
         (b"GGUF" + struct.pack("<IQQQ1sI", 3, 1, 0, 1, b"a", 9), "9 dimensions"),
         (b"GGUF" + struct.pack("<IQQQ1sIQIQ", 3, 1, 0, 1, b"a", 1, 33, 12, 0), "impossible"),

@@ -72,7 +72,7 @@ def test_the_headers_of_all_shards_are_summed_up(folder: Path):
         (b"[]", None, "not a JSON object"),
         (b"{", None, "not valid JSON"),
         (b"[" * 100_000, None, "not valid JSON"),
-        (b"{}", 1_000_000_000, "larger"),
+        (b"{}", 1_000_000_000, "too large"),
         (b"{}", 5_000, "truncated"),
         ({"a": 1}, None, "no dtype"),
         ({"a": {"dtype": "F16"}}, None, "no shape"),
@@ -113,5 +113,5 @@ def test_an_index_is_no_configuration(folder: Path):
 def test_a_huge_configuration_is_refused(tmp_path: Path):
     path = tmp_path / "config.json"
     path.write_bytes(b'{"a": "' + b"x" * 5_000_000 + b'"}')
-    with pytest.raises(CheckpointUnreadable, match="more than 5 MB"):
+    with pytest.raises(CheckpointUnreadable, match="larger than 5 MB"):
         local_model(path)

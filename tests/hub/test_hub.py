@@ -132,7 +132,7 @@ async def test_a_renamed_model_is_followed_on_the_same_host(settings):
         ("gated", "acme/gated is gated.*HEADROOM_HUB_TOKEN"),
         ("closed", "acme/closed is gated"),
         ("no-config", r"has no config\.json"),
-        ("no-json", "no JSON"),
+        ("no-json", "not valid JSON"),
         ("huge", "more than 2 MB"),
     ],
 )
