@@ -8,11 +8,11 @@ layer stands before the framework, whose routing alone costs more than looking a
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LARGEST_QUESTION_BYTES = 32_768
@@ -32,9 +32,7 @@ class _Answer:
     start: Message
     body: bytes
     route: Any
-
-    def __len__(self) -> int:
-        return len(self.body) + _OVERHEAD_BYTES
+    size_bytes: int
 
 
 class RepeatedAnswers:
@@ -56,10 +54,10 @@ class RepeatedAnswers:
         self._app = app
         self._paths = frozenset(paths) if most_bytes else frozenset()
         self._basis = basis
-        self._most_bytes = most_bytes
         self._held_for: Any = None
-        self._answers: OrderedDict[_Key, _Answer] = OrderedDict()
-        self._bytes = 0
+        self._answers: LRUCache[_Key, _Answer] = LRUCache(
+            most_bytes, getsizeof=lambda answer: answer.size_bytes
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from memory, or have the application answer and keep that."""
@@ -83,7 +81,8 @@ class RepeatedAnswers:
             return
         basis = self._basis()
         if basis is not self._held_for:
-            self._forget(basis)
+            self._held_for = basis
+            self._answers.clear()
         if _NAMES_THE_HUB.search(question) or _NAMES_THE_HUB.search(scope["query_string"]):
             await self._app(scope, _replay(first, receive), send)
             return
@@ -92,7 +91,6 @@ class RepeatedAnswers:
         if held is None:
             await self._answered(key, basis, scope, _replay(first, receive), send)
             return
-        self._answers.move_to_end(key)
         scope["route"] = held.route
         # The layers around this one add headers of their own to each.
         await send({**held.start, "headers": list(held.start["headers"])})
@@ -120,25 +118,10 @@ class RepeatedAnswers:
         current = basis is self._held_for and basis is self._basis()
         if start is None or start["status"] != 200 or not complete or not current:
             return
-        if len(body) <= _LARGEST_ANSWER_BYTES:
-            self._keep(key, _Answer(start, body, scope.get("route")))
-
-    def _keep(self, key: _Key, answer: _Answer) -> None:
-        self._answers[key] = answer
-        self._bytes += len(answer) + _size(key)
-        while self._bytes > self._most_bytes:
-            given_way, dropped = self._answers.popitem(last=False)
-            self._bytes -= len(dropped) + _size(given_way)
-
-    def _forget(self, basis: Any) -> None:
-        self._held_for = basis
-        self._answers.clear()
-        self._bytes = 0
-
-
-def _size(key: _Key) -> int:
-    """What a question takes [byte]; its query and its type are as long as the client likes."""
-    return sum(map(len, key))
+        # The query and the type of the body are as long as the client likes.
+        size_bytes = len(body) + sum(map(len, key)) + _OVERHEAD_BYTES
+        if len(body) <= _LARGEST_ANSWER_BYTES and size_bytes <= self._answers.maxsize:
+            self._answers[key] = _Answer(start, body, scope.get("route"), size_bytes)
 
 
 def _replay(first: Message, receive: Receive) -> Receive:
