@@ -49,14 +49,14 @@ def run(bench: Bench, cells: dict[str, str], **changes: str):
 def test_sharded_pretraining(bench: Bench) -> None:
     found = run(bench, TITAN)
     # 32-bit weights, gradients and two moments, each divided among eight.
-    assert found.weights.value == pytest.approx(4 * 8.03e9 / 8, rel=1e-3)
-    assert found.optimizer.value == pytest.approx(2 * found.weights.value)
+    assert found.weights_bytes.value == pytest.approx(4 * 8.03e9 / 8, rel=1e-3)
+    assert found.optimizer_bytes.value == pytest.approx(2 * found.weights_bytes.value)
     assert found.settings.activation_checkpointing == "selective-operators"
     assert found.settings.fused_kernels
     compared = training_memory_row(row(TITAN), bench.vocabulary, bench.snapshot)
     # The allocator's reserve leaves out what driver and libraries hold.
-    held = found.framework.context.value + found.framework.collectives.value
-    assert compared.value == pytest.approx(found.total.value - held)
+    held = found.framework.context_bytes.value + found.framework.collectives_bytes.value
+    assert compared.value == pytest.approx(found.total_bytes.value - held)
 
 
 def test_stages_cut_the_batch_of_a_rank(bench: Bench) -> None:
@@ -74,10 +74,12 @@ def test_adapters(bench: Bench) -> None:
     assert found.settings.zero_stage == 0
     tables = run(bench, LORA, method="lora+emb+lm_head")
     # Two tables of 128256 × 4096 in 16 bit stand beside the frozen ones.
-    assert tables.weights.value - found.weights.value == pytest.approx(2 * 2 * 128256 * 4096)
+    assert tables.weights_bytes.value - found.weights_bytes.value == pytest.approx(
+        2 * 2 * 128256 * 4096
+    )
     assert run(bench, LORA, parallelism="DeepSpeed ZeRO-2").settings.zero_stage == 2
     four = run(bench, LORA, method="qlora", weight_dtype="nf4")
-    assert four.weights.value < 0.5 * found.weights.value
+    assert four.weights_bytes.value < 0.5 * found.weights_bytes.value
 
 
 def test_sums_and_parts(bench: Bench) -> None:
@@ -89,7 +91,7 @@ def test_sums_and_parts(bench: Bench) -> None:
     litgpt = row(LORA, framework="litgpt", flags="lora_r=8;lora_targets=query/value")
     allocated = training_memory_row(litgpt, names, snapshot)
     found = run_memory(litgpt, names, snapshot)
-    assert allocated.value == pytest.approx(found.total.value - found.runtime.value)
+    assert allocated.value == pytest.approx(found.total_bytes.value - found.runtime_bytes.value)
     assert allocated.low <= allocated.value <= allocated.high
 
 

@@ -109,7 +109,7 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
     fitting, spilled = memory.max_concurrency.value, estimate.spilled
     room = batch.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
     fits = (room & memory.fits & estimate.fits) | spilled
-    headroom = memory.headroom.value / memory.capacity_bytes
+    headroom = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
     rows, it_wh = np.ones(len(batch)), energy.request.it_wh
@@ -122,7 +122,7 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
         replicas=batch.replicas,
         accelerators=batch.accelerators,
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
-        memory_spread=rows * (memory.total.high / memory.total.value),
+        memory_spread=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
         ttft_s=latency.ttft_s.value,
         tpot_s=latency.tpot_s.value,

@@ -33,7 +33,7 @@ def _checkpointing(memory: TrainingMemory) -> Iterator[TrainingChange]:
 def _accumulation(memory: TrainingMemory) -> Iterator[TrainingChange]:
     """Smaller micro-batches of the same step: the largest divisors, and single sequences."""
     sequences = int(memory.micro_batch.sequences)
-    fitting = int(memory.max_micro_batch_sequences.value)
+    fitting = int(memory.max_micro_batch_size.value)
     smaller = divisors(sequences)[:-1]
     wanted = {size for size in smaller if size <= fitting} or set(smaller)
     for size in sorted({max(wanted), 1}, reverse=True) if wanted else ():

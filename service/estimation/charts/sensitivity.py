@@ -120,7 +120,7 @@ def sensitivity_chart(
 def _figure(request: SensitivityChartRequest, case: _Case) -> float | None:
     computed = compute_deployment(case.resolved)
     if request.figure == "total_bytes":
-        return float(computed.memory.total.value)
+        return float(computed.memory.total_bytes.value)
     if request.figure in ("ttft_s", "tpot_s", "output_tokens_per_s"):
         return float(getattr(computed.latency, request.figure).value)
     found = deployment_impacts(computed, case.region, request.period)

@@ -21,8 +21,8 @@ from service.estimation.inference.echo import Deployment, PlacedDeployment
 from service.estimation.inference.placement import Placement
 
 
-class Memory(FitCertainty, Mitigations):
-    """Memory per accelerator, on the fullest one."""
+class MemoryParts(Answer):
+    """What takes memory, and what there is."""
 
     weights_bytes: Interval
     kv_cache_bytes: Annotated[
@@ -42,13 +42,21 @@ class Memory(FitCertainty, Mitigations):
     total_bytes: Interval
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
     usable_bytes: Annotated[float, Field(description="Capacity × memory_utilization_ratio.")]
-    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
+
+
+class MemoryRoom(Answer):
+    """What is left, or missing."""
+
     headroom_bytes: Annotated[
         Interval,
         Field(description="Usable memory minus the total; negative if it does not fit."),
     ]
     shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
-    weights_by_class_bytes: dict[str, float]
+
+
+class CacheRoom(Answer):
+    """What fits into the caches."""
+
     kv_cache_bytes_per_token: Annotated[
         float, Field(description="For the next token, at the context length of the workload.")
     ]
@@ -67,6 +75,13 @@ class Memory(FitCertainty, Mitigations):
     draft_model_bytes: Annotated[
         float, Field(description="Draft model with its caches, part of runtime_bytes.")
     ]
+
+
+class Memory(MemoryParts, FitCertainty, MemoryRoom, CacheRoom, Mitigations):
+    """Memory per accelerator, on the fullest one."""
+
+    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
+    weights_by_class_bytes: dict[str, float]
     placement: Annotated[
         Placement | None,
         Field(description="Where everything is placed, if memory beyond the accelerator is used."),

@@ -38,7 +38,7 @@ def training_constraints(memory: TrainingMemory) -> list[Constraint]:
     found = [
         _at_most(
             "memory_per_accelerator",
-            float(memory.total.value),
+            float(memory.total_bytes.value),
             float(memory.capacity_bytes),
             "bytes",
         ),
@@ -63,7 +63,9 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
         unplaced = float(computed.tiers.unplaced.value)
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
     return [
-        _at_most("memory_per_accelerator", memory.total.value, float(memory.usable_bytes), "bytes"),
+        _at_most(
+            "memory_per_accelerator", memory.total_bytes.value, float(memory.usable_bytes), "bytes"
+        ),
         _at_most(
             "sequences_in_flight",
             float(computed.resolved.workload.concurrency),

@@ -207,7 +207,7 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
 
 def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
     if not memory.fits:
-        missing, most = memory.shortfall.value / 1e9, memory.max_concurrency.value
+        missing, most = memory.shortfall_bytes.value / 1e9, memory.max_concurrency.value
         yield EstimateWarning(
             "does_not_fit",
             f"the deployment needs {missing:.1f} GB more memory per accelerator than there is"

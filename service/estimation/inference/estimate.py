@@ -11,22 +11,24 @@ from service.core.costs import COSTS, HOURS_PER_YEAR
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
-from service.core.memory.inference.memory import InferenceMemory
 from service.core.performance.inference import open_load
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.performance.inference.steps import latency_steps
 from service.estimation import answers
-from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds, known_figure
+from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.answers import (
+    CacheRoom,
     InferenceAnswer,
     Latency,
     LatencyFigures,
     LatencyInferenceAnswer,
     Memory,
     MemoryInferenceAnswer,
+    MemoryParts,
+    MemoryRoom,
     Percentiles,
 )
 from service.estimation.inference.constraints import constraints
@@ -194,30 +196,16 @@ def _grounds(
 
 
 def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
-    memory: InferenceMemory = computed.memory
-    resolved = computed.resolved
+    memory = computed.memory
     return {
-        "weights_bytes": figure(memory.weights),
-        "kv_cache_bytes": figure(memory.kv_cache),
-        "activations_bytes": figure(memory.activations),
-        "runtime_bytes": figure(memory.runtime),
-        "libraries_bytes": figure(memory.engine.libraries(resolved.deployment.parallelism)),
-        "total_bytes": figure(memory.total),
-        "capacity_bytes": float(memory.capacity_bytes),
-        "usable_bytes": float(memory.usable_bytes),
+        **written(memory, MemoryParts),
         "fits": computed.fits,
         **written(computed.tiers or memory, FitCertainty),
-        "headroom_bytes": figure(memory.headroom),
-        "shortfall_bytes": figure(memory.shortfall),
+        **written(memory, MemoryRoom),
         "weights_by_class_bytes": {
-            kind.value: float(size) for kind, size in memory.weights_by_class.items() if size
+            kind.value: float(size) for kind, size in memory.weights_by_class_bytes.items() if size
         },
-        "kv_cache_bytes_per_token": float(memory.kv_cache_bytes_per_token),
-        "kv_cache_budget_bytes": figure(memory.kv_cache_budget),
-        "kv_cache_capacity_tokens": figure(memory.kv_cache_capacity_tokens),
-        "max_concurrency": known_figure(memory.max_concurrency),
-        "max_context_tokens": known_figure(memory.max_context_tokens),
-        "draft_model_bytes": float(memory.draft_bytes),
+        **written(memory, CacheRoom),
         "placement": None if computed.tiers is None else placement(computed.tiers),
         **(NOTHING_TO_CHANGE if computed.fits else inference_remedies(computed, snapshot)),
     }

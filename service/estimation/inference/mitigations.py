@@ -98,7 +98,7 @@ def _judgement(
 ) -> Judgement[InferenceSetup]:
     deployment = setup.deployment
     accelerators = deployment.parallelism.accelerator_count
-    total, headroom_bytes = memory.total, float(memory.headroom.value)
+    total, headroom_bytes = memory.total_bytes, float(memory.headroom_bytes.value)
     fits, outside_bytes = bool(memory.fits), 0.0
     if tiers is not None and not fits:
         deployment, performance = with_tiers(deployment, performance, tiers)

@@ -212,8 +212,8 @@ def _configuration_figures(found: EvaluatedBatch) -> dict[str, Interval]:
     """Figures that do not depend on the place, over all replicas."""
     memory, latency = found.estimate.memory, found.estimate.latency
     return {
-        "total_bytes": memory.total,
-        "headroom_bytes": memory.headroom,
+        "total_bytes": memory.total_bytes,
+        "headroom_bytes": memory.headroom_bytes,
         "ttft_s": latency.ttft_s,
         "tpot_s": latency.tpot_s,
         "e2e_s": latency.e2e_s,
@@ -229,7 +229,7 @@ def _configurations_within(
 ) -> NDArray[np.bool_]:
     """Which configurations are within the limits that do not depend on the place."""
     memory, spilled = found.estimate.memory, found.estimate.spilled
-    free = memory.headroom.value / memory.capacity_bytes
+    free = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     free = np.where(spilled, np.maximum(free, 0.0), free)
     within_limits = np.ones(len(found), dtype=bool)

@@ -57,8 +57,8 @@ class TrainingStage(TrainingParts):
     fits: bool
 
 
-class TrainingMemory(TrainingParts, FitCertainty, Mitigations):
-    """Memory of a training run per accelerator, on the fullest one."""
+class RuntimeParts(Answer):
+    """What the runtime memory is made of, and what there is."""
 
     libraries_bytes: Annotated[
         Interval, Field(description="Part of runtime_bytes for context and collectives.")
@@ -71,12 +71,22 @@ class TrainingMemory(TrainingParts, FitCertainty, Mitigations):
         Interval, Field(description="Part of runtime_bytes used only by the optimizer step.")
     ]
     capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
+
+
+class MemoryVerdict(FitCertainty):
+    """Whether it fits, and by how much."""
+
     fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
     headroom_bytes: Annotated[
         Interval,
         Field(description="Memory minus the total; negative if it does not fit."),
     ]
     shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
+
+
+class TrainingMemory(TrainingParts, RuntimeParts, MemoryVerdict, Mitigations):
+    """Memory of a training run per accelerator, on the fullest one."""
+
     host_bytes: Annotated[Interval, Field(description="Host memory used per accelerator.")]
     nvme_bytes: Annotated[Interval, Field(description="NVMe storage used per accelerator.")]
     max_micro_batch_size: Annotated[

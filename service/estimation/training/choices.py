@@ -42,7 +42,7 @@ def training_memory_choices(
                 {
                     "zero_stage": stage,
                     "activation_checkpointing": checkpointing,
-                    "total_bytes": figure(memory.total),
+                    "total_bytes": figure(memory.total_bytes),
                     "fits": bool(memory.fits),
                     "fits_certainty": str(memory.fits_certainty),
                 }

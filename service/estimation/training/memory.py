@@ -9,7 +9,7 @@ from service.core.explanation import EstimateWarning
 from service.core.interval import exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
-from service.estimation.answers import FitCertainty, figure
+from service.estimation.answers import figure
 from service.estimation.training import answers
 from service.estimation.training.mitigations import training_remedies
 from service.estimation.training.setup import ResolvedTraining
@@ -24,18 +24,12 @@ def memory_figures(
 ) -> answers.TrainingMemory:
     """Everything about the memory of a training run, as it goes over the wire."""
     return {
-        **_parts(memory),
-        "libraries_bytes": figure(memory.libraries),
-        "communication_bytes": figure(memory.communication),
-        "update_bytes": figure(memory.update),
-        "capacity_bytes": float(memory.capacity_bytes),
-        "fits": bool(memory.fits),
-        **written(memory, FitCertainty),
-        "headroom_bytes": figure(memory.headroom),
-        "shortfall_bytes": figure(memory.shortfall),
+        **written(memory, answers.TrainingParts),
+        **written(memory, answers.RuntimeParts),
+        **written(memory, answers.MemoryVerdict),
         "host_bytes": figure(exact(memory.host_bytes)),
         "nvme_bytes": figure(exact(memory.nvme_bytes)),
-        "max_micro_batch_size": figure(memory.max_micro_batch_sequences),
+        "max_micro_batch_size": figure(memory.max_micro_batch_size),
         "trained_parameters": trained_parameters(memory.deployment.architecture, memory.settings),
         "fullest_stage": memory.state.stage,
         "stages": [_stage(stage) for stage in _stages(resolved, memory)],
@@ -55,8 +49,8 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
             f"accelerator, but only {host_bytes / 1e9:.1f} GB are available",
         )
     if not memory.fits:
-        missing = memory.shortfall.value / 1e9
-        fitting = memory.max_micro_batch_sequences.value
+        missing = memory.shortfall_bytes.value / 1e9
+        fitting = memory.max_micro_batch_size.value
         yield EstimateWarning(
             "does_not_fit",
             f"the run needs {missing:.1f} GB more memory per accelerator than there is"
@@ -85,19 +79,7 @@ def _stage(memory: TrainingMemory) -> answers.TrainingStage:
     return {
         "stage": memory.state.stage,
         "layers": memory.state.layers,
-        "micro_batches_in_flight": float(memory.in_flight),
-        **_parts(memory),
+        "micro_batches_in_flight": float(memory.micro_batches_in_flight),
+        **written(memory, answers.TrainingParts),
         "fits": bool(memory.fits),
-    }
-
-
-def _parts(memory: TrainingMemory) -> answers.TrainingParts:
-    return {
-        "weights_bytes": figure(memory.weights),
-        "gradients_bytes": figure(memory.gradients),
-        "optimizer_bytes": figure(memory.optimizer),
-        "activations_bytes": figure(memory.activations),
-        "logits_bytes": figure(memory.logits),
-        "runtime_bytes": figure(memory.runtime),
-        "total_bytes": figure(memory.total),
     }

@@ -54,9 +54,9 @@ def training_remedies(
         found = memory_of(setup)
         return Judgement(
             setup=setup,
-            total=found.total,
+            total=found.total_bytes,
             capacity_bytes=float(found.capacity_bytes),
-            headroom_bytes=float(found.headroom.value),
+            headroom_bytes=float(found.headroom_bytes.value),
             host_bytes=float(found.host_bytes),
             host_capacity_bytes=host_capacity_bytes,
             fits=bool(found.fits),
@@ -95,6 +95,6 @@ def _token_s(setup: TrainingSetup, memory: TrainingMemory, speeds: TrainingFigur
     )
     paged_s = 0.0
     if setup.settings.paged:
-        spilled = memory.state.optimizer_bytes - memory.optimizer.value
+        spilled = memory.state.optimizer_bytes - memory.optimizer_bytes.value
         paged_s = 2.0 * spilled / host.link_bytes_per_s
     return float((step.step_s + paged_s) / step.tokens_per_step)

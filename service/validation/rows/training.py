@@ -77,8 +77,8 @@ def run_memory(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> T
 def _counted(found: TrainingMemory, counted: str) -> Interval:
     """The part of the whole that a report counts."""
     if counted == "process":
-        return found.total
+        return found.total_bytes
     if counted == "allocated":
-        return without(found.total, found.unallocated)
-    held, total = found.libraries.value, found.total
+        return without(found.total_bytes, found.unallocated_bytes)
+    held, total = found.libraries_bytes.value, found.total_bytes
     return Interval(total.value - held, total.low - held, total.high - held)

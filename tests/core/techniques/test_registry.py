@@ -160,11 +160,11 @@ def test_host_memory_is_proposed_where_it_is_another_memory():
 def parts(memory) -> dict[str, float]:
     """Sizes of the parts, where activations count the room that they share with logits."""
     return {
-        "weights": memory.weights.value,
-        "gradients": memory.gradients.value,
-        "optimizer": memory.optimizer.value,
-        "activations": memory.activations.value + memory.logits.value,
-        "logits": memory.logits.value,
+        "weights": memory.weights_bytes.value,
+        "gradients": memory.gradients_bytes.value,
+        "optimizer": memory.optimizer_bytes.value,
+        "activations": memory.activations_bytes.value + memory.logits_bytes.value,
+        "logits": memory.logits_bytes.value,
     }
 
 
@@ -179,6 +179,7 @@ def test_inference_techniques_gain_room(technique):
     changes = list(technique.inference(before))
     assert changes
     gained = [
-        served(change.apply(start)).headroom.value - before.headroom.value for change in changes
+        served(change.apply(start)).headroom_bytes.value - before.headroom_bytes.value
+        for change in changes
     ]
     assert max(gained) > 0

@@ -113,7 +113,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
         ), name
         assert found.requests_per_s[row] == pytest.approx(latency.requests_per_s.value), name
         if memory.fits and memory.max_concurrency.value * 0.9 >= found.concurrency[row]:
-            headroom = memory.headroom.value / offer.accelerator.memory_bytes
+            headroom = memory.headroom_bytes.value / offer.accelerator.memory_bytes
             assert found.headroom_ratio[row] == pytest.approx(headroom), name
         else:
             assert found.headroom_ratio[row] < 0.0, name

@@ -7,7 +7,7 @@ from service.core.explanation import Formula
 _PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
 _DIFFERENCE = "Difference of the parts"
 _ENGINE = "Measured distributions by engine, see the calibration entry"
-_ROOM = {"room_bytes": "kv_cache_budget"}
+_ROOM = {"room_bytes": "kv_cache_budget_bytes"}
 _LAYERS = {
     "full_layers_bytes_per_token": "plan.cache.full_bytes_per_token",
     "context_ranks": "plan.cache.context_ranks",
@@ -21,8 +21,8 @@ MEMORY = (
         "sum(weights_bytes)",
         "B",
         "Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053 (division of tensors)",
-        "weights",
-        {"weights_bytes": "weights_by_class", "format": "deployment.precision.weights.id"},
+        "weights_bytes",
+        {"weights_bytes": "weights_by_class_bytes", "format": "deployment.precision.weights.id"},
     ),
     Formula(
         "Cache of the next token",
@@ -52,7 +52,7 @@ MEMORY = (
         "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes",
         "B",
         f"{_PAGES} (shared pages)",
-        "kv_cache",
+        "kv_cache_bytes",
         {"sequences": "rank_concurrency"},
     ),
     Formula(
@@ -73,7 +73,7 @@ MEMORY = (
         "activation_ratio * peak_bytes + workspace_bytes",
         "B",
         _ENGINE,
-        "activations",
+        "activations_bytes",
         {
             "activation_ratio": "engine.activation_ratio",
             "workspace_bytes": "engine.workspace_bytes",
@@ -86,14 +86,13 @@ MEMORY = (
         " + reserved_bytes + draft_model_bytes",
         "B",
         _ENGINE,
-        "libraries",
+        "fixed_runtime_bytes",
         {
             "context_bytes": "engine.context_bytes",
             "collectives_bytes": "engine.collectives_bytes",
             "replica_accelerators": "deployment.parallelism.replica_accelerators",
             "expert_ranks": "deployment.parallelism.expert",
             "reserved_bytes": "serving.reserved_bytes",
-            "draft_model_bytes": "draft_bytes",
             "calibration": "engine.calibration",
         },
     ),
@@ -102,7 +101,7 @@ MEMORY = (
         "slack_ratio * peak_bytes",
         "B",
         _ENGINE,
-        "slack",
+        "slack_bytes",
         {"slack_ratio": "engine.slack_ratio", "calibration": "engine.calibration"},
     ),
     Formula(
@@ -110,10 +109,9 @@ MEMORY = (
         "libraries_bytes + slack_bytes + graphs_bytes",
         "B",
         _ENGINE,
-        "runtime",
+        "runtime_bytes",
         {
-            "libraries_bytes": "libraries",
-            "slack_bytes": "slack",
+            "libraries_bytes": "fixed_runtime_bytes",
             "graphs_bytes": "engine.graphs_bytes",
             "engine": "serving.engine",
             "calibration": "engine.calibration",
@@ -124,13 +122,7 @@ MEMORY = (
         "weights_bytes + kv_cache_bytes + activations_bytes + runtime_bytes",
         "B",
         "Sum of the parts",
-        "total",
-        {
-            "weights_bytes": "weights",
-            "kv_cache_bytes": "kv_cache",
-            "activations_bytes": "activations",
-            "runtime_bytes": "runtime",
-        },
+        "total_bytes",
     ),
     Formula(
         "Usable memory",
@@ -147,16 +139,12 @@ MEMORY = (
         " capacity_bytes - activations_bytes - runtime_bytes) - weights_bytes",
         "B",
         "vLLM gpu_worker.py determine_available_memory, 2025",
-        "kv_cache_budget",
+        "kv_cache_budget_bytes",
         {
-            "libraries_bytes": "libraries",
-            "slack_bytes": "slack",
+            "libraries_bytes": "fixed_runtime_bytes",
             "activations_in_share": "engine.activations_in_share",
-            "activations_bytes": "activations",
             "graphs_in_share": "engine.graphs_in_share",
             "graphs_bytes": "engine.graphs_bytes",
-            "runtime_bytes": "runtime",
-            "weights_bytes": "weights",
         },
     ),
     Formula(
@@ -164,16 +152,15 @@ MEMORY = (
         "room_bytes - kv_cache_bytes",
         "B",
         _DIFFERENCE,
-        "headroom",
-        {**_ROOM, "kv_cache_bytes": "kv_cache", "fits_certainty": "fits_certainty"},
+        "headroom_bytes",
+        {**_ROOM, "fits_certainty": "fits_certainty"},
     ),
     Formula(
         "Shortfall",
         "max(-headroom_bytes, 0)",
         "B",
         _DIFFERENCE,
-        "shortfall",
-        {"headroom_bytes": "headroom"},
+        "shortfall_bytes",
     ),
     Formula(
         "Tokens that fit in the cache",
@@ -230,7 +217,10 @@ TIERS = (
         "B",
         "Sum of the parts",
         "room_bytes",
-        {"weights_bytes": "memory.weights", "room_for_caches_bytes": "memory.kv_cache_budget"},
+        {
+            "weights_bytes": "memory.weights_bytes",
+            "room_for_caches_bytes": "memory.kv_cache_budget_bytes",
+        },
     ),
     Formula(
         "Bandwidth with tiers",

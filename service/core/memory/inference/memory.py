@@ -59,19 +59,19 @@ class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 
     ``usable_bytes`` is the share of ``capacity_bytes`` that the engine may fill, and
-    ``kv_cache_budget`` what weights and the parts that count against the share leave of it for
-    caches, as long as everything together stays within the capacity. ``headroom`` is what the
-    requested caches leave of that; ``fits`` says whether its value is not negative, and
+    ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
+    for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
+    the requested caches leave of that; ``fits`` says whether its value is not negative, and
     ``fits_certainty`` the same of the whole interval: "yes", "likely", "unlikely" or "no".
-    ``kv_cache_capacity_tokens`` counts tokens of all sequences of one replica,
-    ``max_concurrency`` sequences of the workload's shape over all replicas, and
-    ``max_context_tokens`` the longest sequence at the workload's concurrency, up to what model and
-    settings allow (infinite where nothing bounds it). ``kv_cache_bytes_per_token`` is the size of
-    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
-    ``draft_bytes`` a draft model with its caches (part of the runtime memory), and
-    ``shared_bytes`` what sequences share of it; ``step_tokens`` are computed in one step,
-    ``rank_concurrency`` sequences are held by a rank. ``peak_bytes`` are temporary tensors before
-    what was measured, ``libraries`` and ``slack`` parts of the runtime memory.
+    ``kv_cache_capacity_tokens`` counts tokens of all sequences of one replica, ``max_concurrency``
+    sequences of the workload's shape over all replicas, and ``max_context_tokens`` the longest
+    sequence at the workload's concurrency, up to what model and settings allow (infinite where
+    nothing bounds it). ``kv_cache_bytes_per_token`` is the size of the next token at the workload's
+    length, ``sequence_bytes`` that of a whole sequence, ``draft_model_bytes`` a draft model with
+    its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
+    ``step_tokens`` are computed in one step, ``rank_concurrency`` sequences are held by a rank.
+    ``peak_bytes`` are temporary tensors before what was measured, ``fixed_runtime_bytes`` and
+    ``slack_bytes`` parts of the runtime memory.
     """
 
     deployment: Deployment
@@ -79,20 +79,20 @@ class InferenceMemory:
     serving: ServingSettings
     engine: EngineRuntime
     plan: StagePlan
-    weights: Interval
-    weights_by_class: Mapping[TensorClass, Number]
-    kv_cache: Interval
-    activations: Interval
-    runtime: Interval
-    total: Interval
+    weights_bytes: Interval
+    weights_by_class_bytes: Mapping[TensorClass, Number]
+    kv_cache_bytes: Interval
+    activations_bytes: Interval
+    runtime_bytes: Interval
+    total_bytes: Interval
     capacity_bytes: Number
     usable_bytes: Number
     fits: Truth
     fits_certainty: Label
-    headroom: Interval
-    shortfall: Interval
+    headroom_bytes: Interval
+    shortfall_bytes: Interval
     kv_cache_bytes_per_token: Number
-    kv_cache_budget: Interval
+    kv_cache_budget_bytes: Interval
     kv_cache_capacity_tokens: Interval
     max_concurrency: Interval
     max_context_tokens: Interval
@@ -103,9 +103,14 @@ class InferenceMemory:
     sampled_sequences: Number
     rank_concurrency: Number
     peak_bytes: Number
-    libraries: Interval
-    slack: Interval
-    draft_bytes: Number = 0.0
+    fixed_runtime_bytes: Interval
+    slack_bytes: Interval
+    draft_model_bytes: Number = 0.0
+
+    @property
+    def libraries_bytes(self) -> Interval:
+        """Context and buffers of collectives, part of the fixed runtime memory [B]."""
+        return self.engine.libraries(self.deployment.parallelism)
 
     @property
     def tokens(self) -> Number:
@@ -133,7 +138,7 @@ class InferenceMemory:
         """Room for the growing cache of each sequence that the rank holds [B]."""
         return _room_each(
             self.plan.cache,
-            self.kv_cache_budget.value / self.engine.cache_copies,
+            self.kv_cache_budget_bytes.value / self.engine.cache_copies,
             self.rank_concurrency,
             self.step_tokens,
         )
@@ -185,7 +190,7 @@ def inference_memory(
         serving.kv_block_tokens,
     )
     estimates = [_on_stage(plan, deployment, workload, serving, overheads) for plan in plans]
-    return fullest(estimates, lambda memory: memory.total.value)
+    return fullest(estimates, lambda memory: memory.total_bytes.value)
 
 
 @lru_cache(maxsize=1024)
@@ -266,20 +271,20 @@ def _on_stage(
         serving=serving,
         engine=engine,
         plan=plan,
-        weights=exact(weights),
-        weights_by_class=plan.weights.by_class,
-        kv_cache=exact(cache),
-        activations=activations,
-        runtime=runtime,
-        total=total,
+        weights_bytes=exact(weights),
+        weights_by_class_bytes=plan.weights.by_class,
+        kv_cache_bytes=exact(cache),
+        activations_bytes=activations,
+        runtime_bytes=runtime,
+        total_bytes=total,
         capacity_bytes=capacity,
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
         fits_certainty=certainty(headroom),
-        headroom=headroom,
-        shortfall=shortfall(headroom),
+        headroom_bytes=headroom,
+        shortfall_bytes=shortfall(headroom),
         kv_cache_bytes_per_token=next_token,
-        kv_cache_budget=budget,
+        kv_cache_budget_bytes=budget,
         kv_cache_capacity_tokens=_capacity_tokens(layout, budget, sequence, tokens),
         max_concurrency=_max_concurrency(budget, sequence, shared, prefill, parallelism.data),
         max_context_tokens=_max_context_tokens(
@@ -296,9 +301,9 @@ def _on_stage(
         sampled_sequences=sampled,
         rank_concurrency=concurrency,
         peak_bytes=peak,
-        libraries=libraries,
-        slack=slack,
-        draft_bytes=draft,
+        fixed_runtime_bytes=libraries,
+        slack_bytes=slack,
+        draft_model_bytes=draft,
     )
 
 

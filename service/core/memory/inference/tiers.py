@@ -233,7 +233,7 @@ def inference_tiers(
     parts = inference_parts(memory, offload, copies)
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
     others = [Room(tier.capacity_bytes, tier.bandwidth_bytes_per_s) for tier in outside]
-    budget = shift(memory.kv_cache_budget, memory.weights.value)
+    budget = shift(memory.kv_cache_budget_bytes, memory.weights_bytes.value)
     # Weights and caches cannot make up for other parts that are too large by themselves.
     lacking = Interval(*(maximum(-room, 0.0) for room in (budget.value, budget.high, budget.low)))
 
@@ -299,14 +299,14 @@ def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 
         TensorClass.EMBEDDING: "embedding_weights",
     }
     by_name: dict[str, tuple[Number, Number]] = {}
-    for kind, size in memory.weights_by_class.items():
+    for kind, size in memory.weights_by_class_bytes.items():
         name = names.get(kind, "other_weights")
         stored, read = by_name.get(name, (0.0, 0.0))
         by_name[name] = (stored + size, read + size * touched.get(kind, 1.0))
     parts: list[Part] = []
     for name, (stored, read) in by_name.items():
         parts += _divided(name, stored, read, offload.weights_ratio, offload.to)
-    cache = memory.kv_cache.value * 1.0
+    cache = memory.kv_cache_bytes.value * 1.0
     parts += _divided("kv_cache", cache, cache, offload.kv_cache_ratio, offload.to)
     if offload.parked_sequences:
         each = memory.sequence_bytes - memory.shared_bytes

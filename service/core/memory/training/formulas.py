@@ -15,18 +15,10 @@ _BATCH = {
     "tokens": "micro_batch.tokens",
     "context_ranks": "deployment.parallelism.context",
 }
-_TEMPORARY = {"activations_bytes": "activations", "logits_bytes": "logits"}
 _RATIO = {"activation_ratio": "framework.activation_ratio", "calibration": "framework.calibration"}
 _FRAGMENTATION = {
     "fragmentation_ratio": "framework.fragmentation_ratio",
-    "libraries_bytes": "libraries",
-    "communication_bytes": "communication",
     "calibration": "framework.calibration",
-}
-_STATE = {
-    "weights_bytes": "weights",
-    "gradients_bytes": "gradients",
-    "optimizer_bytes": "optimizer",
 }
 
 #: Paths start at a ``TrainingMemory``.
@@ -36,7 +28,7 @@ MEMORY = (
         'sum(weights_bytes) if offload == "none" else 0',
         "B",
         _ZERO,
-        "weights",
+        "weights_bytes",
         {
             "weights_bytes": "state.weights_by_class",
             "offload": "settings.offload.parameters",
@@ -49,7 +41,7 @@ MEMORY = (
         ' if offload != "none" and zero_stage >= 2 else gradient_bytes * gradient_elements',
         "B",
         _ZERO,
-        "gradients",
+        "gradients_bytes",
         {
             "gradient_bytes": "settings.gradient_bytes",
             "gradient_elements": "state.gradient_elements",
@@ -64,10 +56,10 @@ MEMORY = (
         ' else sum(optimizer_bytes)) if offload == "none" else 0',
         "B",
         _ZERO,
-        "optimizer",
+        "optimizer_bytes",
         {
             "optimizer_bytes": "state.optimizer_by_class",
-            "other_bytes": "without_optimizer",
+            "other_bytes": "without_optimizer_bytes",
             "paged": "settings.paged",
             "offload": "settings.offload.optimizer",
             "optimizer": "settings.optimizer",
@@ -83,7 +75,6 @@ MEMORY = (
         "stored_activations_bytes",
         {
             **_BATCH,
-            "micro_batches_in_flight": "in_flight",
             "layers": "state.layers",
             "model_layers": "deployment.architecture.layer_count",
             "bytes_per_token": "stored_bytes_per_token",
@@ -111,7 +102,7 @@ MEMORY = (
         "activation_ratio * (bytes_per_token * sequences * tokens / context_ranks + chunk_bytes)",
         "B",
         "Order of operations of the cross-entropy in PyTorch, 2024, https://pytorch.org/docs",
-        "logits",
+        "logits_bytes",
         {
             **_RATIO,
             **_BATCH,
@@ -126,11 +117,10 @@ MEMORY = (
         " + max(working_bytes + whole_gradients_bytes - logits_bytes / activation_ratio, 0))",
         "B",
         _RECOMPUTATION,
-        "activations",
+        "activations_bytes",
         {
             **_RATIO,
             "whole_gradients_bytes": "room.whole_gradients_bytes",
-            "logits_bytes": "logits",
         },
     ),
     Formula(
@@ -139,9 +129,8 @@ MEMORY = (
         " / 4 - activations_bytes - logits_bytes, 0)",
         "B",
         "Measured by framework, see the calibration entry",
-        "update",
+        "update_bytes",
         {
-            **_TEMPORARY,
             "updated_elements": "state.updated_elements",
             "elements_at_once": "framework.step_elements",
             "bytes_per_element": "framework.step_bytes_per_element",
@@ -153,7 +142,7 @@ MEMORY = (
         "sum(bytes)",
         "B",
         _ZERO,
-        "communication",
+        "communication_bytes",
         {"bytes": "communication_parts"},
     ),
     Formula(
@@ -162,7 +151,7 @@ MEMORY = (
         " + (collectives_bytes if max(replica_accelerators, data_ranks, expert_ranks) > 1 else 0)",
         "B",
         _FRAMEWORK,
-        "libraries",
+        "libraries_bytes",
         {
             "context_bytes": "framework.context_bytes",
             "collectives_bytes": "framework.collectives_bytes",
@@ -178,20 +167,15 @@ MEMORY = (
         " * (activations_bytes + logits_bytes + update_bytes + communication_bytes)",
         "B",
         _FRAMEWORK,
-        "unallocated",
-        {**_FRAGMENTATION, **_TEMPORARY, "update_bytes": "update"},
+        "unallocated_bytes",
+        _FRAGMENTATION,
     ),
     Formula(
         "Runtime",
         "unallocated_bytes + update_bytes + communication_bytes",
         "B",
         _PARTS,
-        "runtime",
-        {
-            "unallocated_bytes": "unallocated",
-            "update_bytes": "update",
-            "communication_bytes": "communication",
-        },
+        "runtime_bytes",
     ),
     Formula(
         "Total",
@@ -199,24 +183,22 @@ MEMORY = (
         " + runtime_bytes",
         "B",
         _PARTS,
-        "total",
-        {**_STATE, **_TEMPORARY, "runtime_bytes": "runtime"},
+        "total_bytes",
     ),
     Formula(
         "Headroom",
         "capacity_bytes - total_bytes",
         "B",
         _DIFFERENCE,
-        "headroom",
-        {"total_bytes": "total", "fits_certainty": "fits_certainty"},
+        "headroom_bytes",
+        {"fits_certainty": "fits_certainty"},
     ),
     Formula(
         "Shortfall",
         "max(-headroom_bytes, 0)",
         "B",
         _DIFFERENCE,
-        "shortfall",
-        {"headroom_bytes": "headroom"},
+        "shortfall_bytes",
     ),
     Formula(
         "Host memory for each accelerator",
@@ -242,7 +224,7 @@ MEMORY = (
         "B",
         _DIFFERENCE,
         "room.room_bytes",
-        {**_STATE, **_FRAGMENTATION, "paged": "settings.paged"},
+        {**_FRAGMENTATION, "paged": "settings.paged"},
     ),
     Formula(
         "Largest micro-batch on the fullest stage",
@@ -267,7 +249,7 @@ MEMORY = (
         "min(sequences)",
         "sequence",
         "Solution of the total for the micro-batch",
-        "max_micro_batch_sequences",
+        "max_micro_batch_size",
         {"sequences": "sequences_by_stage"},
     ),
 )

@@ -46,17 +46,17 @@ _HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
 class TrainingMemory:
     """Memory on the fullest accelerator [B], and in host memory and on NVMe per accelerator.
 
-    ``activations`` are what stays until the backward pass and what the backward pass of a layer
-    holds beside it, as far as this is not within the room of ``logits``, whose peak is over
-    before. ``update`` is what the optimizer's step holds beyond the room of both.
-    ``communication`` are gathered parameters and message buffers, ``libraries`` context and
-    collectives, ``unallocated`` these and fragmentation: what no tensor takes. ``runtime`` is
-    ``update``, ``communication`` and ``unallocated`` together. ``fits`` compares the whole memory
-    with ``total.value``, ``fits_certainty`` with the interval: "yes", "likely", "unlikely" or
-    "no". ``max_micro_batch_sequences`` fit on all stages, the rest being the same; they are the
-    least of ``sequences_by_stage``. ``savings`` is what layers keep, ``without_optimizer`` the
-    total less optimizer states, and ``parts`` are what a figure is the sum of.
-    Host memory and NVMe are those of the stage that needs most of each.
+    ``activations_bytes`` are what stays until the backward pass and what the backward pass of a
+    layer holds beside it, as far as this is not within the room of ``logits_bytes``, whose peak is
+    over before. ``update_bytes`` is what the optimizer's step holds beyond the room of both.
+    ``communication_bytes`` are gathered parameters and message buffers, ``libraries_bytes`` context
+    and collectives, ``unallocated_bytes`` these and fragmentation: what no tensor takes.
+    ``runtime_bytes`` is ``update_bytes``, ``communication_bytes`` and ``unallocated_bytes``
+    together. ``fits`` compares the whole memory with ``total_bytes.value``, ``fits_certainty`` with
+    the interval: "yes", "likely", "unlikely" or "no". ``max_micro_batch_size`` fit on all stages,
+    the rest being the same; they are the least of ``sequences_by_stage``. ``savings`` is what
+    layers keep, ``without_optimizer_bytes`` the total less optimizer states, and ``parts`` are what
+    a figure is the sum of. Host memory and NVMe are those of the stage that needs most of each.
     """
 
     deployment: Deployment
@@ -64,31 +64,31 @@ class TrainingMemory:
     settings: TrainingSettings
     framework: FrameworkRuntime
     state: StageState
-    in_flight: Number
-    weights: Interval
-    gradients: Interval
-    optimizer: Interval
-    activations: Interval
-    logits: Interval
-    update: Interval
-    communication: Interval
-    libraries: Interval
-    unallocated: Interval
-    runtime: Interval
-    total: Interval
+    micro_batches_in_flight: Number
+    weights_bytes: Interval
+    gradients_bytes: Interval
+    optimizer_bytes: Interval
+    activations_bytes: Interval
+    logits_bytes: Interval
+    update_bytes: Interval
+    communication_bytes: Interval
+    libraries_bytes: Interval
+    unallocated_bytes: Interval
+    runtime_bytes: Interval
+    total_bytes: Interval
     capacity_bytes: Number
     fits: Truth
     fits_certainty: Label
-    headroom: Interval
-    shortfall: Interval
+    headroom_bytes: Interval
+    shortfall_bytes: Interval
     host_bytes: Number
     nvme_bytes: Number
     stored_activations_bytes: Number
     working_bytes: Number
-    max_micro_batch_sequences: Interval
+    max_micro_batch_size: Interval
     savings: tuple[LayerSavings, ...]
     logits_bytes_per_token: float
-    without_optimizer: Interval
+    without_optimizer_bytes: Interval
     communication_parts: Mapping[str, float]
     host_parts: Mapping[str, Number]
     nvme_parts: Mapping[str, Number]
@@ -157,8 +157,8 @@ def training_memory(
     host = fullest(stages, lambda stage: stage.host_bytes)
     nvme = fullest(stages, lambda stage: stage.nvme_bytes)
     return replace(
-        fullest(stages, lambda stage: stage.total.value),
-        max_micro_batch_sequences=_least(stages),
+        fullest(stages, lambda stage: stage.total_bytes.value),
+        max_micro_batch_size=_least(stages),
         sequences_by_stage={
             name: each for stage in stages for name, each in stage.sequences_by_stage.items()
         },
@@ -192,9 +192,9 @@ def training_stages(
 
 def _least(estimates: Sequence[TrainingMemory]) -> Interval:
     """The micro-batch that fits on every stage: another than the fullest may grow faster."""
-    least = estimates[0].max_micro_batch_sequences
+    least = estimates[0].max_micro_batch_size
     for memory in estimates[1:]:
-        other = memory.max_micro_batch_sequences
+        other = memory.max_micro_batch_size
         least = Interval(
             minimum(least.value, other.value),
             minimum(least.low, other.low),
@@ -280,31 +280,31 @@ def _on_stage(
         settings=settings,
         framework=framework,
         state=state,
-        in_flight=in_flight,
-        weights=exact(places.weights),
-        gradients=exact(places.gradients),
-        optimizer=exact(optimizer),
-        activations=activations,
-        logits=losses,
-        update=exact(update),
-        communication=exact(gathered),
-        libraries=held,
-        unallocated=unallocated,
-        runtime=shift(unallocated, update + gathered),
-        total=total,
+        micro_batches_in_flight=in_flight,
+        weights_bytes=exact(places.weights),
+        gradients_bytes=exact(places.gradients),
+        optimizer_bytes=exact(optimizer),
+        activations_bytes=activations,
+        logits_bytes=losses,
+        update_bytes=exact(update),
+        communication_bytes=exact(gathered),
+        libraries_bytes=held,
+        unallocated_bytes=unallocated,
+        runtime_bytes=shift(unallocated, update + gathered),
+        total_bytes=total,
         capacity_bytes=capacity,
         fits=headroom.value >= 0.0,
         fits_certainty=certainty(headroom),
-        headroom=headroom,
-        shortfall=shortfall(headroom),
+        headroom_bytes=headroom,
+        shortfall_bytes=shortfall(headroom),
         host_bytes=sum(host.values()),
         nvme_bytes=sum(places.nvme.values()),
         stored_activations_bytes=stored,
         working_bytes=working,
-        max_micro_batch_sequences=most,
+        max_micro_batch_size=most,
         savings=savings,
         logits_bytes_per_token=logits_each,
-        without_optimizer=rest,
+        without_optimizer_bytes=rest,
         communication_parts=messages,
         host_parts=host,
         nvme_parts=places.nvme,

@@ -57,7 +57,7 @@ def test_room_for_caches_of_published_starts(
         ServingSettings(memory_utilization_ratio=ratio, chunked_prefill_tokens=chunk),
         overheads,
     )
-    budget = memory.kv_cache_budget
+    budget = memory.kv_cache_budget_bytes
     assert budget.value / GIB == pytest.approx(measured_gib, rel=0.02)
     assert budget.low / GIB <= measured_gib <= budget.high / GIB
 
@@ -75,7 +75,9 @@ def test_peak_of_whole_prompts(overheads, input_tokens, measured_gib):
         ServingSettings(engine="transformers"),
         overheads,
     )
-    allocated = memory.weights.value + memory.kv_cache.value + memory.activations.value
+    allocated = (
+        memory.weights_bytes.value + memory.kv_cache_bytes.value + memory.activations_bytes.value
+    )
     assert allocated / GIB == pytest.approx(measured_gib, rel=0.015)
 
 
@@ -86,10 +88,18 @@ def test_parts_add_up(overheads):
         ServingSettings(),
         overheads,
     )
-    parts = (memory.weights, memory.kv_cache, memory.activations, memory.runtime)
-    assert memory.total.value == pytest.approx(sum(part.value for part in parts))
-    assert memory.kv_cache.value == 32 * 2304 * 81_920
-    assert memory.headroom.value == memory.kv_cache_budget.value - memory.kv_cache.value
+    parts = (
+        memory.weights_bytes,
+        memory.kv_cache_bytes,
+        memory.activations_bytes,
+        memory.runtime_bytes,
+    )
+    assert memory.total_bytes.value == pytest.approx(sum(part.value for part in parts))
+    assert memory.kv_cache_bytes.value == 32 * 2304 * 81_920
+    assert (
+        memory.headroom_bytes.value
+        == memory.kv_cache_budget_bytes.value - memory.kv_cache_bytes.value
+    )
     assert memory.usable_bytes == 0.9 * 80e9
     assert memory.fits
     assert memory.fits_certainty == "yes"
@@ -133,8 +143,8 @@ def test_a_shared_prefix_is_kept_once(overheads):
     shared = replace(alone, prefix_cached_ratio=0.5)
     deployment, serving = deployed(LLAMA_3_8B), ServingSettings()
     saved = (
-        inference_memory(deployment, alone, serving, overheads).kv_cache.value
-        - inference_memory(deployment, shared, serving, overheads).kv_cache.value
+        inference_memory(deployment, alone, serving, overheads).kv_cache_bytes.value
+        - inference_memory(deployment, shared, serving, overheads).kv_cache_bytes.value
     )
     assert saved == 9 * 800 * 131_072
 
@@ -149,7 +159,7 @@ def test_replicas_share_the_load(overheads):
         ServingSettings(),
         overheads,
     )
-    assert four.kv_cache == one.kv_cache
+    assert four.kv_cache_bytes == one.kv_cache_bytes
     assert four.max_concurrency.value == 4 * one.max_concurrency.value
 
 
@@ -162,7 +172,7 @@ def test_the_fullest_stage_is_reported(overheads):
     )
     assert memory.plan.weights.stage == 0
     assert memory.plan.weights.layers == 27
-    assert memory.kv_cache.value == pytest.approx(8 * 2304 * 327_680 * 27 / 80)
+    assert memory.kv_cache_bytes.value == pytest.approx(8 * 2304 * 327_680 * 27 / 80)
 
 
 def test_context_is_bounded_by_the_model(overheads):
@@ -178,7 +188,7 @@ def test_too_small_an_accelerator_holds_nothing(overheads):
     )
     assert not memory.fits
     assert memory.fits_certainty == "no"
-    assert memory.shortfall.value == -memory.headroom.value > 0
+    assert memory.shortfall_bytes.value == -memory.headroom_bytes.value > 0
     assert memory.max_concurrency.value == 0
     assert memory.max_context_tokens.value == 0
     assert memory.kv_cache_capacity_tokens.value == 0
@@ -209,7 +219,7 @@ def test_arrays_give_what_floats_give(overheads, engine):
             serving,
             overheads,
         )
-        for name in ("total", "headroom", "max_concurrency", "max_context_tokens"):
+        for name in ("total_bytes", "headroom_bytes", "max_concurrency", "max_context_tokens"):
             many, single = getattr(together, name), getattr(alone, name)
             for part in ("value", "low", "high"):
                 here = np.broadcast_to(getattr(many, part), 3)[index]
@@ -266,8 +276,8 @@ def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
         for most in (256, None)
     )
     # vLLM 0.6.5 with 256 sequences reports 1.26 GiB (pull request 10511, 2024).
-    assert few.activations.value / GIB == pytest.approx(1.26, rel=0.1)
-    assert usual.activations.value == pytest.approx(4 * few.activations.value)
+    assert few.activations_bytes.value / GIB == pytest.approx(1.26, rel=0.1)
+    assert usual.activations_bytes.value == pytest.approx(4 * few.activations_bytes.value)
 
 
 def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
@@ -280,11 +290,11 @@ def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
         )
 
     once, twice = answer("transformers"), answer("transformers-before-4.36")
-    assert twice.kv_cache.value == 2 * once.kv_cache.value
+    assert twice.kv_cache_bytes.value == 2 * once.kv_cache_bytes.value
     # One more token is still one token; what fits is halved.
     assert twice.kv_cache_bytes_per_token == once.kv_cache_bytes_per_token
     longest = int(twice.max_context_tokens.value)
-    assert answer("transformers-before-4.36", longest).headroom.value >= 0.0
+    assert answer("transformers-before-4.36", longest).headroom_bytes.value >= 0.0
     assert twice.max_context_tokens.value <= once.max_context_tokens.value
 
 
@@ -298,5 +308,7 @@ def test_what_others_hold_is_taken_from_the_room_for_caches(overheads):
         )
         for held in (0.0, 5e9)
     )
-    assert shared.total.value == pytest.approx(free.total.value + 5e9)
-    assert shared.kv_cache_budget.value == pytest.approx(free.kv_cache_budget.value - 5e9)
+    assert shared.total_bytes.value == pytest.approx(free.total_bytes.value + 5e9)
+    assert shared.kv_cache_budget_bytes.value == pytest.approx(
+        free.kv_cache_budget_bytes.value - 5e9
+    )

@@ -264,24 +264,24 @@ def test_published_peaks(architecture, parallelism, batch, changes, gib, rel):
     )
     memory = training_memory(deployment, batch, replace(TITAN, **changes), OVERHEADS)
     libraries = memory.framework.context_bytes.value + memory.framework.collectives_bytes.value
-    assert (memory.total.value - libraries) / GIB == pytest.approx(gib, rel=rel)
+    assert (memory.total_bytes.value - libraries) / GIB == pytest.approx(gib, rel=rel)
 
 
 def test_parts_add_up():
     memory = trained(TrainingSettings(zero_stage=2), Parallelism(data=16), size=80e9)
     parts = (
-        memory.weights,
-        memory.gradients,
-        memory.optimizer,
-        memory.activations,
-        memory.logits,
-        memory.runtime,
+        memory.weights_bytes,
+        memory.gradients_bytes,
+        memory.optimizer_bytes,
+        memory.activations_bytes,
+        memory.logits_bytes,
+        memory.runtime_bytes,
     )
-    assert memory.total.value == pytest.approx(sum(part.value for part in parts))
-    passing = (memory.update, memory.communication, memory.unallocated)
-    assert memory.runtime.value == pytest.approx(sum(part.value for part in passing))
-    assert memory.headroom.value == pytest.approx(80e9 - memory.total.value)
-    assert memory.total.low < memory.total.value < memory.total.high
+    assert memory.total_bytes.value == pytest.approx(sum(part.value for part in parts))
+    passing = (memory.update_bytes, memory.communication_bytes, memory.unallocated_bytes)
+    assert memory.runtime_bytes.value == pytest.approx(sum(part.value for part in passing))
+    assert memory.headroom_bytes.value == pytest.approx(80e9 - memory.total_bytes.value)
+    assert memory.total_bytes.low < memory.total_bytes.value < memory.total_bytes.high
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
@@ -303,19 +303,19 @@ def test_the_largest_micro_batch_is_the_largest_that_fits(
     def memory(sequences):
         return trained(settings, parallelism, architecture, MicroBatch(sequences, 2048), 280e9)
 
-    most = memory(1).max_micro_batch_sequences
+    most = memory(1).max_micro_batch_size
     assert most.low <= most.value <= most.high
     assert most.value >= 1
     assert memory(most.value).fits
     assert not memory(most.value + 1).fits
-    assert memory(3).max_micro_batch_sequences == most
+    assert memory(3).max_micro_batch_size == most
 
 
 def test_nothing_fits_where_states_do_not():
     memory = trained(TrainingSettings(), architecture=LLAMA_31_70B)
-    assert memory.max_micro_batch_sequences.value == 0
+    assert memory.max_micro_batch_size.value == 0
     assert memory.fits_certainty == "no"
-    assert memory.shortfall.value == -memory.headroom.value > 0
+    assert memory.shortfall_bytes.value == -memory.headroom_bytes.value > 0
 
 
 def test_offload_moves_bytes_and_loses_none():
@@ -326,11 +326,13 @@ def test_offload_moves_bytes_and_loses_none():
         replace(settings, offload=Offload(optimizer="nvme", parameters="cpu", activations="cpu")),
         parallelism,
     )
-    assert there.nvme_bytes == here.optimizer.value
-    assert there.weights.value == there.optimizer.value == 0
+    assert there.nvme_bytes == here.optimizer_bytes.value
+    assert there.weights_bytes.value == there.optimizer_bytes.value == 0
     moved = here.stored_activations_bytes - there.stored_activations_bytes
-    assert there.host_bytes == pytest.approx(here.weights.value + here.gradients.value + moved)
-    assert there.total.value < here.total.value
+    assert there.host_bytes == pytest.approx(
+        here.weights_bytes.value + here.gradients_bytes.value + moved
+    )
+    assert there.total_bytes.value < here.total_bytes.value
 
 
 def test_paged_states_spill_only_what_does_not_fit():
@@ -340,8 +342,10 @@ def test_paged_states_spill_only_what_does_not_fit():
     assert roomy.host_bytes == 0
     assert tight.host_bytes > 0
     assert tight.fits
-    assert tight.total.value == pytest.approx(100e9)
-    assert tight.host_bytes + tight.optimizer.value == pytest.approx(roomy.optimizer.value)
+    assert tight.total_bytes.value == pytest.approx(100e9)
+    assert tight.host_bytes + tight.optimizer_bytes.value == pytest.approx(
+        roomy.optimizer_bytes.value
+    )
 
 
 def test_the_fullest_stage_has_most_in_flight_or_the_logits():
@@ -350,13 +354,13 @@ def test_the_fullest_stage_has_most_in_flight_or_the_logits():
     )
     first = trained(settings, Parallelism(tensor=8, pipeline=4), LLAMA_31_70B, MicroBatch(1, 8192))
     assert first.state.stage == 0
-    assert first.in_flight == 4
-    assert first.logits.value == 0
+    assert first.micro_batches_in_flight == 4
+    assert first.logits_bytes.value == 0
     light = replace(settings, activation_checkpointing="full")
     small = dense(8, 1024, 8, 8, 2816, 256000)
     last = trained(light, Parallelism(pipeline=4), small, MicroBatch(8, 4096))
     assert last.state.stage == 3
-    assert last.logits.value > 0
+    assert last.logits_bytes.value > 0
 
 
 def test_arrays_give_what_floats_give():
@@ -367,7 +371,7 @@ def test_arrays_give_what_floats_give():
     for index in range(3):
         batch = MicroBatch(float(sequences[index]), float(tokens[index]))
         alone = trained(settings, parallelism, LLAMA_3_8B, batch)
-        for name in ("total", "optimizer", "headroom", "max_micro_batch_sequences"):
+        for name in ("total_bytes", "optimizer_bytes", "headroom_bytes", "max_micro_batch_size"):
             for part in ("value", "low", "high"):
                 here = np.broadcast_to(getattr(getattr(together, name), part), 3)[index]
                 assert here == pytest.approx(getattr(getattr(alone, name), part)), name
@@ -400,8 +404,8 @@ def test_a_loss_in_16_bit_takes_8_bytes_a_logit():
     half = trained(TrainingSettings(cross_entropy="half-precision"), batch=batch)
     plain = trained(TrainingSettings(cross_entropy="plain"), batch=batch)
     logits = 4 * 2048 * LLAMA_3_8B.vocab_size
-    assert half.logits.value == pytest.approx(8 * logits)
-    assert half.logits.value < plain.logits.value
+    assert half.logits_bytes.value == pytest.approx(8 * logits)
+    assert half.logits_bytes.value < plain.logits_bytes.value
 
 
 def test_narrow_states_need_less_beside_them_in_the_optimizer_step():
@@ -412,7 +416,7 @@ def test_narrow_states_need_less_beside_them_in_the_optimizer_step():
             activation_checkpointing="full",
             framework="transformers",
         )
-        return trained(settings, batch=MicroBatch(1, 16)).update.value
+        return trained(settings, batch=MicroBatch(1, 16)).update_bytes.value
 
     # 8 bytes an element with 32-bit states, over the 1e9 elements that are updated at once.
     assert beside(4.0) == pytest.approx(8e9, rel=0.05)
