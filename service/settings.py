@@ -53,21 +53,21 @@ class Settings(BaseSettings):
         2.0,
         ge=0,
         le=300,
-        description="Seconds for which connected clients are still answered after SIGTERM, each "
-        "being told to close its connection.",
+        description="Seconds after SIGTERM in which connected clients are still answered and "
+        "asked to close their connections.",
     )
     client_timeout_s: float = Field(
         30.0,
         gt=0,
         le=3600,
-        description="Seconds that a client may take to send a request, and to take any of what "
-        "waits for it; then it is hung up on.",
+        description="Seconds that a client may take to send a request, and to receive any part of "
+        "the answer; after that the connection is closed.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severity that is logged."
+        "info", description="Lowest severity that is logged."
     )
     log_format: Literal["json", "console"] = Field(
-        "json", description="json: one object a line, for machines; console: for people."
+        "json", description="json: one object per line, for machines; console: for people."
     )
 
     database_url: SecretStr | None = Field(
@@ -78,8 +78,8 @@ class Settings(BaseSettings):
     )
     embedded_database: bool = Field(
         True,
-        description="Start the embedded Postgres where no DATABASE_URL is set. False: serve the "
-        "packaged catalog from memory, without any database.",
+        description="Start the embedded Postgres if DATABASE_URL is not set. False: serve the "
+        "packaged catalog from memory, without a database.",
     )
     data_directory: Path = Field(
         default_factory=default_data_directory,
@@ -93,11 +93,11 @@ class Settings(BaseSettings):
         30.0,
         gt=0,
         le=3600,
-        description="Seconds between looks for a new catalog revision, for when the database's "
-        "notification was lost or cannot pass a connection pooler.",
+        description="Seconds between checks for a new catalog revision, in case the database's "
+        "notification is lost or cannot pass a connection pooler.",
     )
     database_timeout_s: float = Field(
-        10.0, gt=0, le=300, description="Seconds after which connecting or a query is given up."
+        10.0, gt=0, le=300, description="Timeout for connections and queries, in seconds."
     )
 
     body_limit_bytes: int = Field(
@@ -106,65 +106,67 @@ class Settings(BaseSettings):
     answer_cache_bytes: int = Field(
         32_000_000,
         ge=0,
-        description="Memory per worker for answers to questions asked before; 0 keeps none.",
+        description="Memory per worker for caching answers; 0 disables the cache.",
     )
     import_limit_bytes: int = Field(
-        5_000_000, ge=1_000, description="Largest file that is brought into the catalog."
+        5_000_000, ge=1_000, description="Largest file that can be imported into the catalog."
     )
     batch_limit_items: int = Field(
-        1_000, ge=1, description="Most estimates asked for in one batch or comparison."
+        1_000, ge=1, description="Largest number of estimates in one batch or comparison."
     )
     sweep_limit_configurations: int = Field(
-        50_000_000, ge=1, description="Most configurations that one sweep may evaluate."
+        50_000_000, ge=1, description="Largest number of configurations of one sweep."
     )
     sweep_limit_unfinished: int = Field(
         20,
         ge=1,
-        description="Sweeps that are not finished at once, of one organisation or of all who ask "
-        "without an API key.",
+        description="Largest number of unfinished sweeps per organisation, and of all callers "
+        "without an API key together.",
     )
     sweep_limit_rows: int = Field(
-        10_000_000, ge=1, description="Most rows that are kept of one sweep, at about 100 bytes."
+        10_000_000,
+        ge=1,
+        description="Largest number of rows stored per sweep, at about 100 bytes each.",
     )
     sweep_keep_days: float = Field(
-        30.0, gt=0, le=36_500, description="Days after which the results of a sweep are dropped."
+        30.0, gt=0, le=36_500, description="Days after which the results of a sweep are deleted."
     )
     sweep_worker: bool = Field(
         True,
-        description="Evaluate sweeps inside `serve` where the embedded database is used. With "
+        description="Evaluate sweeps inside `serve` if the embedded database is used. With "
         "DATABASE_URL, `headroom worker` processes do.",
     )
     worker_heartbeat_s: float = Field(
         10.0,
         gt=0,
         le=600,
-        description="Seconds between a worker's signs of life; after three that are missing, "
-        "others take over its work.",
+        description="Seconds between a worker's heartbeats; after three missing ones, other "
+        "workers take over its work.",
     )
     concurrency_limit: int | None = Field(
-        None, ge=1, description="Requests in flight per worker above which 503 is answered."
+        None, ge=1, description="Requests in flight per worker above which the service answers 503."
     )
     oidc_issuer: str | None = Field(
         None,
         pattern="^https?://[^ ]+$",
-        description="Issuer of OpenID Connect whose tokens are taken in place of API keys, as "
+        description="OpenID Connect issuer whose tokens are accepted instead of API keys, e.g. "
         "https://login.example.com/realms/acme.",
     )
     oidc_audience: str = Field(
-        "headroom", min_length=1, description="Audience that its tokens must be for."
+        "headroom", min_length=1, description="Required audience of its tokens."
     )
     oidc_organisation_claim: str = Field(
         "organisation", min_length=1, description="Claim that names the holder's organisation."
     )
     oidc_scope_claim: str = Field(
-        "scope", min_length=1, description="Claim that lists what the holder may do."
+        "scope", min_length=1, description="Claim that lists the holder's scopes."
     )
     rate_limit_per_minute: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="Units that one address without a key may ask for in a minute, in each worker: "
-        "an estimate is 1, a recommendation 20. Empty for no limit.",
+        description="Units that one address without a key may use per minute and worker: an "
+        "estimate is 1, a recommendation 20. Empty for no limit.",
     )
     rate_limit_per_minute_with_key: int | None = Field(
         None, ge=1, le=1_000_000, description="The same for each API key."
@@ -179,44 +181,45 @@ class Settings(BaseSettings):
         15.0,
         gt=0,
         le=300,
-        description="Seconds after which drawing a chart is given up, waiting for others included.",
+        description="Timeout for drawing a chart in seconds, including waiting for others.",
     )
     region: str | None = Field(
         None,
-        description="Region of the catalog in which the service itself runs: its PUE and its grid "
-        "make the estimate of own energy and carbon in /metrics.",
+        description="Catalog region in which the service itself runs; its PUE and grid are used "
+        "to estimate the service's own energy and carbon in /metrics.",
     )
     processor_w: float = Field(
         3.8,
         gt=0,
         le=1000,
-        description="Watts of a server for each busy logical processor, for that estimate. The "
-        "default is the mean of Cloud Carbon Footprint's 3.50 (AWS), 4.26 (Google), 3.76 (Azure).",
+        description="Watts of a server per busy logical processor, for that estimate. The default "
+        "is the mean of Cloud Carbon Footprint's 3.50 (AWS), 4.26 (Google) and 3.76 "
+        "(Azure).",
     )
     uk_carbon_intensity: bool = Field(
         False,
-        description="Ask NESO's public service (no key) what the British grid emits at this hour.",
+        description="Use NESO's public service (no key) for current emissions of the British grid.",
     )
     electricity_maps_token: SecretStr | None = Field(
-        None, description="Your key of Electricity Maps, for the grid's average at this hour."
+        None, description="Your Electricity Maps key, for the grid's current average intensity."
     )
     entsoe_token: SecretStr | None = Field(
-        None, description="Your token of ENTSO-E's Transparency Platform, for European grids."
+        None, description="Your ENTSO-E Transparency Platform token, for European grids."
     )
     watttime_user: str | None = Field(
-        None, description="Your WattTime account, for what one more kWh makes the grid emit."
+        None, description="Your WattTime account, for the grid's marginal intensity."
     )
     watttime_password: SecretStr | None = Field(None, description="Its password.")
     grid_refresh_s: float = Field(
-        300.0, ge=10, le=86_400, description="Seconds after which live grid figures are renewed."
+        300.0, ge=10, le=86_400, description="Seconds after which live grid figures are updated."
     )
     grid_timeout_s: float = Field(
-        5.0, gt=0, le=60, description="Seconds after which a provider of grid figures is given up."
+        5.0, gt=0, le=60, description="Timeout for providers of grid figures, in seconds."
     )
 
     hub_offline: bool = Field(
         False,
-        description="Never ask the Hugging Face Hub; models fetched before are still answered.",
+        description="Never contact the Hugging Face Hub; models fetched before still work.",
     )
     hub_endpoint: str = Field(
         "https://huggingface.co",
@@ -225,21 +228,21 @@ class Settings(BaseSettings):
     )
     hub_token: SecretStr | None = Field(
         None,
-        description="Token for gated and private models. Whoever may ask this service may then ask "
-        "about what the token's account may read.",
+        description="Token for gated and private models. Everybody who can use this service can "
+        "then use all models that the token's account can read.",
     )
     hub_timeout_s: float = Field(
-        10.0, gt=0, le=60, description="Seconds after which fetching a model's files is given up."
+        10.0, gt=0, le=60, description="Timeout for fetching a model's files, in seconds."
     )
     hub_refresh_s: float = Field(
         3600.0,
         ge=0,
         le=31_536_000,
-        description="Seconds after which the Hub is asked whether a branch has moved.",
+        description="Seconds after which the Hub is asked whether a branch has changed.",
     )
     hub_cache_directory: Path = Field(
         default_factory=lambda: cache_home() / "hub",
-        description="Folder that keeps the configurations that were fetched.",
+        description="Folder in which fetched configurations are stored.",
     )
 
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -250,8 +253,8 @@ class Settings(BaseSettings):
 
     embed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         ("*",),
-        description="Sites that may show /embed in a frame, separated by commas; * for all, empty "
-        "for none.",
+        description="Sites that may embed /embed in a frame, separated by commas; * for all, "
+        "empty for none.",
     )
 
     @field_validator("cors_origins", "embed_origins", mode="before")

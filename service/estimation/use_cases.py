@@ -89,9 +89,9 @@ _USE_CASES = (
         "/memory/inference",
         "InferenceMemory",
         "Memory per accelerator of an inference deployment, and what fits",
-        "Weights, KV cache, activations and runtime of the fullest accelerator, the room left, "
-        "and how many sequences and tokens there is room for. What does not fit is answered "
-        "too, with single changes that would help and plans of several.",
+        "Weights, KV cache, activations and runtime of the fullest accelerator, free memory, and "
+        "how many sequences and tokens fit. If the deployment does not fit, the answer has single "
+        "changes that would help and plans of several.",
         MemoryInferenceRequest,
         MemoryInferenceAnswer,
         inference_memory_answer,
@@ -101,8 +101,8 @@ _USE_CASES = (
         "TrainingMemory",
         "Memory per accelerator of a training run, and what fits",
         "Weights, gradients, optimizer states, activations, logits and runtime of the fullest "
-        "accelerator, and of each pipeline stage. What does not fit is answered too, with "
-        "single changes that would help and plans of several.",
+        "accelerator, and of each pipeline stage. If the run does not fit, the answer has single "
+        "changes that would help and plans of several.",
         MemoryTrainingRequest,
         MemoryTrainingAnswer,
         training_memory_answer,
@@ -110,11 +110,11 @@ _USE_CASES = (
     UseCase(
         "/memory/near-memory",
         "NearMemory",
-        "A model in memory on the chip, or memory that computes",
-        "Of memory on the chip: how many chips hold a model or a number of bytes, and the "
-        "least time of a step; of memory that computes: how much faster decoding gets, or the "
-        "time and energy of a search. Other memory is refused (422): serving.memory_tiers of "
-        "an estimate takes it.",
+        "A model in on-chip memory, or in memory that computes",
+        "For on-chip memory: how many chips a model or a number of bytes needs, and the shortest "
+        "time of a step. For memory that computes: how much faster decoding gets, or the time and "
+        "energy of a search. Other memory is refused (422); give it in serving.memory_tiers of an "
+        "estimate.",
         NearMemoryRequest,
         NearMemoryAnswer,
         near_memory_answer,
@@ -122,10 +122,11 @@ _USE_CASES = (
     UseCase(
         "/memory/stores",
         "VectorStore",
-        "Vectors for retrieval and long-term memory: size, growth, search, what they inject",
-        "Bytes of vectors, index and payload at the start and after some days, growth in a "
-        "year, and on a tier the time of a search over all vectors. Beside them the tokens "
-        "that a retrieval adds to a prompt and, with a model, their KV cache.",
+        "Vector stores for retrieval and long-term memory: size, growth, search, and tokens added "
+        "to prompts",
+        "Bytes of vectors, index and payload at the start and after some days, growth per year, "
+        "and, given a tier, the time of a search over all vectors. Also the tokens that a "
+        "retrieval adds to a prompt and, given a model, their KV cache.",
         StoreRequest,
         StoreAnswer,
         store_answer,
@@ -134,9 +135,9 @@ _USE_CASES = (
         "/latency/inference",
         "InferenceLatency",
         "Latency, throughput and bottlenecks of an inference deployment",
-        "TTFT, TPOT, end-to-end time, throughput, and what bounds prefill and decoding. With "
-        "requests_per_s the answer also has utilisation and percentiles; fits says whether "
-        "memory allows any of it.",
+        "TTFT, TPOT, end-to-end time, throughput, and what limits prefill and decoding. With "
+        "requests_per_s the answer also has utilisation and percentiles; fits says whether the "
+        "deployment fits in memory at all.",
         LatencyInferenceRequest,
         LatencyInferenceAnswer,
         inference_latency_answer,
@@ -146,8 +147,7 @@ _USE_CASES = (
         "TrainingLatency",
         "Time of a training step, throughput, utilisation, and the length of the whole run",
         "Time of an optimizer step with its parts, tokens per second, MFU and HFU. With "
-        "training.tokens the answer also has the whole run, its failures and restarts "
-        "included.",
+        "training.tokens the answer also has the whole run, including failures and restarts.",
         LatencyTrainingRequest,
         LatencyTrainingAnswer,
         training_latency_answer,
@@ -156,10 +156,10 @@ _USE_CASES = (
         "/impacts",
         "Impacts",
         "Energy, carbon and water of a deployment, of energy, or of accelerator time",
-        "Give a model and an accelerator, or energy_kwh, or accelerator_hours and an "
-        "accelerator. The answer has energy, emissions by location and by market, water, "
-        "electronic waste and, given a site, noise and heat; what needs an unknown factor is "
-        "null, never zero.",
+        "Give a model and an accelerator, or energy_kwh, or accelerator_hours and an accelerator. "
+        "The answer has energy, location-based and market-based emissions, water, electronic "
+        "waste and, given a site, noise and heat. Figures that need an unknown factor are null, "
+        "never zero.",
         ImpactsRequest,
         ImpactsAnswer,
         impacts_answer,
@@ -167,10 +167,10 @@ _USE_CASES = (
     UseCase(
         "/compliance",
         "Compliance",
-        "How a site, a company or a model stands to the rules of a place on a day",
-        "Every rule of the catalog that may hold in the place, with a verdict: pass, fail, "
-        "due, unknown (the missing facts are named) or not applicable. Nothing is assumed to "
-        "be kept, and none of it is legal advice.",
+        "Whether a site, a company or a model meets the rules of a place on a given day",
+        "Every rule of the catalog that may apply in the place, with a verdict: pass, fail, due, "
+        "unknown (the missing facts are named) or not applicable. Compliance is never assumed, "
+        "and nothing here is legal advice.",
         ComplianceRequest,
         ComplianceAnswer,
         compliance_answer,
@@ -180,7 +180,7 @@ _USE_CASES = (
         "InferenceEstimate",
         "Everything about one inference deployment in one answer",
         "Memory, latency, energy, footprint, cost and constraints of a deployment in a region. "
-        "With compliance, the answer also says how its site stands to the rules of the place.",
+        "With compliance, the answer also says whether its site meets the rules of the place.",
         InferenceRequest,
         InferenceAnswer,
         inference_estimate,
@@ -190,8 +190,8 @@ _USE_CASES = (
         "TrainingEstimate",
         "Everything about one training run in one answer",
         "Memory, speed, energy, footprint, cost and constraints of a training run in a region. "
-        "With training.tokens the answer also has figures of the whole run, with compliance "
-        "how its site stands to the rules of the place.",
+        "With training.tokens the answer also has figures of the whole run; with compliance it "
+        "says whether its site meets the rules of the place.",
         EstimateTrainingRequest,
         EstimateTrainingAnswer,
         training_estimate,
@@ -199,10 +199,9 @@ _USE_CASES = (
     UseCase(
         "/projections",
         "Projection",
-        "A training run's emissions against those of the inference that follows it",
-        "Cumulative emissions of inference over the days, and the day on which they reach "
-        "those of training; null if they never do. Requests grow by a rate compounded "
-        "continuously.",
+        "Emissions of a training run compared with those of the inference that follows it",
+        "Cumulative emissions of inference by day, and the day on which they reach those of "
+        "training; null if they never do. The growth rate of requests is compounded continuously.",
         ProjectionRequest,
         ProjectionAnswer,
         projection_answer,
@@ -210,10 +209,10 @@ _USE_CASES = (
     UseCase(
         "/projections/memory-choice",
         "MemoryChoice",
-        "Grid intensity below which slower memory that is cheaper to make is better",
-        "Sets what slower memory saves in its making against the electricity of the time that "
-        "it adds to every token. With a region, the answer also says which memory is better "
-        "there.",
+        "Grid intensity below which slower memory with lower embodied emissions is better",
+        "Compares the embodied emissions that slower memory saves with the electricity for the "
+        "time that it adds to every token. With a region, the answer also says which memory is "
+        "better there.",
         MemoryChoiceRequest,
         MemoryChoiceAnswer,
         memory_choice_answer,
@@ -221,7 +220,7 @@ _USE_CASES = (
     UseCase(
         "/recommendations",
         "Recommendation",
-        "What to buy or rent, where, and configured how, with the reasons",
+        "Recommend hardware, region and configuration for inference, with reasons",
         "Search all combinations under hard limits and rank what is left.\n\n"
         "The best of each priority comes with its full estimate, its reasons and what nearly won. "
         "Accept chooses JSON, or HTML or PDF as a report for people.",
@@ -233,7 +232,7 @@ _USE_CASES = (
     UseCase(
         "/recommendations/training",
         "TrainingRecommendation",
-        "What to train on, where, and how, by deadline and budget, with the reasons",
+        "Recommend hardware, region and configuration for a training run, with reasons",
         "Search all runs under hard limits and rank what is left.\n\n"
         "The best of each priority comes with its full estimate, its reasons and what nearly won. "
         "Accept chooses JSON, or HTML or PDF as a report for people.",

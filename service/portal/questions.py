@@ -152,7 +152,7 @@ class PageRequest(ModelQuestion):
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     concurrency: int = Field(32, ge=1, le=1_000_000)
     workload_kind: WorkloadKindId = "real-time-inference"
-    recommend: bool = Field(False, description="Search for better choices, which takes a second.")
+    recommend: bool = Field(False, description="Search for better choices (takes about a second).")
     theme: Literal["auto", "light", "dark"] = Field(
         "auto",
         description="Theme of the embedded view; the page itself follows the reader's preference.",

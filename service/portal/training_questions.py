@@ -74,7 +74,7 @@ class TrainingPageRequest(ModelQuestion):
     tokens: float = Field(1e10, ge=1.0, le=1e18)
     offload_optimizer: Literal["none", "cpu", "nvme"] = "none"
     offload_parameters: Literal["none", "cpu", "nvme"] = "none"
-    recommend: bool = Field(False, description="Search for better choices, which takes a second.")
+    recommend: bool = Field(False, description="Search for better choices (takes about a second).")
     days: Limit = Field(None, description="Deadline of a recommended run.")
     usd: Limit = Field(None, description="Budget of a recommended run.")
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)

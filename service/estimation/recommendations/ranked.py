@@ -89,8 +89,8 @@ class RankedCandidates:
             warnings.append(
                 EstimateWarning(
                     "none_verified",
-                    "candidates of the search miss a limit once they are estimated in full; relax "
-                    "the limits a little",
+                    "the candidates found miss a limit once they are estimated in full; relax the "
+                    "limits a little",
                 )
             )
         return found
@@ -238,7 +238,11 @@ class RankedCandidates:
         }
         metric = decisive.get(kind.focus)
         if metric is None:
-            return {"focus": kind.focus, "agrees": None, "because": "the row names no one factor"}
+            return {
+                "focus": kind.focus,
+                "agrees": None,
+                "because": "the decision matrix names no single factor",
+            }
         values = self._values(metric)
         best, mine = float(np.nanmin(values)), float(values[at])
         worse = mine / best - 1.0 if best > 0.0 else 0.0
@@ -246,9 +250,9 @@ class RankedCandidates:
         return {
             "focus": kind.focus,
             "agrees": agrees,
-            "because": f"the choice is {worse:.0%} from the best {metric} of all that meet the "
-            f"limits ({mine:.3g} against {best:.3g} {self.subject.units[metric]})"
-            + ("" if agrees else "; other metrics outweigh it at these weights"),
+            "because": f"its {metric} is {worse:.0%} worse than the best within the limits "
+            f"({mine:.3g} against {best:.3g} {self.subject.units[metric]})"
+            + ("" if agrees else "; with these weights, other metrics outweigh it"),
         }
 
 

@@ -86,7 +86,7 @@ def recommendation(
         near = closest()
         warnings.append(
             EstimateWarning(
-                "nothing_meets_the_limits", "nothing meets all limits; see what is closest"
+                "nothing_meets_the_limits", "no candidate meets all limits; see the closest ones"
             )
         )
     _note_usual_wue(search.context, warnings)
@@ -158,9 +158,9 @@ def _weighted(
         warnings.append(
             EstimateWarning(
                 "list_prices",
-                "cost is by on-demand list prices of whole instances of the region's cloud, and "
-                "where it lists none, by the lowest of any provider in the catalog; give "
-                "usd_per_accelerator_hour for your own",
+                "cost is based on on-demand list prices of whole instances of the region's cloud, "
+                "or on the lowest of any provider if it lists none; give usd_per_accelerator_hour "
+                "to use your own",
             )
         )
     try:

@@ -23,7 +23,7 @@ from service.estimation.requests import SpeculativeRequest
 
 #: Units of the metrics, of which less is better.
 UNITS: Mapping[Metric, str] = {
-    "headroom": "share of memory filled",
+    "headroom": "share of memory used",
     "latency": "s",
     "carbon": "gCO2e/1k output tokens",
     "water": "L/1k output tokens",

@@ -111,7 +111,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     if kind.id in NOT_SEARCHED:
         problems.add(
             "/workload_kind",
-            f"{kind.id} is decided by /v1/recommendations/training, which knows what a run is",
+            f"use /v1/recommendations/training for {kind.id}",
         )
     drafts = searched_drafts(request, snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
@@ -288,8 +288,8 @@ def check_bits(
         where = "search.precisions" if requested is not None else "what is tried"
         problems.add(
             "/limits/weight_bits_at_least",
-            f"{least_bits:g} bits contradict {where}: {most.id} has {most.bits_per_element:g}, and "
-            "nothing has more",
+            f"{least_bits:g} bits contradict {where}: {most.id} has the most, "
+            f"{most.bits_per_element:g}",
         )
 
 

@@ -27,7 +27,7 @@ from service.estimation.recommendations.training.verification import verified_ru
 
 #: Units of the metrics, of which less is better.
 TRAINING_UNITS: Mapping[Metric, str] = {
-    "headroom": "share of memory filled",
+    "headroom": "share of memory used",
     "latency": "s",
     "carbon": "kgCO2e",
     "water": "L",
@@ -82,17 +82,17 @@ def _warnings(
         found.append(
             EstimateWarning(
                 "global_batch_assumed",
-                f"{batch} sequences a step ({batch * request.run.sequence_length} tokens) are "
-                "taken; give run.global_batch_size, which decides how many accelerators can share "
-                "a step",
+                f"{batch} sequences per step ({batch * request.run.sequence_length} tokens) are "
+                "assumed; give run.global_batch_size, which decides how many accelerators can "
+                "share a step",
             )
         )
     if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
         found.append(
             EstimateWarning(
                 "methods_learn_differently",
-                "methods and optimizers are compared by memory, time and footprint of the same "
-                "tokens; what they learn from them is not the same",
+                "methods and optimizers are compared by memory, time and footprint for the same "
+                "tokens; they do not learn the same from them",
             )
         )
     return found

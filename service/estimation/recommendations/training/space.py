@@ -174,7 +174,7 @@ def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -
         if name not in TRAINABLE:
             problems.add(
                 f"/search/precisions/{at}",
-                f"{name} weights cannot be updated; method full works with {', '.join(TRAINABLE)}",
+                f"{name} weights cannot be updated; use {', '.join(TRAINABLE)} with method full",
             )
 
 
