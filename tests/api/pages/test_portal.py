@@ -370,7 +370,7 @@ async def test_what_comes_closest_is_said_where_no_run_meets_the_limits(client):
     text = (await client.get("/training?recommend=true&model=llama-3.1-8b&days=0.001")).text
     advice = html.unescape(text.partition('id="advice"')[2])
     assert "None of the candidates meets all limits" in advice
-    assert "What comes closest" in advice
+    assert "Closest candidates" in advice
     assert "length of the run of" in advice
     assert "training-recommendation.pdf?" in advice
     assert "training-recommendation.csv?" not in advice
