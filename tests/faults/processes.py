@@ -83,7 +83,7 @@ def working(url: str, change: str = "") -> Iterator[subprocess.Popen[str]]:
     )
     assert process.stdout is not None
     try:
-        assert process.stdout.readline() == "Headroom works on sweeps\n"
+        assert process.stdout.readline() == "Headroom is evaluating sweeps\n"
         yield process
     finally:
         process.terminate()
