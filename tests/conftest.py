@@ -36,15 +36,21 @@ hypothesis.settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ],
 )
 hypothesis.settings.load_profile("headroom")
 
 _TESTS = INSTALLATION / "tests"
-#: What only ``--full`` runs, or who names it: it starts browsers, compilers and many processes.
+#: What only ``--full`` runs, or who names it: browsers, compilers, many processes, long fits.
 ONLY_IN_FULL = (
+    _TESTS / "architecture" / "test_benchmarks.py",
     _TESTS / "browser",
+    _TESTS / "calibration" / "test_holdout.py",
     _TESTS / "clients",
+    _TESTS / "docs" / "test_site.py",
     _TESTS / "faults",
     _TESTS / "fuzz" / "test_others.py",
     _TESTS / "fuzz" / "test_questions.py",
@@ -62,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full",
         action="store_true",
-        help="run browsers, generated clients, faults and hostile requests, too",
+        help="run what is left out otherwise, too: browsers, generated clients, faults",
     )
 
 

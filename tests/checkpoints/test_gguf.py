@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gguf
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -134,7 +134,6 @@ def test_unsound_files_are_refused(tmp_path: Path, content, complaint):
         local_model(path)
 
 
-@settings(deadline=None)
 @given(data=some.data())
 def test_damaged_files_are_refused_or_read(tmp_path_factory, sound: bytes, data):
     content = bytearray(sound[: data.draw(some.integers(0, len(sound)))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.validation.packaged import Bench
@@ -56,9 +56,7 @@ METRICS = {
 }
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_no_row_breaks_the_report(bench: Bench, data: st.DataObject) -> None:
     table = data.draw(st.sampled_from(TABLES))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.architecture.config import FAMILIES, ConfigNotUnderstood, parse_config
@@ -53,13 +53,13 @@ def understood(config: object) -> ModelArchitecture | None:
     return architecture
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(config=st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=12))
 def test_random_configurations(config):
     understood(config)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600)
 @given(
     name=st.sampled_from(sorted(MODELS)),
     spoiled=st.dictionaries(st.sampled_from(_KEYS), _VALUES, min_size=1, max_size=3),
@@ -70,7 +70,7 @@ def test_spoiled_published_configurations(name, spoiled, removed):
     understood({key: value for key, value in config.items() if key not in removed})
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(
     model_type=st.sampled_from(sorted(FAMILIES)),
     config=st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=4),
@@ -80,7 +80,7 @@ def test_every_family_on_odd_values(model_type, config):
     understood({**usual, **config})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(quantized=st.dictionaries(st.text(max_size=12), _VALUES, max_size=4), method=_SCALARS)
 def test_odd_quantization_never_faults(quantized, method):
     config = {**MODELS["meta-llama/Llama-3.1-8B"][0]}

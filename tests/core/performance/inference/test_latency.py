@@ -101,7 +101,7 @@ def test_experts_read_in_a_decode_step_are_the_expected_distinct_ones(batch, exp
     assert step.memory_bytes == pytest.approx(experts * one_expert_each_layer)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     batch=st.integers(1, 400),
     more=st.integers(1, 100),
@@ -116,7 +116,7 @@ def test_more_load_is_never_faster_for_a_user(batch, more, input_tokens, output_
     assert longer.e2e_s.value >= few.e2e_s.value * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(batch=st.integers(1, 900), input_tokens=st.integers(1, 9000), out=st.integers(1, 900))
 def test_littles_law_holds_in_the_closed_loop(batch, input_tokens, out):
     result = latency(InferenceWorkload(input_tokens, out, batch))
