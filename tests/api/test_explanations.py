@@ -36,6 +36,14 @@ DEPLOYMENTS = [
         {"serving": {"engine": "llama.cpp"}, "parallelism": {"pipeline": 2, "tensor": 4}},
     )
 ]
+POOLED = {
+    "model": MODELS[0],
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8,
+    "parallelism": {"tensor": 2, "data": 4},
+    "serving": {"disaggregated": {}},
+    "region": "SE",
+}
 IMPACTS = {
     "accelerator": "nvidia-h100-sxm-80gb",
     "accelerator_hours": 100,
@@ -44,6 +52,14 @@ IMPACTS = {
 }
 ASKED = [
     *(("/v1/estimates/inference", body) for body in DEPLOYMENTS),
+    *(
+        ("/v1/estimates/inference", POOLED | {"workload": load})
+        for load in (
+            {"input_tokens": 2000, "output_tokens": 200, "concurrency": 60},
+            {"input_tokens": 9000, "output_tokens": 20, "concurrency": 200},
+            {"input_tokens": 2000, "output_tokens": 200, "requests_per_s": 3},
+        )
+    ),
     ("/v1/impacts", IMPACTS),
 ]
 

@@ -68,6 +68,7 @@ class InferenceEstimate:
     deployment: Deployment
     calibration: PerformanceCalibration
     latency: InferenceLatency
+    call_s: Interval
 
     @property
     def fits(self) -> Number:
@@ -104,13 +105,15 @@ def estimate_inference(
         deployment, calibration = with_tiers(deployment, calibration, tiers)
     running = _fitting_sequences(workload, memory, tiers)
     latency = inference_latency(deployment, workload, serving, calibration, running)
+    call = latency
     if workload.calls_per_task > 1:
-        call = latency
         if not is_plain(workload):
             average = mean_call(workload)
             call = inference_latency(deployment, average, serving, calibration, running)
         latency = replace(latency, task_s=task_s(call.e2e_s, workload))
-    return InferenceEstimate(setup, memory, tiers, deployment, calibration, latency)
+    return InferenceEstimate(
+        setup, memory, tiers, deployment, calibration, latency, call_s=call.e2e_s
+    )
 
 
 def _fitting_sequences(

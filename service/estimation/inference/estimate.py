@@ -12,8 +12,8 @@ from service.core.deployment import Region
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.performance.inference import open_load
+from service.core.performance.inference.formulas import LATENCY
 from service.core.performance.inference.latency import InferenceLatency
-from service.core.performance.inference.steps import latency_steps
 from service.estimation import answers
 from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds
 from service.estimation.compliance.check import check_rules
@@ -87,7 +87,7 @@ def inference_latency_answer(
         "deployment": echo(computed.resolved),
         "fits": computed.fits,
         **_latency(computed.latency),
-        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed)),
+        **_grounds(request, snapshot, computed, lambda: explain(computed.estimate, LATENCY)),
     }
 
 
@@ -112,7 +112,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     def steps() -> tuple[Step, ...]:
         return (
             *computed.memory_steps(),
-            *_latency_steps(computed),
+            *explain(computed.estimate, LATENCY),
             *impacts.steps(),
             *explain(costed, COSTS),
             *(rules.steps if rules is not None else ()),
@@ -168,15 +168,6 @@ def _costs(
 
 def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedDeployment:
     return compute_deployment(resolve_deployment(request, snapshot, Problems()))
-
-
-def _latency_steps(computed: ComputedDeployment) -> Any:
-    return latency_steps(
-        computed.latency,
-        computed.estimate.deployment,
-        computed.resolved.workload,
-        computed.estimate.calibration,
-    )
 
 
 def _grounds(

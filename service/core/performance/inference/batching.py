@@ -8,6 +8,7 @@ Little's law and the arrival theorem.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from service.core.deployment import Accelerator, Parallelism
@@ -27,7 +28,9 @@ class SteadyState:
 
     ``decode`` is a step of decoding sequences only, ``prefill`` one of a prompt chunk alone,
     ``mixed`` one of both. ``decoding`` and ``prefilling`` are mean numbers of sequences in either
-    phase. All times [s], ``requests_per_s`` per replica.
+    phase, ``met`` those that a request meets. ``prompt_added_s`` is what a prompt adds to the steps
+    of its neighbours, of which a step takes ``prompts_per_step``; ``ttft_parts`` add up to
+    ``ttft_s``. All times [s], ``requests_per_s`` per replica.
     """
 
     decode: StepTime
@@ -40,6 +43,11 @@ class SteadyState:
     ttft_s: Number
     tpot_s: Number
     requests_per_s: Number
+    ttft_parts: Mapping[str, Number]
+    met_decoding: Number
+    met_prefilling: Number = 0.0
+    prompt_added_s: Number = 0.0
+    prompts_per_step: Number | None = None
 
 
 def steady_state(
@@ -133,12 +141,14 @@ def steady_state(
     waits_s = others_share * prefill_demand_s
     most = 1.0 / prefill_demand_s
 
-    decoding = running * 1.0
+    decoding = met_decoding = running * 1.0
     prefilling: Number = 0.0
+    met_prefilling: Number = 0.0
     tpot_s = decode.total_s
     ttft_s = unloaded_ttft_s
     rate: Number = 0.0
     for _ in range(_PASSES):
+        met_decoding, met_prefilling = decoding, prefilling
         tpot_s = decode.total_s + admitted * decoding
         ttft_s = own_s + waits_s * prefilling + 0.5 * busy * tpot_s
         rate = running / (ttft_s + later_tokens * tpot_s)
@@ -146,7 +156,7 @@ def steady_state(
         rate = minimum(rate, most)
         prefilling = minimum(rate * ttft_s, running)
         decoding = maximum(running - prefilling, 0.0)
-    ttft_s = maximum(ttft_s, running / rate - later_tokens * tpot_s)
+    served_s = maximum(ttft_s, running / rate - later_tokens * tpot_s)
     return SteadyState(
         decode=decode,
         prefill=prefill,
@@ -155,9 +165,19 @@ def steady_state(
         decoding=decoding,
         prefilling=prefilling,
         unloaded_ttft_s=unloaded_ttft_s,
-        ttft_s=ttft_s,
+        ttft_s=served_s,
         tpot_s=tpot_s,
         requests_per_s=rate,
+        ttft_parts={
+            "own_prompt": own_s,
+            "earlier_prompts": waits_s * met_prefilling,
+            "step_under_way": 0.5 * busy * tpot_s,
+            "backlog": served_s - ttft_s,
+        },
+        met_decoding=met_decoding,
+        met_prefilling=met_prefilling,
+        prompt_added_s=added_s,
+        prompts_per_step=prompts,
     )
 
 

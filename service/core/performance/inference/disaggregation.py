@@ -58,10 +58,23 @@ class Pools:
         """The lower of the two limits [1/s]."""
         return min(self.prefill_limit_per_s, self.decode_limit_per_s)
 
-    def ttft_s(self, rate_per_s: float) -> float:
+    @property
+    def closed_limit_per_s(self) -> float:
+        """Rate that a fixed number of requests in flight reaches at most [1/s]."""
+        return self.saturation_per_s * _MOST_BUSY
+
+    def ttft_parts(self, rate_per_s: float) -> dict[str, float]:
         """Mean wait, prompt and transfer at a rate below saturation [s]."""
         queue = prompt_queue(rate_per_s / self.prefill_replicas, self.prompt_s)
-        return float(queue.mean_wait_s) + self.prompt_s + self.transfer_s
+        return {
+            "prompt_queue": float(queue.mean_wait_s),
+            "prompt": self.prompt_s,
+            "transfer": self.transfer_s,
+        }
+
+    def ttft_s(self, rate_per_s: float) -> float:
+        """Mean time to the first token at a rate below saturation [s]."""
+        return sum(self.ttft_parts(rate_per_s).values())
 
     def batch(self, rate_per_s: float) -> float:
         """Sequences on each decode replica: Little's law over its own step time [-]."""
@@ -88,6 +101,8 @@ class Pools:
             ttft_s=self.ttft_s(rate_per_s),
             tpot_s=decode.total_s,
             requests_per_s=rate_per_s / self.replicas,
+            ttft_parts=self.ttft_parts(rate_per_s),
+            met_decoding=running,
         )
 
 
@@ -99,7 +114,7 @@ def closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
     SteadyState, float
         The average replica, and the rate of all [1/s].
     """
-    low, high = 0.0, pools.saturation_per_s * _MOST_BUSY
+    low, high = 0.0, pools.closed_limit_per_s
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         tpot_s = float(pools.decode(max(pools.batch(middle), 1.0)).total_s)
@@ -122,7 +137,7 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
     limit = pools.saturation_per_s
     utilisation = requests_per_s / limit
     saturated = utilisation >= 1.0
-    rate = min(requests_per_s, limit * _MOST_BUSY)
+    rate = min(requests_per_s, pools.closed_limit_per_s)
     state = pools.state(rate)
     queue = prompt_queue(rate / pools.prefill_replicas, pools.prompt_s)
     decode_s = pools.later_tokens * float(state.tpot_s)
@@ -139,6 +154,7 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
         utilisation_ratio=utilisation,
         saturated=saturated,
         mean_ttft_s=state.ttft_s,
+        ttft_parts=state.ttft_parts,
         ttft_s=None if saturated else Percentiles(**ttft),
         e2e_s=None
         if saturated

@@ -6,6 +6,7 @@ TPOT = (E2E − TTFT) / (output tokens − 1); E2E = TTFT + (output tokens − 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.core.deployment import (
@@ -18,7 +19,7 @@ from service.core.elementwise import Number, Truth, maximum, minimum
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, steady_state
-from service.core.performance.inference.disaggregation import closed_loop, open_loop
+from service.core.performance.inference.disaggregation import Pools, closed_loop, open_loop
 from service.core.performance.inference.open_load import OpenLoad, open_load
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.speculation import Drafting
@@ -45,6 +46,7 @@ class Phase:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+    peak_flops_per_s: Number
     arithmetic_intensity_flop_per_byte: Number
     ridge_point_flop_per_byte: Number
 
@@ -66,7 +68,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class InferenceLatency:
-    """What users of the deployment see, and why. Times [s], rates [1/s]."""
+    """What users of the deployment see, and why. Times [s], rates [1/s].
+
+    ``ttft_parts`` add up to the time to the first token. ``full`` is a replica with all slots
+    taken, ``pools`` stand in its place where prompts and decoding are apart, and
+    ``closed_limit_per_s`` bounds the rate where no rate of arrivals is given.
+    """
 
     ttft_s: Interval
     tpot_s: Interval
@@ -85,6 +92,10 @@ class InferenceLatency:
     usage: Usage
     state: SteadyState
     load: OpenLoad | None
+    ttft_parts: Mapping[str, Number]
+    full: SteadyState | None
+    pools: Pools | None
+    closed_limit_per_s: Number | None
 
 
 def inference_latency(
@@ -149,6 +160,7 @@ def inference_latency(
     full = at(slots)
     later_tokens = workload.output_tokens - 1.0
     load: OpenLoad | None = None
+    parts: Mapping[str, Number]
     if workload.requests_per_s is None:
         wanted = workload.concurrency / replicas
         running = maximum(minimum(wanted, slots), 1.0)
@@ -159,6 +171,7 @@ def inference_latency(
         # Fewer users than replicas leave some replicas without work part of the time.
         busy = minimum(wanted, 1.0)
         rate = state.requests_per_s * busy * replicas
+        parts = {**state.ttft_parts, "free_slot": wait_s}
         ttft_value = state.ttft_s + wait_s
     else:
         load = open_load(
@@ -169,8 +182,9 @@ def inference_latency(
             later_tokens,
         )
         state, running, waiting, busy = load.state, load.running, load.waiting, load.busy_ratio
-        rate = load.requests_per_s * replicas
+        rate, parts = load.requests_per_s * replicas, load.ttft_parts
         ttft_value = load.mean_ttft_s
+    saturation = maximum(full.requests_per_s, state.requests_per_s) * replicas
     return _latency(
         deployment,
         workload,
@@ -178,11 +192,14 @@ def inference_latency(
         state=state,
         ttft_s=ttft_value,
         rate=rate,
-        saturation=maximum(full.requests_per_s, state.requests_per_s) * replicas,
+        saturation=saturation,
         running=running,
         waiting=waiting,
         busy=busy,
         load=load,
+        ttft_parts=parts,
+        full=full,
+        closed_limit_per_s=saturation if load is None else None,
     )
 
 
@@ -224,6 +241,9 @@ def _disaggregated(
         waiting=waiting,
         busy=busy,
         load=load,
+        ttft_parts=state.ttft_parts,
+        pools=pools,
+        closed_limit_per_s=pools.closed_limit_per_s if load is None else None,
     )
 
 
@@ -240,6 +260,10 @@ def _latency(
     waiting: Number,
     busy: Number,
     load: OpenLoad | None,
+    ttft_parts: Mapping[str, Number],
+    full: SteadyState | None = None,
+    pools: Pools | None = None,
+    closed_limit_per_s: Number | None,
 ) -> InferenceLatency:
     """What users see, from the state of a replica; rates are of all replicas [1/s]."""
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
@@ -275,6 +299,10 @@ def _latency(
         usage=_usage(state, deployment, peak, busy, later_tokens),
         state=state,
         load=load,
+        ttft_parts=ttft_parts,
+        full=full,
+        pools=pools,
+        closed_limit_per_s=closed_limit_per_s,
     )
 
 
@@ -310,6 +338,7 @@ def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: 
         overhead_s=step.overhead_s,
         flops=step.flops,
         memory_bytes=step.memory_bytes,
+        peak_flops_per_s=peak_flops,
         arithmetic_intensity_flop_per_byte=step.flops / step.memory_bytes,
         ridge_point_flop_per_byte=peak_flops / deployment.accelerator.memory_bandwidth_bytes_per_s,
     )

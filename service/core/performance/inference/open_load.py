@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import nan
 
@@ -38,7 +38,8 @@ class OpenLoad:
 
     ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
     replica has no steady state: its queue grows without end, and it has no percentiles, which are
-    None, and NaN in the elements of arrays.
+    None, and NaN in the elements of arrays. ``ttft_parts`` add up to ``mean_ttft_s`` of a single
+    configuration.
     """
 
     state: SteadyState
@@ -49,6 +50,7 @@ class OpenLoad:
     utilisation_ratio: Number
     saturated: Truth
     mean_ttft_s: Number
+    ttft_parts: Mapping[str, Number]
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
 
@@ -98,9 +100,14 @@ def open_load(
     prefill_s = state.chunks * state.mixed.total_s
     queue = prompt_queue(requests_per_s, prefill_s)
     base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
-    ttft, e2e = None, None
+    ttft, e2e, parts = None, None, state.ttft_parts
     if isinstance(saturated, np.ndarray) or not saturated:
         ttft, e2e = _percentiles(at, state, running, base_s, queue, slots, later_tokens, saturated)
+        parts = {
+            "prompt_steps": prefill_s,
+            "running_step": base_s - prefill_s,
+            "queue": queue.mean_wait_s,
+        }
     return OpenLoad(
         state=state,
         running=running,
@@ -110,6 +117,7 @@ def open_load(
         utilisation_ratio=utilisation,
         saturated=saturated,
         mean_ttft_s=where(saturated, state.ttft_s, base_s + queue.mean_wait_s),
+        ttft_parts=parts,
         ttft_s=ttft,
         e2e_s=e2e,
     )
