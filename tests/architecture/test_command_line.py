@@ -12,6 +12,7 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner
 
+from service import extras
 from service.cli import app
 from service.settings import Settings
 
@@ -82,6 +83,22 @@ def test_a_worker_without_a_database_says_what_it_lacks(monkeypatch: pytest.Monk
     status, _, complaints = headroom("worker")
     assert status == 3
     assert "need a database" in complaints
+
+
+@pytest.mark.parametrize("command", [("worker",), ("serve", "--with", "sweeps")])
+def test_what_is_not_installed_is_said_before_anything_starts(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    status, printed, complaints = headroom(*command)
+    assert (status, printed) == (2, "")
+    assert "headroom[sweeps]" in complaints
+
+
+def test_an_extra_that_there_is_not_is_refused() -> None:
+    status, _, complaints = headroom("serve", "--with", "pdf,sheets")
+    assert status == 2
+    assert "'sheets'" in complaints
 
 
 def test_openapi_prints_the_document() -> None:

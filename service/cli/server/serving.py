@@ -113,6 +113,7 @@ def shared_metrics() -> Iterator[None]:
 
 def worker() -> None:
     """Evaluate sweeps until interrupted; any number of these may run, on any number of hosts."""
+    _check("sweeps")
     from service.api.observability.logs import set_up_logs
     from service.catalog.store import DatabaseUnavailable
     from service.jobs.process import work
