@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charts.formatting import number
+from service.estimation.formatting import number
 from service.reports.decision import NOTHING, Terms, hardware, merged, scope
 from service.reports.document import UNKNOWN, Document
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, number
 
 _LABEL = "headroom"
 #: Colours on which white text stands out by 4.5:1 and more.

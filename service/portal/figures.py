@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, number
 
 Words = Callable[[float], str]
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, number
 from service.estimation.rejection import FieldError
 from service.extras import how_to_add, is_installed
 from service.portal.options import options

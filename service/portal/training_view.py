@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.settings import Optimizer
-from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, number
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.rejection import FieldError
 from service.estimation.training.choices import CHECKPOINTING, training_memory_choices

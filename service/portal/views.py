@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charts.formatting import duration
+from service.estimation.formatting import duration
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.recommend import recommendation_answer

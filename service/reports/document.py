@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor, isfinite, log10
+from math import isfinite
 from typing import Any
 
-_DIGITS = 3
+from service.estimation import formatting
+
 _THOUSAND = 1e3
 #: What stands where a figure is not known.
 UNKNOWN = "not known"
@@ -70,18 +71,10 @@ class Document:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """A number with three significant digits and its unit; thousands apart."""
+    """A number with its unit."""
     if value is None or not isfinite(value):
         return UNKNOWN
-    if value == 0.0:
-        written = "0"
-    else:
-        places = _DIGITS - 1 - floor(log10(abs(value)))
-        rounded = round(value, places)
-        written = f"{rounded:,.{max(places, 0)}f}"
-        if "." in written:
-            written = written.rstrip("0").rstrip(".")
-    return f"{written} {unit}".rstrip()
+    return f"{formatting.number(value)} {unit}".rstrip()
 
 
 def figure(given: Mapping[str, Any] | None, unit: str, factor: float = 1.0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.charts.formatting import duration, number
+from service.estimation.formatting import duration, number
 from service.portal.comparison import ComparePageRequest, _cells
 
 

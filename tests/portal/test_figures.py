@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.estimation.charts.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, number
 from service.estimation.inference.estimate import inference_estimate
 from service.portal.badge import badge
 from service.portal.figures import headlines, sections, table, verdict

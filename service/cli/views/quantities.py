@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.estimation.formatting import number as formatted
+
 #: Units by the end of a field's name, the longer end first: how much one is, largest first.
 _UNITS: tuple[tuple[str, tuple[tuple[float, str], ...]], ...] = (
     ("_bytes_per_token", ((1e6, "MB/token"), (1e3, "kB/token"), (1.0, "B/token"))),
@@ -54,7 +56,7 @@ def quantity(field: str, number: float | None) -> str:
     if number is None:
         return "–"
     factor, unit = _scale(field, number)
-    return f"{_digits(number / factor)} {unit}".rstrip()
+    return f"{formatted(number / factor)} {unit}".rstrip()
 
 
 def column(field: str, numbers: Sequence[float | None]) -> tuple[str, list[str]]:
@@ -63,7 +65,7 @@ def column(field: str, numbers: Sequence[float | None]) -> tuple[str, list[str]]
     if not known:
         return "", ["–"] * len(numbers)
     factor, unit = _scale(field, max(known))
-    return unit, ["–" if number is None else _digits(number / factor) for number in numbers]
+    return unit, ["–" if number is None else formatted(number / factor) for number in numbers]
 
 
 def figure_cells(field: str, figure: Mapping[str, float] | float | None) -> tuple[str, str]:
@@ -73,10 +75,10 @@ def figure_cells(field: str, figure: Mapping[str, float] | float | None) -> tupl
     if not isinstance(figure, Mapping):
         return quantity(field, figure), ""
     factor, unit = _scale(field, figure["value"])
-    shown = f"{_digits(figure['value'] / factor)} {unit}".rstrip()
+    shown = f"{formatted(figure['value'] / factor)} {unit}".rstrip()
     if figure["low"] == figure["high"]:
         return shown, "exact"
-    return shown, f"{_digits(figure['low'] / factor)} … {_digits(figure['high'] / factor)}"
+    return shown, f"{formatted(figure['low'] / factor)} … {formatted(figure['high'] / factor)}"
 
 
 def label(field: str) -> str:
@@ -117,12 +119,3 @@ def _scale(field: str, number: float) -> tuple[float, str]:
         return next((unit for unit in units if unit[0] == 1.0), units[-1])
     size = abs(number) * 1.0000001  # what is a whole unit but for rounding is one
     return next((unit for unit in units if size >= unit[0]), units[-1])
-
-
-def _digits(number: float) -> str:
-    size = abs(number)
-    if size >= 100.0 or number == int(number):
-        return f"{number:,.0f}"
-    if size >= 1.0:
-        return f"{number:.1f}" if size >= 10.0 else f"{number:.2f}"
-    return f"{number:.3g}"

@@ -7,9 +7,9 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
-from service.estimation.charts.formatting import deployment_name, gigabytes
 from service.estimation.charts.requests import MemoryChartRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.formatting import deployment_name, gigabytes
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.requests import MemoryTrainingRequest

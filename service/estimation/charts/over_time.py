@@ -7,9 +7,9 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, independent_sum
 from service.estimation import answers
-from service.estimation.charts.formatting import number
 from service.estimation.charts.requests import OverTimeChartRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.formatting import number
 from service.estimation.projections.answers import OpenEndedInterval, ProjectionPoint
 from service.estimation.projections.over_time import projection_answer
 

@@ -8,9 +8,9 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS, Metric
-from service.estimation.charts.formatting import number
 from service.estimation.charts.requests import ParetoChartRequest
 from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.formatting import number
 from service.estimation.recommendations.inference.recommend import UNITS, recommendation_answer
 from service.estimation.rejection import FieldError, Rejected
 

@@ -10,9 +10,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
-from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import MapChartRequest, RegionsChartRequest
 from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.formatting import deployment_name, number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.inference.echo import echo

@@ -14,9 +14,9 @@ from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import rank_work
 from service.estimation.answers import warning_entries
-from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import RooflineChartRequest
 from service.estimation.charts.series import axis, chart, point, series
+from service.estimation.formatting import deployment_name, number
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,

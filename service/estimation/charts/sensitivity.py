@@ -11,9 +11,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval, exact
 from service.estimation.answers import frame, provenance, warning_entries
-from service.estimation.charts.formatting import deployment_name, number
 from service.estimation.charts.requests import SensitivityChartRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.formatting import deployment_name, number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import (
     ResolvedDeployment,

@@ -8,9 +8,9 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS
-from service.estimation.charts.formatting import deployment_name, duration, number
 from service.estimation.charts.requests import MOST_POINTS, ThroughputChartRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
+from service.estimation.formatting import deployment_name, duration, number
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.resolution import Problems

@@ -15,7 +15,7 @@ from service.cli.views.quantities import column, figure_cells, label, quantity
         ("ttft_s", 0.1866, "187 ms"),
         ("e2e_s", 7.844, "7.84 s"),
         ("e2e_s", 7200.0, "2 h"),
-        ("output_tokens_per_s", 1044.39, "1,044 tokens/s"),
+        ("output_tokens_per_s", 1044.39, "1,040 tokens/s"),
         ("total_gco2e", 0.0277, "27.7 mg CO2e"),
         ("facility_energy_kwh", 64077.6, "64.1 MWh"),
         ("total_l", 388_000.0, "388 m³"),

@@ -1,4 +1,4 @@
-"""Figures in words, for titles and descriptions."""
+"""Figures as people read them, the same in pages, charts, reports and the command line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 
 
 def number(value: float) -> str:
-    """A number of three digits, without an exponent unless it is very small or very large."""
+    """A number of three digits, thousands apart, or a whole one below a million in full.
+
+    With an exponent if it is very small or very large.
+    """
     size = abs(value)
-    if 1e3 <= size < 1e12:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    if 1e-4 <= size < 1e3:
-        digits = 2 - floor(log10(size))
-        text = f"{value:.{max(digits, 0)}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.3g}"
+    if size < 1e6 and value == int(value):
+        return f"{value:,.0f}"
+    if not 1e-4 <= size < 1e12:
+        return f"{value:.3g}"
+    places = 2 - floor(log10(size))
+    text = f"{round(value, places):,.{max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def gigabytes(size_bytes: float) -> str:
