@@ -27,7 +27,8 @@ class Parallelism:
     """Degrees of parallelism.
 
     ``tensor × pipeline × data × context`` accelerators are used. Experts are divided among
-    ``expert`` ranks taken from the tensor- and data-parallel ones, as engines do.
+    ``expert`` ranks, as engines do: among tensor-parallel ones first, and where these are too few
+    among those of as many replicas as it takes.
     """
 
     tensor: int = 1
@@ -49,7 +50,7 @@ class Parallelism:
     @property
     def expert_tensor(self) -> int:
         """Ways in which a single expert is divided once whole experts are spread out."""
-        return max(1, min(self.tensor, self.tensor * self.data // self.expert))
+        return max(1, self.tensor // self.expert)
 
 
 @dataclass(frozen=True, slots=True)

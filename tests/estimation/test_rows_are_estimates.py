@@ -1,19 +1,32 @@
 """A row of many says what the estimate of its own request says: one pipeline for both."""
 
+from dataclasses import replace
 from functools import cache
+from math import nan
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.catalog.files import read_files
 from service.catalog.snapshot import snapshot_from_documents
+from service.core.estimate.inference import estimate_inference, inference_energy
+from service.core.impacts.footprint import footprint
+from service.core.interval import exact
+from service.core.search.training_candidates import training_candidates
+from service.estimation.inference.deployment import resolve_deployment
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.recommendations.training.space import resolve_training_search
 from service.estimation.rejection import Rejected
+from service.estimation.resolution import Problems
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
 from service.settings import INSTALLATION
 
 #: Sums in another order leave rounding, and nothing else.
@@ -133,6 +146,7 @@ def questions(draw):
                 {
                     "tensor": draw(st.sampled_from((1, 2, 4, 8))),
                     "pipeline": draw(st.sampled_from((1, 1, 2, 4))),
+                    "expert": draw(st.sampled_from((1, 1, 2, 4, 8))),
                 }
             ],
             "concurrencies": draw(
@@ -214,10 +228,179 @@ def test_a_row_of_a_sweep_is_the_estimate_of_its_request(question, row):
     assert bool(columns["fits"][row]) == estimate["memory"]["fits"]
     for name, expected in said(estimate).items():
         of_row = figure(row, columns, name)
-        of_estimate = (expected["value"], expected["low"], expected["high"])
-        assert of_row == pytest.approx(of_estimate, rel=CLOSE, abs=0.0), (name, request)
+        unknown = {"value": nan, "low": nan, "high": nan}
+        of_estimate = tuple((expected or unknown).values())
+        assert of_row == pytest.approx(of_estimate, rel=CLOSE, abs=0.0, nan_ok=True), (
+            name,
+            request,
+        )
     rented = estimate["cost"]["rented"]
     for name in ("usd_per_hour", "usd_per_million_output_tokens") if rented else ():
         # Rows say nothing of how far a price of another region may be off.
         of_row = columns[f"rented_{name}"][row]
         assert of_row == pytest.approx(rented[name]["value"], rel=CLOSE), (name, request)
+
+
+@st.composite
+def runs(draw):
+    """Searches of training runs, small enough to compare."""
+    return {
+        "model": draw(st.sampled_from(("meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"))),
+        "run": {
+            "tokens": draw(st.floats(1e8, 1e12)),
+            "sequence_length": draw(st.sampled_from((512, 4096, 32768))),
+            "global_batch_size": draw(st.sampled_from((8, 64, 256))),
+            "methods": [draw(st.sampled_from(("full", "lora", "qlora")))],
+            "optimizers": [draw(st.sampled_from(("adamw", "paged-adamw-8bit", "lion")))],
+            "offload": draw(st.booleans()),
+        },
+        "search": {
+            "accelerators": draw(
+                st.lists(st.sampled_from(ACCELERATORS), min_size=1, max_size=4, unique=True)
+            ),
+            "regions": [draw(st.sampled_from(REGIONS))],
+            "max_accelerators": draw(st.sampled_from((4, 16))),
+        },
+    }
+
+
+def run_request(search, rows, row, question):
+    """The request that a row of a search for training answers."""
+    space, run = search.spaces[0], question["run"]
+    variant, layout = space.variants[rows.variant[row]], space.layouts[rows.layout[row]]
+    chosen, formats = variant.settings, variant.precision
+    return EstimateTrainingRequest.model_validate(
+        {
+            "model": question["model"],
+            "accelerator": search.context.accelerators[rows.offer[row]].id,
+            "region": question["search"]["regions"][0],
+            "precision": {"weights": formats.weights.id, "activations": formats.activations.id},
+            "parallelism": {
+                name: getattr(layout, name)
+                for name in ("tensor", "pipeline", "data", "context", "expert")
+            },
+            "training": {
+                "method": chosen.method,
+                "optimizer": chosen.optimizer,
+                "sequence_length": run["sequence_length"],
+                "micro_batch_size": int(rows.micro_batch[row]),
+                "gradient_accumulation_steps": int(rows.accumulation[row]),
+                "activation_checkpointing": chosen.activation_checkpointing,
+                "zero_stage": chosen.zero_stage,
+                "offload": {"optimizer": chosen.offload.optimizer},
+                "tokens": run["tokens"],
+            },
+        }
+    )
+
+
+@given(question=runs(), drawn=st.integers(0, 10**9))
+@settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, drawn):
+    snapshot = catalog()
+    search = resolve_training_search(
+        TrainingRecommendationRequest.model_validate(question), snapshot
+    )
+    rows, _ = training_candidates(
+        search.models[0].value, search.spaces[0], search.demand, search.environment
+    )
+    for row in {drawn * times % len(rows) for times in (1, 7, 31)} if len(rows) else ():
+        request = run_request(search, rows, row, question)
+        estimate = training_estimate(request, snapshot)
+        memory, latency, energy = estimate["memory"], estimate["latency"], estimate["energy"]
+        days, kwh = latency["run"]["days"], energy["it_energy_run_kwh"]
+        expected = {
+            "headroom_ratio": memory["headroom_bytes"]["value"] / memory["capacity_bytes"],
+            "memory_spread": memory["total_bytes"]["high"] / memory["total_bytes"]["value"],
+            "host_bytes": memory["host_bytes"]["value"],
+            "step_s": latency["step_s"]["value"],
+            "mfu_ratio": latency["mfu_ratio"]["value"],
+            "power_w": energy["it_power_w"]["value"],
+        }
+        if days is not None:
+            expected |= {
+                "wall_s": days["value"] * 86_400.0,
+                "it_wh": kwh["value"] * 1000.0,
+                "it_wh_spread": min(kwh["high"] / kwh["value"], 1000.0),
+            }
+        for name, value in expected.items():
+            # Headroom is the difference of two large figures.
+            assert getattr(rows, name)[row] == pytest.approx(value, rel=CLOSE, abs=CLOSE), (
+                name,
+                request,
+            )
+        if days is None:
+            continue
+        device = search.context.accelerators[rows.offer[row]].value
+        infrastructure, region = search.environment.infrastructure, search.context.regions[0].value
+        worn = footprint(
+            exact(rows.it_wh[row] / 1000.0),
+            exact(rows.accelerator_hours[row]),
+            device,
+            region,
+            infrastructure,
+        )
+        whole = estimate["impacts"]["run"]
+        for of_row, said_so in (
+            (worn.operational_location_gco2e, whole["carbon"]["operational_location_gco2e"]),
+            (worn.total_location_gco2e, whole["carbon"]["total_gco2e"]),
+            (worn.water_total_l, whole["water"]["total_l"]),
+        ):
+            assert (of_row is None) == (said_so is None)
+            assert said_so is None or of_row.value == pytest.approx(said_so["value"], rel=CLOSE)
+
+
+@given(
+    rates=st.lists(st.floats(1e-3, 50.0), min_size=2, max_size=5),
+    tokens=st.tuples(st.integers(1, 5000), st.integers(1, 500)),
+    drafted=st.integers(0, 4),
+)
+@settings(derandomize=True, deadline=None, max_examples=30)
+def test_arrays_of_request_rates_are_the_single_rates(rates, tokens, drafted):
+    """Random arrivals, which no search asks about, beside saturated replicas."""
+    resolved = resolve_deployment(
+        InferenceRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-8B",
+                "accelerator": "nvidia-h100-sxm-80gb",
+                "parallelism": {"data": 2},
+                "region": "country/SE",
+                "workload": {"input_tokens": tokens[0], "output_tokens": tokens[1]},
+                "serving": {"speculative": {"draft_tokens": drafted} if drafted else None},
+            }
+        ),
+        catalog(),
+        Problems(),
+    )
+    infrastructure = resolved.calibration.infrastructure
+
+    def asked(rate):
+        setup = resolved.setup
+        estimate = estimate_inference(
+            replace(setup, workload=replace(setup.workload, requests_per_s=rate))
+        )
+        return estimate.latency, inference_energy(estimate, infrastructure)
+
+    latency, energy = asked(np.array(rates))
+    for index, rate in enumerate(rates):
+        alone, drawn = asked(rate)
+        for together, single in (
+            (latency.ttft_s.value, alone.ttft_s.value),
+            (latency.e2e_s.high, alone.e2e_s.high),
+            (latency.requests_per_s.low, alone.requests_per_s.low),
+            (latency.waiting_requests, alone.waiting_requests),
+            (energy.request.it_wh.value, drawn.request.it_wh.value),
+            (energy.power.it_w.high, drawn.power.it_w.high),
+        ):
+            row = np.broadcast_to(together, len(rates))[index]
+            assert row == pytest.approx(single, rel=CLOSE, abs=1e-15)
+        if alone.load.ttft_s is None:
+            assert np.isnan(latency.load.ttft_s.p99[index])
+        else:
+            assert latency.load.ttft_s.p99[index] == pytest.approx(alone.load.ttft_s.p99, rel=CLOSE)
+            assert latency.load.e2e_s.p95[index] == pytest.approx(alone.load.e2e_s.p95, rel=CLOSE)

@@ -89,9 +89,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
         memory, speed = estimate["memory"], estimate["latency"]
         free = memory["headroom_bytes"]["value"] / memory["capacity_bytes"]
         assert rows.headroom_ratio[row] == pytest.approx(free)
-        # The fullest stage of an estimate need not be the one with most on the host.
-        kept = memory["host_bytes"]["value"]
-        assert kept * (1.0 - 1e-9) <= rows.host_bytes[row] <= kept * 1.25
+        assert rows.host_bytes[row] == pytest.approx(memory["host_bytes"]["value"])
         assert rows.step_s[row] == pytest.approx(speed["step_s"]["value"])
         assert rows.mfu_ratio[row] == pytest.approx(speed["mfu_ratio"]["value"])
         days = speed["run"]["days"]
