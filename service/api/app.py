@@ -18,6 +18,7 @@ from service.access.keyring import Keyring
 from service.api import (
     charts,
     claims,
+    comparison,
     estimates,
     grid,
     keys,
@@ -26,9 +27,6 @@ from service.api import (
     recommendations,
     reports,
     techniques,
-)
-from service.api import (
-    comparison as decisions,
 )
 from service.api.catalog import collections as catalog
 from service.api.catalog import imports, revisions, schemas, search, writes
@@ -42,7 +40,7 @@ from service.api.observability.exposition import Exposition
 from service.api.observability.logs import set_up_logs
 from service.api.observability.metrics import CatalogGauges
 from service.api.observability.own_footprint import own_factors
-from service.api.observability.tracing import WithTrace, tracing
+from service.api.observability.tracing import Tracing, WithTrace, tracing
 from service.api.pages import embedding, portal
 from service.api.sweeps import events as sweep_events
 from service.api.sweeps import jobs as sweeps
@@ -57,6 +55,32 @@ from service.settings import Settings
 
 if TYPE_CHECKING:
     from service.access.tokens import TokenIssuer
+
+_ROUTERS = (
+    estimates.router,
+    comparison.router,
+    recommendations.router,
+    sweeps.router,
+    sweep_events.router,
+    sweep_results.router,
+    techniques.router,
+    measurements.router,
+    claims.router,
+    reports.router,
+    charts.router,
+    grid.router,
+    keys.router,
+    imports.router,
+    revisions.router,
+    schemas.router,
+    search.router,
+    writes.router,
+    portal.router,
+    embedding.router,
+    catalog.router,
+    operations.router,
+    llms.router,
+)
 
 #: A worker of sweeps that has not ended by then has missed that it was told to.
 _LONGEST_END_S = 30.0
@@ -79,97 +103,45 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     traces = tracing()
     set_up_logs(chosen, None if traces is None else WithTrace())
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
-        issuer = _issuer(chosen)
-        keyring = Keyring(issuer)
-        store = CatalogStore(
-            chosen,
-            also={KEY_CHANNEL: keyring.refresh},
-            tell=CatalogGauges().show,
-            watch=None if traces is None else traces.watch,
-        )
-        await store.start()
-        if issuer is not None:
-            issuer.start()
-        live = LiveGrid(chosen)
-        hub = Hub(chosen)
-        factors = own_factors(chosen, store.snapshot)
-        exposition = Exposition(factors, chosen.concurrency_limit)
-        state = Shared(chosen, store, keyring, live, hub, exposition)
-        app.state.shared = state
-        # With a database of its own, the process does all the work there is.
-        alone = chosen.database_url is None and chosen.embedded_database and chosen.sweep_worker
-        works = alone and is_installed("sweeps")
-        working = asyncio.create_task(_work(store, chosen)) if works else None
-        try:
-            yield {DRAINING: state.draining}  # for the server, which knows first
-        finally:
-            if working is not None:
-                await ended(working, again_s=_LONGEST_END_S)
-            if issuer is not None:
-                await issuer.stop()
-            await live.stop()
-            await hub.stop()
-            await store.stop()
-            if traces is not None:
-                await asyncio.to_thread(traces.stop)
-
     app = FastAPI(
         title="Headroom",
-        lifespan=lifespan,
+        lifespan=lambda app: _running(app, chosen, traces),
         docs_url=None,
         redoc_url=None,
         root_path=chosen.root_path,
         redirect_slashes=False,
     )
-    for router in (
-        estimates.router,
-        decisions.router,
-        recommendations.router,
-        sweeps.router,
-        sweep_events.router,
-        sweep_results.router,
-        techniques.router,
-        measurements.router,
-        claims.router,
-        reports.router,
-        charts.router,
-        grid.router,
-        keys.router,
-        imports.router,
-        revisions.router,
-        schemas.router,
-        search.router,
-        writes.router,
-        portal.router,
-        embedding.router,
-        catalog.router,
-        operations.router,
-        llms.router,
-    ):
+    for router in _ROUTERS:
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.openapi = lambda: contract.document(app)  # type: ignore[method-assign]
+    _add_middleware(app, chosen)
+    if traces is not None:
+        app.add_middleware(traces.around)
+    return app
+
+
+def _add_middleware(app: FastAPI, settings: Settings) -> None:
+    """What requests pass through, from the innermost."""
     app.add_middleware(
         RepeatedAnswers,
         paths=[f"/v1{use_case.path}" for use_case in estimates.LINKED],
         basis=lambda: app.state.shared.store.snapshot,
-        most_bytes=chosen.answer_cache_bytes,
+        most_bytes=settings.answer_cache_bytes,
     )
-    if (chosen.rate_limit_per_minute, chosen.rate_limit_per_minute_with_key) != (None, None):
+    if (settings.rate_limit_per_minute, settings.rate_limit_per_minute_with_key) != (None, None):
         from service.api.http.rates import RateLimits
 
         app.add_middleware(
             RateLimits,
-            settings=chosen,
+            settings=settings,
             caller=lambda text: app.state.shared.keyring.caller(text),
         )
-    if chosen.cors_origins:
+    if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=list(chosen.cors_origins),
+            allow_origins=list(settings.cors_origins),
             allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=[
                 *("Authorization", "Content-Type", "Idempotency-Key"),
@@ -180,10 +152,46 @@ def create_app(settings: Settings | None = None) -> FastAPI:
                 *("X-Catalog-Revision", "X-Request-ID"),
             ],
         )
-    app.add_middleware(RequestMiddleware, concurrency_limit=chosen.concurrency_limit)
-    if traces is not None:
-        app.add_middleware(traces.around)
-    return app
+    app.add_middleware(RequestMiddleware, concurrency_limit=settings.concurrency_limit)
+
+
+@asynccontextmanager
+async def _running(
+    app: FastAPI, settings: Settings, traces: Tracing | None
+) -> AsyncIterator[dict[str, asyncio.Event]]:
+    issuer = _issuer(settings)
+    keyring = Keyring(issuer)
+    store = CatalogStore(
+        settings,
+        also={KEY_CHANNEL: keyring.refresh},
+        tell=CatalogGauges().show,
+        watch=None if traces is None else traces.watch,
+    )
+    await store.start()
+    if issuer is not None:
+        issuer.start()
+    live = LiveGrid(settings)
+    hub = Hub(settings)
+    factors = own_factors(settings, store.snapshot)
+    exposition = Exposition(factors, settings.concurrency_limit)
+    state = Shared(settings, store, keyring, live, hub, exposition)
+    app.state.shared = state
+    # With a database of its own, the process does all the work there is.
+    alone = settings.database_url is None and settings.embedded_database and settings.sweep_worker
+    works = alone and is_installed("sweeps")
+    working = asyncio.create_task(_work(store, settings)) if works else None
+    try:
+        yield {DRAINING: state.draining}  # for the server, which knows first
+    finally:
+        if working is not None:
+            await ended(working, again_s=_LONGEST_END_S)
+        if issuer is not None:
+            await issuer.stop()
+        await live.stop()
+        await hub.stop()
+        await store.stop()
+        if traces is not None:
+            await asyncio.to_thread(traces.stop)
 
 
 def _issuer(settings: Settings) -> TokenIssuer | None:

@@ -33,7 +33,7 @@ from service.charts.frame import style_of
 from service.charts.kinds import DRAWN
 from service.estimation.charts.answers import ChartAnswer, VegaLiteChart
 from service.estimation.charts.kinds import CHART_KINDS, ChartKind
-from service.estimation.requests import Request
+from service.estimation.references import Request
 
 router = Operations(prefix="/v1", tags=["charts"])
 

@@ -30,8 +30,8 @@ from service.api.http.state import RETRY_AFTER_S, caller_with, shared
 from service.catalog.documents import DocumentInvalid, canonical
 from service.catalog.store import DatabaseUnavailable
 from service.estimation.answers import Answer
+from service.estimation.references import Request
 from service.estimation.rejection import FieldError
-from service.estimation.requests import Request
 
 router = Operations(prefix="/v1/keys", tags=["keys"])
 

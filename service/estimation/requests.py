@@ -9,28 +9,21 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, Tag
 
-from service.estimation.references import BY_ID as BY_ID
-from service.estimation.references import EITHER
-from service.estimation.references import HUB_PREFIX as HUB_PREFIX
-from service.estimation.references import IN_LINE as IN_LINE
-from service.estimation.references import ON_HUB as ON_HUB
-from service.estimation.references import AcceleratorReference as AcceleratorReference
-from service.estimation.references import CatalogRequest as CatalogRequest
-from service.estimation.references import Degree as Degree
-from service.estimation.references import EngineReference as EngineReference
-from service.estimation.references import FetchedModel as FetchedModel
-from service.estimation.references import Figure as Figure
-from service.estimation.references import FormatName as FormatName
-from service.estimation.references import HubModel as HubModel
-from service.estimation.references import InlineAccelerator as InlineAccelerator
-from service.estimation.references import InlineRegion as InlineRegion
-from service.estimation.references import ModelConfig as ModelConfig
-from service.estimation.references import ModelReference as ModelReference
-from service.estimation.references import Ratio as Ratio
-from service.estimation.references import Reference as Reference
-from service.estimation.references import RegionReference as RegionReference
-from service.estimation.references import Request as Request
-from service.estimation.references import StatedFigure as StatedFigure
+from service.estimation.references import (
+    BY_ID,
+    EITHER,
+    IN_LINE,
+    AcceleratorReference,
+    CatalogRequest,
+    Degree,
+    EngineReference,
+    Figure,
+    FormatName,
+    ModelReference,
+    Ratio,
+    Reference,
+    Request,
+)
 
 #: The deployment that examples, documentation and benchmarks use throughout.
 EXAMPLE_DEPLOYMENT: dict[str, Any] = {

@@ -42,18 +42,20 @@ from service.core.memory.checkpoint import (
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat, grouped_int4
 from service.core.performance.collectives import scale_out
 from service.core.performance.step import peak_flops_per_s
-from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import (
+from service.estimation.references import (
     HUB_PREFIX,
-    DisaggregatedRequest,
     FetchedModel,
     HubModel,
     InlineAccelerator,
     InlineRegion,
     ModelConfig,
+    Request,
+)
+from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import (
+    DisaggregatedRequest,
     ParallelismRequest,
     PrecisionRequest,
-    Request,
     ServingRequest,
     WorkloadRequest,
 )

@@ -41,11 +41,8 @@ from service.estimation.recommendations.requests import CompareRequest, Recommen
 from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
-from service.estimation.requests import (
-    LatencyInferenceRequest,
-    MemoryInferenceRequest,
-    Request,
-)
+from service.estimation.references import Request
+from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 from service.estimation.storage.answers import NearMemoryAnswer, StoreAnswer
 from service.estimation.storage.estimate import near_memory_answer, store_answer
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest

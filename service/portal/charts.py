@@ -11,8 +11,8 @@ from pydantic import Field
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.charts.kinds import CHART_KINDS, ChartKind
 from service.estimation.charts.requests import StyleRequest
+from service.estimation.references import Request
 from service.estimation.rejection import Rejected
-from service.estimation.requests import Request
 from service.portal.questions import PageRequest
 from service.portal.training_questions import TrainingPageRequest
 

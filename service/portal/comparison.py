@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
+from service.estimation.references import FormatName, ModelReference, Reference
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import FormatName, ModelReference, Reference
 from service.portal.figures import INFERENCE, Line, figure_at, line, table, verdict
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
 from service.portal.questions import LAYOUT, PageRequest, query_of

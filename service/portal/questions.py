@@ -15,7 +15,7 @@ from service.estimation.recommendations.requests import (
     RecommendationRequest,
     WorkloadKindId,
 )
-from service.estimation.requests import (
+from service.estimation.references import (
     HUB_PREFIX,
     Degree,
     FetchedModel,
@@ -23,12 +23,10 @@ from service.estimation.requests import (
     HubModel,
     ModelConfig,
     ModelReference,
-    ParallelismRequest,
-    PrecisionRequest,
     Reference,
     Request,
-    WorkloadRequest,
 )
+from service.estimation.requests import ParallelismRequest, PrecisionRequest, WorkloadRequest
 
 #: Degrees of parallelism that the form takes.
 LAYOUT = ("tensor", "pipeline", "data", "expert")

@@ -16,14 +16,8 @@ from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
     TrainingSearchRequest,
 )
-from service.estimation.requests import (
-    Degree,
-    FormatName,
-    ModelReference,
-    ParallelismRequest,
-    PrecisionRequest,
-    Reference,
-)
+from service.estimation.references import Degree, FormatName, ModelReference, Reference
+from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.requests import (
     EstimateTrainingRequest,
     TrainingOffloadRequest,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from service.estimation.recommendations.limits import CONDITIONS, Limit
-from service.estimation.requests import CatalogRequest, HubModel, ModelReference
+from service.estimation.references import CatalogRequest, HubModel, ModelReference
 from service.estimation.resolution import UNNAMED
 from service.reports.document import (
     UNKNOWN,

@@ -15,7 +15,7 @@ from service.checkpoints.gguf_header import BLOCKS, read_gguf_header
 from service.checkpoints.local import local_model
 from service.checkpoints.reading import CheckpointUnreadable
 from service.core.architecture.config import parse_config
-from service.estimation.requests import ModelConfig
+from service.estimation.references import ModelConfig
 from service.estimation.resolution import resolve_model
 from tests.checkpoints.gguf_files import write_gguf
 

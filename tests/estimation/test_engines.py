@@ -13,11 +13,7 @@ from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.estimation.calibrations import calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
-from service.estimation.requests import (
-    EXAMPLE_DEPLOYMENT,
-    EXAMPLE_WORKLOAD,
-    MemoryInferenceRequest,
-)
+from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, MemoryInferenceRequest
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
 
 

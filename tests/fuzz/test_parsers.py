@@ -31,7 +31,7 @@ from service.catalog.files import read_files, read_schemas
 from service.checkpoints.local import local_model
 from service.checkpoints.reading import CheckpointUnreadable
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
-from service.estimation.requests import ModelConfig
+from service.estimation.references import ModelConfig
 from service.grid.entsoe import newest_intensity
 from service.grid.series import ProviderFailed
 from service.settings import INSTALLATION, Settings

@@ -14,7 +14,7 @@ from service.api.http.hub_models import model_places
 from service.client.estimator import NotReached, Refused
 from service.client.in_process import InProcess
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.requests import HubModel
+from service.estimation.references import HubModel
 from service.settings import Settings
 from tests.hub.standin import COMMIT, CONFIG, LATER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.core.number_formats import NUMBER_FORMATS
-from service.estimation.requests import ModelConfig
+from service.estimation.references import ModelConfig
 from service.validation.packaged import Bench
 from service.validation.rows.deployments import parallelism_of, serving_of
 from service.validation.rows.tables import TABLES, Row, RowRefused

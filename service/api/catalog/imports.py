@@ -28,8 +28,8 @@ from service.catalog.exchange.reading import FileInvalid, Form, read_catalog_fil
 from service.catalog.exchange.writing import catalog_file
 from service.catalog.importer import Change
 from service.estimation.answers import Answer
+from service.estimation.references import Request
 from service.estimation.rejection import FieldError
-from service.estimation.requests import Request
 
 router = Operations(prefix="/v1/catalog", tags=["catalog"])
 

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, validation_problem
 from service.api.http.state import shared
-from service.estimation.requests import Request
+from service.estimation.references import Request
 
 Asked = TypeVar("Asked", bound=Request)
 

@@ -23,8 +23,7 @@ from service.api.http.topics import TOPICS
 from service.catalog.files import read_files
 from service.core.engines import EngineWorkload
 from service.estimation.charts.answers import VegaLiteChart
-from service.estimation.references import ENGINES_OF
-from service.estimation.requests import Request
+from service.estimation.references import ENGINES_OF, Request
 from service.settings import Settings
 
 _REF = "#/components/schemas/{model}"

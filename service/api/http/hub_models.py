@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from service.api.http.problems import Problem, invalid
 from service.estimation.comparison.batch import Item, request_of
+from service.estimation.references import HUB_PREFIX, FetchedModel, HubModel, Request
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import HUB_PREFIX, FetchedModel, HubModel, Request
 from service.hub.client import HubAway, HubRefuses
 from service.hub.hub import Hub
 from service.hub.names import HubName, NameInvalid, hub_name

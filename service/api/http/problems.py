@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from service.core.errors import HeadroomError
+from service.estimation.references import BY_ID, IN_LINE, ON_HUB
 from service.estimation.rejection import FieldError
-from service.estimation.requests import BY_ID, IN_LINE, ON_HUB
 
 MEDIA_TYPE = "application/problem+json"
 

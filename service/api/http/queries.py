@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
 from service.api.http.problems import invalid, validation_problem
+from service.estimation.references import Request
 from service.estimation.rejection import FieldError
-from service.estimation.requests import Request
 
 Asked = TypeVar("Asked", bound=Request)
 

@@ -17,8 +17,8 @@ from service.catalog.documents import CatalogInvalid
 from service.catalog.revisions import RevisionsBeginLater, RevisionUnknown
 from service.catalog.snapshot import CatalogSnapshot
 from service.catalog.store import CatalogStore, DatabaseUnavailable
+from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError
-from service.estimation.requests import CatalogRequest
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
 from service.settings import Settings

@@ -15,7 +15,7 @@ from service.estimation.charts.regions import map_chart, regions_chart
 from service.estimation.charts.roofline import roofline_chart
 from service.estimation.charts.sensitivity import sensitivity_chart
 from service.estimation.charts.throughput import throughput_chart
-from service.estimation.requests import Request
+from service.estimation.references import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.projections.requests import ProjectionRequest
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.references import Reference, Request
 from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
     LatencyInferenceRequest,
     MemoryInferenceRequest,
-    Reference,
-    Request,
 )
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 

@@ -13,8 +13,8 @@ from service.estimation.comparison.answers import BatchAnswer, BatchItem
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import CatalogRequest
 from service.estimation.training.answers import EstimateTrainingAnswer
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest

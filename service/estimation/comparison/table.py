@@ -13,8 +13,9 @@ from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import CompareRequest
+from service.estimation.references import HUB_PREFIX, HubModel
 from service.estimation.rejection import Rejected
-from service.estimation.requests import HUB_PREFIX, HubModel, ParallelismRequest
+from service.estimation.requests import ParallelismRequest
 
 
 def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> ComparisonAnswer:

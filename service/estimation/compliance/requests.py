@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import CatalogRequest, Ratio, Reference, RegionReference, Request
+from service.estimation.references import CatalogRequest, Ratio, Reference, RegionReference, Request
 
 Amount = Annotated[float, Field(ge=0.0, le=1e18)]
 Level = Annotated[float, Field(ge=-50.0, le=200.0)]

@@ -6,19 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.requests import (
-    EXAMPLE_DEPLOYMENT,
-    EXAMPLE_WORKLOAD,
+from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     ModelReference,
-    ParallelismRequest,
-    PeriodRequest,
-    PrecisionRequest,
     Ratio,
     Reference,
     RegionReference,
     Request,
+)
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    EXAMPLE_WORKLOAD,
+    ParallelismRequest,
+    PeriodRequest,
+    PrecisionRequest,
     ServingRequest,
     WorkloadRequest,
 )

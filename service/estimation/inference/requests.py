@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.references import RegionReference
 from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
     CostRequest,
     DeploymentRequest,
     PeriodRequest,
-    RegionReference,
 )
 
 

@@ -7,12 +7,8 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.requests import (
-    EXAMPLE_DEPLOYMENT,
-    CatalogRequest,
-    MemoryInferenceRequest,
-    Request,
-)
+from service.estimation.references import CatalogRequest, Request
+from service.estimation.requests import EXAMPLE_DEPLOYMENT, MemoryInferenceRequest
 from service.estimation.training.requests import MemoryTrainingRequest
 
 _Measured = Annotated[float | None, Field(gt=0.0, le=1e18)]

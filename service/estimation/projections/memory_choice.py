@@ -15,7 +15,7 @@ from service.core.interval import Interval, exact
 from service.estimation.answers import figure, frame, grounds, known_figure
 from service.estimation.projections.answers import Better, MemoryChoiceAnswer
 from service.estimation.projections.over_time import positive
-from service.estimation.requests import CatalogRequest, Figure, Reference, RegionReference
+from service.estimation.references import CatalogRequest, Figure, Reference, RegionReference
 from service.estimation.resolution import Problems, resolve_region
 
 _MAKING = "memory-choice/default"

@@ -12,7 +12,7 @@ from service.core.interval import Interval, scale
 from service.estimation.answers import figure, frame, grounds
 from service.estimation.projections.answers import OpenEndedInterval, ProjectionAnswer
 from service.estimation.projections.requests import ProjectionRequest
-from service.estimation.requests import StatedFigure
+from service.estimation.references import StatedFigure
 from service.estimation.resolution import Problems
 
 _MOST = 1e30

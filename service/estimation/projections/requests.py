@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import CatalogRequest, Figure
+from service.estimation.references import CatalogRequest, Figure
 
 
 class ProjectionRequest(CatalogRequest):

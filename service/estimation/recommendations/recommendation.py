@@ -19,8 +19,8 @@ from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import RankedCandidates, Subject
 from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
+from service.estimation.references import Request
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import Request
 
 
 class Search(Protocol):

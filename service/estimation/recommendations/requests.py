@@ -7,18 +7,20 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from service.estimation.requests import (
+from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     FormatName,
     ModelReference,
-    ParallelismRequest,
-    PeriodRequest,
-    PrecisionRequest,
     Ratio,
     Reference,
     RegionReference,
     Request,
+)
+from service.estimation.requests import (
+    ParallelismRequest,
+    PeriodRequest,
+    PrecisionRequest,
     ServingRequest,
     SpeculativeRequest,
     WorkloadRequest,

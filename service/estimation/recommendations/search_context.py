@@ -16,8 +16,8 @@ from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
 from service.estimation.recommendations.requests import Placement, PlacesRequest
+from service.estimation.references import Reference
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import Reference
 from service.estimation.resolution import Problems
 
 #: The calibration that describes the usual building and grid.

@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from service.estimation.impacts.requests import ImpactsRequest, Intensity
-from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, Request
+from service.estimation.references import Request
+from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD
 
 FunctionalUnit = Literal["per_request", "per_1k_tokens", "per_task", "per_year", "period"]
 

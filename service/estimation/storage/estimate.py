@@ -31,7 +31,8 @@ from service.core.memory.tiers import MemoryTier
 from service.core.memory.weights import total_model_bytes
 from service.estimation import answers
 from service.estimation.answers import figure, frame, grounds, known_figure
-from service.estimation.requests import ModelReference, PrecisionRequest
+from service.estimation.references import ModelReference
+from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_model, resolve_precision
 from service.estimation.storage.answers import (
     ComputeInMemory,

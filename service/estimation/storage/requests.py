@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.requests import (
-    CatalogRequest,
-    ModelReference,
-    PrecisionRequest,
-    Ratio,
-    Reference,
-)
+from service.estimation.references import CatalogRequest, ModelReference, Ratio, Reference
+from service.estimation.requests import PrecisionRequest
 
 
 class NearMemoryRequest(CatalogRequest):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from service.estimation.recommendations.requests import LimitsRequest, Placement
-from service.estimation.requests import (
+from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     Degree,
@@ -20,8 +20,8 @@ from service.estimation.requests import (
     Reference,
     RegionReference,
     Request,
-    ServingRequest,
 )
+from service.estimation.requests import ServingRequest
 
 #: Configurations that one accelerator may have in one layout and format, in all regions: what a
 #: chunk holds at least.

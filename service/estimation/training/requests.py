@@ -8,18 +8,16 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.core.memory.training.settings import ALL_LINEAR, Optimizer
 from service.estimation.compliance.requests import RuleFacts
-from service.estimation.references import FrameworkReference
-from service.estimation.requests import (
+from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
-    CostRequest,
     Degree,
+    FrameworkReference,
     ModelReference,
-    ParallelismRequest,
-    PrecisionRequest,
     RegionReference,
     Request,
 )
+from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
 
 #: The training run that examples and documentation use throughout.
 EXAMPLE_TRAINING: dict[str, Any] = {

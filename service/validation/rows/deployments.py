@@ -7,12 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.core.number_formats import NUMBER_FORMATS
-from service.estimation.requests import (
-    ModelConfig,
-    ParallelismRequest,
-    PrecisionRequest,
-    ServingRequest,
-)
+from service.estimation.references import ModelConfig
+from service.estimation.requests import ParallelismRequest, PrecisionRequest, ServingRequest
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, format_of, version_of
 

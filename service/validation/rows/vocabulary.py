@@ -14,7 +14,7 @@ from service.catalog.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.number_formats import NUMBER_FORMATS
-from service.estimation.requests import ModelConfig
+from service.estimation.references import ModelConfig
 from service.validation.rows.tables import Row, RowRefused
 
 _GIB = 2.0**30

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from service.estimation.costs.estimate import lowest_list_prices
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.references import FetchedModel, ModelConfig
 from service.estimation.rejection import Rejected
-from service.estimation.requests import FetchedModel, ModelConfig
 from service.estimation.sweeps import plan
 from service.estimation.sweeps.chunks import COUNTS, ENDS, TEXTS, Rows, evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study

@@ -18,10 +18,10 @@ from service.estimation.recommendations.verification import (
     estimate_metrics,
     verified_estimate,
 )
+from service.estimation.references import ModelReference
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
     CostRequest,
-    ModelReference,
     ParallelismRequest,
     PrecisionRequest,
     SpeculativeRequest,

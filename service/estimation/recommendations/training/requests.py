@@ -15,8 +15,7 @@ from service.estimation.recommendations.requests import (
     WeightsRequest,
     listed,
 )
-from service.estimation.references import FrameworkReference
-from service.estimation.requests import Ratio, Request
+from service.estimation.references import FrameworkReference, Ratio, Request
 from service.estimation.training.requests import FailuresRequest, TrainingSettingsRequest
 
 #: Accelerators of one run at most.

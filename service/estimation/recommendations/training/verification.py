@@ -19,13 +19,9 @@ from service.estimation.recommendations.verification import (
     estimate_metrics,
     verified_estimate,
 )
+from service.estimation.references import ModelReference
 from service.estimation.rejection import Rejected
-from service.estimation.requests import (
-    CostRequest,
-    ModelReference,
-    ParallelismRequest,
-    PrecisionRequest,
-)
+from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest, TrainingOffloadRequest
 
