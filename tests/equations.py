@@ -37,7 +37,7 @@ def registered() -> list[Formula]:
     for module in pkgutil.walk_packages(service.core.__path__, "service.core."):
         for value in vars(importlib.import_module(module.name)).values():
             group = value if isinstance(value, tuple) else (value,)
-            found += [each for each in group if isinstance(each, Formula) and each.value]
+            found += [each for each in group if isinstance(each, Formula)]
     return found
 
 

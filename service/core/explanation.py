@@ -40,7 +40,7 @@ class Formula:
     expression: str
     unit: str
     source: str
-    value: str = ""
+    value: str
     inputs: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -10,10 +10,19 @@ from typing import Any
 
 from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.compliance import EUROPEAN_UNION, MEMBERS, Condition, Fact, Finding, Rule, check
+from service.core.compliance import (
+    EUROPEAN_UNION,
+    MEMBERS,
+    Comparison,
+    Condition,
+    Fact,
+    Finding,
+    Rule,
+    check,
+)
 from service.core.deployment import Region
-from service.core.explanation import EstimateWarning, Formula, Step
-from service.core.interval import Interval, exact
+from service.core.explanation import EstimateWarning, Formula, Step, explain
+from service.core.interval import exact
 from service.estimation.answers import frame, grounds
 from service.estimation.compliance.answers import (
     Compliance,
@@ -117,6 +126,17 @@ def check_rules(
     )
 
 
+_SIGNS: Mapping[Comparison, str] = {
+    "at_most": "<=",
+    "below": "<",
+    "at_least": ">=",
+    "above": ">",
+    "is": "==",
+    "before": "<",
+    "from": ">=",
+}
+
+
 def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
     """Every comparison of a rule that the facts decide; its value is 1 where it holds."""
     rule = entry.value
@@ -124,20 +144,15 @@ def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
         holds = condition.holds(facts)
         if holds is None:
             continue
-        known = facts[condition.fact]
         formula = Formula(
             f"{entry.id}: {condition.fact}",
-            f"{condition.fact} {condition.comparison.replace('_', ' ')} limit",
+            f"fact {_SIGNS[condition.comparison]} limit",
             "1",
             str(entry.document["source"]),
+            "holds",
         )
-        yield Step(formula, {"fact": _said(known), "limit": _said(condition.value)}, float(holds))
-
-
-def _said(known: Fact | float) -> float | str:
-    if isinstance(known, Interval):
-        return float(known.value)
-    return known if isinstance(known, float) else str(known)
+        compared = {"fact": facts[condition.fact], "limit": condition.value, "holds": holds}
+        yield from explain(compared, (formula,))
 
 
 _ORDER = {"fail": 0, "due": 1, "unknown": 2, "pass": 3, "not_applicable": 4}
