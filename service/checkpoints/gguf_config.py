@@ -200,12 +200,12 @@ def _alike(value: Any, key: str) -> int:
 def _latent(config: dict[str, Any], header: GgufHeader, architecture: str) -> str:
     """The family of a DeepSeek file, after its head sizes have been put into the configuration."""
 
-    def told(name: str) -> Any:
+    def stated(name: str) -> Any:
         of_heads = header.metadata.get(f"{architecture}.{name}_mla")
         return of_heads or header.metadata.get(f"{architecture}.{name}")
 
     turned = header.metadata.get(f"{architecture}.rope.dimension_count")
-    key, value = told("attention.key_length"), told("attention.value_length")
+    key, value = stated("attention.key_length"), stated("attention.value_length")
     if not all(type(size) is int for size in (turned, key, value)):
         raise CheckpointUnreadable("it does not state the size of its heads")
     config |= {

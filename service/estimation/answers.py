@@ -111,7 +111,7 @@ class UsedEntry(Answer):
     sources: list[UsedSource]
 
 
-class Remedy(Answer):
+class Mitigation(Answer):
     """A change that saves memory, and its effect on the whole.
 
     Time is per token, relative to the request as sent if it had fitted.
@@ -144,7 +144,7 @@ class Remedy(Answer):
     ]
 
 
-class RemedyPlan(Answer):
+class MitigationPlan(Answer):
     """Changes in order, each applied on top of the previous ones."""
 
     reach: Annotated[Reach, Field(description="Reach of the change that goes furthest.")]
@@ -152,7 +152,7 @@ class RemedyPlan(Answer):
     accelerator_count: int
     time_ratio: float
     accelerator_time_ratio: float
-    steps: list[Remedy]
+    steps: list[Mitigation]
 
 
 class FitCertainty(Answer):
@@ -171,14 +171,14 @@ class Mitigations(Answer):
     """What would make it fit."""
 
     would_help: Annotated[
-        list[Remedy],
+        list[Mitigation],
         Field(
             description="If memory is short, single changes that save memory, those that make it "
             "fit first."
         ),
     ]
     plans: Annotated[
-        list[RemedyPlan],
+        list[MitigationPlan],
         Field(
             description="If memory is short, sequences of changes until everything fits, one for "
             "each reach."

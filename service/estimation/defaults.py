@@ -31,6 +31,6 @@ def link_default_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarni
     return default_warnings(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
 
 
-def making_stand_ins(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
+def making_default_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
     """Those that a footprint depends on."""
     return default_warnings(accelerator, [n for n in accelerator.stood_in if n in _OF_MAKING])

@@ -15,7 +15,7 @@ from service.core.techniques.plan import (
     single_changes,
 )
 from service.core.techniques.technique import Setup
-from service.estimation.answers import Mitigations, Remedy, RemedyPlan, figure
+from service.estimation.answers import Mitigation, MitigationPlan, Mitigations, figure
 
 #: Host memory for each accelerator where none is given: 2 TB for eight of them.
 #: Source: NVIDIA, DGX H100 datasheet, 2022, https://www.nvidia.com/en-us/data-center/dgx-h100/.
@@ -24,7 +24,7 @@ USUAL_HOST_BYTES = 256e9
 NOTHING_TO_CHANGE: Mitigations = {"would_help": [], "plans": []}
 
 
-def remedies(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> Mitigations:
+def mitigations(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> Mitigations:
     """Single changes that gain memory, and ordered plans that make a setup fit.
 
     Parameters
@@ -54,7 +54,7 @@ def remembered(judge: Judge[Setup], key: Callable[[Setup], Hashable]) -> Judge[S
     return judge_once
 
 
-def _plan(plan: Plan[Any], began: Judgement[Any]) -> RemedyPlan:
+def _plan(plan: Plan[Any], began: Judgement[Any]) -> MitigationPlan:
     return {
         "reach": plan.reach,
         "fits": plan.fits,
@@ -65,7 +65,7 @@ def _plan(plan: Plan[Any], began: Judgement[Any]) -> RemedyPlan:
     }
 
 
-def _step(taken: Taken[Any], began: Judgement[Any]) -> Remedy:
+def _step(taken: Taken[Any], began: Judgement[Any]) -> Mitigation:
     """A step; its ratios compare with the setup as it was asked for, if it had fitted."""
     return {
         "technique": taken.technique.id,

@@ -422,14 +422,14 @@ def resolve_engine(
 ) -> str:
     """Id of the engine that a reference means; the reference itself after noting what is wrong."""
 
-    def found() -> str:
+    def engine_id() -> str:
         engine = snapshot.find("engines", reference)
         if workload in engine.value.workloads:
             return engine.id
         others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
         raise DocumentInvalid("", f"{engine.id} is not for {workload}: {', '.join(others)} are")
 
-    return problems.attempt(pointer, found) or reference
+    return problems.attempt(pointer, engine_id) or reference
 
 
 def resolve_serving_engine(

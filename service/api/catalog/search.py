@@ -84,12 +84,12 @@ async def search_catalog(http: HttpRequest) -> Response:
     snapshot = await current_snapshot(http)
     wanted = [given["collection"]] if "collection" in given else SEARCHED
 
-    def found() -> Response:
+    def results() -> Response:
         hits = search(snapshot, text, wanted, limit)
         body = {"items": [_shown(hit) for hit in hits], "catalog_revision": snapshot.revision}
         return Response(orjson.dumps(body), media_type="application/json")
 
-    return confirmed_or(http, entity_tag(snapshot, "search", urlencode(given)), found)
+    return confirmed_or(http, entity_tag(snapshot, "search", urlencode(given)), results)
 
 
 def _shown(hit: Hit) -> dict[str, Any]:

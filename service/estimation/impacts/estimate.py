@@ -282,10 +282,10 @@ def _assumed_power_w(
 ) -> Interval:
     """IT power of one accelerator with its host, of which only the time in use is known [W]."""
 
-    def at(usage: Usage) -> DeploymentPower:
+    def power_in_use(usage: Usage) -> DeploymentPower:
         return deployment_power(device, 1, usage, chosen.performance.power, around)
 
-    usual, light = at(_USUAL_USE), at(_LIGHT_USE)
+    usual, light = power_in_use(_USUAL_USE), power_in_use(_LIGHT_USE)
     device_w = Interval(usual.mean_w.value, light.mean_w.value, most_w)
     return independent_sum((device_w, usual.host_w))
 

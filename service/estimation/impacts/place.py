@@ -14,7 +14,7 @@ from service.core.impacts.cooling import dry_wue, evaporative_wue
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact, independent_sum, scale
-from service.estimation.defaults import default_warnings, making_stand_ins
+from service.estimation.defaults import default_warnings, making_default_warnings
 from service.estimation.impacts.requests import ElectricityRequest, HardwareRequest, SiteRequest
 from service.estimation.resolution import Problems
 
@@ -141,7 +141,7 @@ def footprint_warnings(
                 f"{grid.entry_id} is used",
             )
         )
-    found += making_stand_ins(accelerator) if accelerator is not None else []
+    found += making_default_warnings(accelerator) if accelerator is not None else []
     found += default_warnings(region)
     found += [
         EstimateWarning(

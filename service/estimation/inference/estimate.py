@@ -38,7 +38,7 @@ from service.estimation.inference.deployment import (
     resolve_deployment,
 )
 from service.estimation.inference.echo import echo
-from service.estimation.inference.mitigations import inference_remedies
+from service.estimation.inference.mitigations import inference_mitigations
 from service.estimation.inference.placement import placement
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.mitigations import NOTHING_TO_CHANGE
@@ -198,7 +198,7 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
         },
         **written(memory, CacheRoom),
         "placement": None if computed.tiers is None else placement(computed.tiers),
-        **(NOTHING_TO_CHANGE if computed.fits else inference_remedies(computed, snapshot)),
+        **(NOTHING_TO_CHANGE if computed.fits else inference_mitigations(computed, snapshot)),
     }
 
 

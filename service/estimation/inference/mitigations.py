@@ -21,12 +21,12 @@ from service.core.techniques.technique import InferenceChange, Technique
 from service.estimation.answers import Mitigations
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
-from service.estimation.mitigations import USUAL_HOST_BYTES, remedies, remembered
+from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, remembered
 from service.estimation.requests import OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 
-def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
+def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
     """Changes and plans that make a deployment fit.
 
     Parameters
@@ -71,7 +71,7 @@ def inference_remedies(computed: ComputedDeployment, snapshot: CatalogSnapshot) 
         resolved.serving,
         in_host_memory=resolved.tiers is not None,
     )
-    return remedies(start, remembered(judge, _name), propose)
+    return mitigations(start, remembered(judge, _name), propose)
 
 
 def _host_memory(accelerator: Accelerator, snapshot: CatalogSnapshot) -> ResolvedTiers | None:

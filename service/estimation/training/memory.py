@@ -11,7 +11,7 @@ from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
 from service.estimation.answers import figure
 from service.estimation.training import answers
-from service.estimation.training.mitigations import training_remedies
+from service.estimation.training.mitigations import training_mitigations
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.writing import written
 
@@ -33,7 +33,7 @@ def memory_figures(
         "trained_parameters": trained_parameters(memory.deployment.architecture, memory.settings),
         "fullest_stage": memory.state.stage,
         "stages": [_stage(stage) for stage in _stages(resolved, memory)],
-        **training_remedies(
+        **training_mitigations(
             memory, resolved.overheads, snapshot, resolved.asked.offload.host_memory_bytes
         ),
     }

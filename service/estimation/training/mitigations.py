@@ -13,11 +13,16 @@ from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Technique, TrainingChange
 from service.estimation.answers import Mitigations
-from service.estimation.mitigations import NOTHING_TO_CHANGE, USUAL_HOST_BYTES, remedies, remembered
+from service.estimation.mitigations import (
+    NOTHING_TO_CHANGE,
+    USUAL_HOST_BYTES,
+    mitigations,
+    remembered,
+)
 from service.estimation.training.calibrations import TrainingFigures, training_figures
 
 
-def training_remedies(
+def training_mitigations(
     memory: TrainingMemory,
     overheads: TrainingOverheads,
     snapshot: CatalogSnapshot,
@@ -72,7 +77,7 @@ def training_remedies(
                 yield technique, technique.training(memory_of(setup))
 
     start = TrainingSetup(memory.deployment, memory.micro_batch, memory.settings)
-    return remedies(start, remembered(judge, _name), propose)
+    return mitigations(start, remembered(judge, _name), propose)
 
 
 def planning_figures(memory: TrainingMemory, snapshot: CatalogSnapshot) -> TrainingFigures:
