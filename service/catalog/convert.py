@@ -428,8 +428,7 @@ class _Chosen:
 
     def number(self, name: str) -> float:
         """The figure without its interval, or its documented stand-in."""
-        number: float = self.interval(name).value
-        return number
+        return float(self.interval(name).value)
 
 
 def _fields(document: Any, known: frozenset[str]) -> dict[str, Any]:

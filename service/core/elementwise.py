@@ -19,7 +19,7 @@ Truth: TypeAlias = bool | NDArray[np.bool_]
 #: A word, or an array of words.
 Label: TypeAlias = str | NDArray[np.str_]
 #: One figure, or an array of figures of the same quantity: every formula takes either.
-Number: TypeAlias = Any
+Number: TypeAlias = float | FloatArray
 
 
 def maximum(first: Number, second: Number) -> Number:
@@ -59,6 +59,13 @@ def both(first: Truth, second: Truth) -> Truth:
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return np.logical_and(first, second)
     return first and second
+
+
+def either(first: Truth, second: Truth) -> Truth:
+    """Whether one of the conditions holds or both do, element by element."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.logical_or(first, second)
+    return first or second
 
 
 def holds_everywhere(condition: Truth) -> bool:

@@ -23,6 +23,7 @@ from service.core.elementwise import (
     Label,
     Number,
     Truth,
+    either,
     exp,
     label,
     log,
@@ -50,7 +51,7 @@ def exact(value: Number) -> Interval:
     return Interval(value, value, value)
 
 
-def from_log_sigma(value: Number, log_sigma: float) -> Interval:
+def from_log_sigma(value: Number, log_sigma: Number) -> Interval:
     """A non-negative figure whose logarithm has the standard deviation ``log_sigma``."""
     spread = exp(Z_90 * log_sigma)
     return Interval(value, value / spread, value * spread)
@@ -122,13 +123,13 @@ def _product_with_zeros(factors: Sequence[Interval]) -> Interval:
     value: Number = 1.0
     low: Number = 1.0
     high: Number = 1.0
-    zero: Number = False
+    zero: Truth = False
     for factor in factors:
         value = value * factor.value
         low = low * factor.low
         high = high * factor.high
         if factor.low is not factor.high:
-            zero = zero | (factor.low <= 0.0)
+            zero = either(zero, factor.low <= 0.0)
     if not isinstance(zero, np.ndarray) or zero.all():
         return Interval(value, low, high)
     rest = product(

@@ -72,7 +72,7 @@ def _step(taken: Taken[Any], began: Judgement[Any]) -> Mitigation:
         "change": taken.change.summary,
         "reach": taken.reach,
         "total_bytes": figure(taken.after.total),
-        "saved_bytes": taken.before.total.value - taken.after.total.value,
+        "saved_bytes": float(taken.before.total.value - taken.after.total.value),
         "gained_headroom_bytes": taken.gained_bytes,
         "host_bytes": taken.after.host_bytes,
         "fits": taken.after.fits,

@@ -115,9 +115,9 @@ class _Processes(Collector):
                 started.add_metric(pid, process.create_time())
                 files.add_metric(pid, process.num_fds())
                 most_files.add_metric(pid, limit)
-                energy.add_metric(pid, energy_j)
+                energy.add_metric(pid, float(energy_j))
                 if factors.grid_gco2e_per_kwh is not None:
-                    carbon.add_metric(pid, carbon_g(energy_j, factors.grid_gco2e_per_kwh))
+                    carbon.add_metric(pid, float(carbon_g(energy_j, factors.grid_gco2e_per_kwh)))
         yield from (cpu, memory, started, files, most_files, energy, carbon)
         yield GaugeMetricFamily("headroom_workers", "Worker processes.", value=len(workers))
         if self._concurrency_limit is not None:

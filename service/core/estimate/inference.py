@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
-from service.core.elementwise import Number, hypot, log, maximum, minimum, where
+from service.core.elementwise import Number, Truth, both, hypot, log, maximum, minimum, where
 from service.core.impacts.energy import (
     SECONDS_PER_HOUR,
     DeploymentPower,
@@ -71,16 +71,16 @@ class InferenceEstimate:
     call_s: Interval
 
     @property
-    def fits(self) -> Number:
+    def fits(self) -> Truth:
         """Whether everything has a place, in the accelerator or outside it."""
         return self.memory.fits if self.tiers is None else self.tiers.fits
 
     @property
-    def spilled(self) -> Number:
+    def spilled(self) -> Truth:
         """Whether it fits because a part of it lies outside the accelerator."""
         if self.tiers is None:
-            return self.memory.fits & False
-        return self.tiers.fits & (self.tiers.outside_bytes > _NOTHING_BYTES)
+            return both(self.memory.fits, False)
+        return both(self.tiers.fits, self.tiers.outside_bytes > _NOTHING_BYTES)
 
 
 def estimate_inference(
@@ -122,7 +122,7 @@ def _fitting_sequences(
     """Sequences that a replica has room for; all there are where it has not room for one [-]."""
     replicas = memory.deployment.parallelism.data
     concurrency = workload.concurrency / replicas
-    fitting = memory.max_concurrency.value / replicas
+    fitting: Number = memory.max_concurrency.value / replicas
     if tiers is not None:
         # What has no room in the accelerator lies outside: all sequences run.
         fitting = where(tiers.fits, maximum(fitting, concurrency), fitting)

@@ -49,7 +49,10 @@ class Infrastructure:
         """Idle power of an accelerator: its own figure, else the usual share of its TDP [W]."""
         if accelerator.idle_power_w is not None:
             return accelerator.idle_power_w
-        return scale(self.idle_ratio, accelerator.thermal_design_power_w)
+        power_w = accelerator.thermal_design_power_w
+        if power_w is None:
+            raise ValueError(f"{accelerator.name} has neither idle nor thermal design power")
+        return scale(self.idle_ratio, power_w)
 
     def embodied_kgco2e(self, accelerator: Accelerator) -> Interval | None:
         """Making of one accelerator with its share of the server [kgCO2e]; None if unknown."""

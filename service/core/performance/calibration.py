@@ -41,8 +41,8 @@ class HardwareEfficiency:
     tile_rows: float = field(metadata=FIGURE)
     expert_ratio: float = field(metadata=FIGURE)
     link_ratio: float = field(metadata=FIGURE)
-    prefill_log_sigma: float = field(metadata=FIGURE)
-    decode_log_sigma: float = field(metadata=FIGURE)
+    prefill_log_sigma: Number = field(metadata=FIGURE)
+    decode_log_sigma: Number = field(metadata=FIGURE)
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 
@@ -101,10 +101,10 @@ class PerformanceCalibration:
     source: str = field(metadata=NAME)
     measured: bool = field(metadata=FIGURE)
 
-    def prefill_log_sigma(self, pipeline: int) -> float:
+    def prefill_log_sigma(self, pipeline: int) -> Number:
         """Spread of the time of prompts through a number of pipeline stages [-]."""
         added = self.engine.pipelined_log_sigma if pipeline > 1 else 0.0
-        spread: float = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
+        spread: Number = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
         return spread
 
 

@@ -244,7 +244,7 @@ def evaluate(
         if layout.tensor > accelerator.scale_up_domain_accelerators:
             beyond += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
-            small.append(TooSmall(precision_at, layout_at, position, lacking_bytes))
+            small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))
         elif _runs(option, precisions, space.native_only) and (
             not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
         ):
@@ -332,7 +332,7 @@ def _batch(
     needed = _replicas(demand, estimate)
     if counts is None:
         estimate = _carrying(demand, estimate, needed)
-        needed = estimate.setup.copies
+        needed = np.asarray(estimate.setup.copies)
     return EvaluatedBatch(
         layout=layout_at,
         precision=precision_at,
@@ -341,7 +341,7 @@ def _batch(
             np.asarray(positions, dtype=np.intp), len(concurrency) // len(positions)
         ),
         concurrency=concurrency,
-        replicas=estimate.setup.copies,
+        replicas=np.asarray(estimate.setup.copies),
         needed_replicas=needed,
         estimate=estimate,
         energy=inference_energy(estimate, environment.infrastructure, demand.requests_per_s),

@@ -108,7 +108,7 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
     memory, latency = estimate.memory, estimate.latency
     fitting, spilled = memory.max_concurrency.value, estimate.spilled
     room = batch.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
-    fits = (room & memory.fits & estimate.fits) | spilled
+    fits = (room & np.asarray(memory.fits) & np.asarray(estimate.fits)) | np.asarray(spilled)
     headroom = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
@@ -124,14 +124,14 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
         memory_spread=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
-        ttft_s=latency.ttft_s.value,
-        tpot_s=latency.tpot_s.value,
-        e2e_s=latency.e2e_s.value,
+        ttft_s=rows * latency.ttft_s.value,
+        tpot_s=rows * latency.tpot_s.value,
+        e2e_s=rows * latency.e2e_s.value,
         latency_spread=rows * (latency.e2e_s.high / latency.e2e_s.value),
         requests_per_s=latency.requests_per_s.value * batch.replicas,
-        it_wh=it_wh.value,
-        it_wh_spread=it_wh.high / it_wh.value,
-        accelerator_hours=energy.request_hours.value,
+        it_wh=rows * it_wh.value,
+        it_wh_spread=rows * (it_wh.high / it_wh.value),
+        accelerator_hours=rows * energy.request_hours.value,
         accelerator_hours_spread=rows * (energy.requests_per_s.value / energy.requests_per_s.low),
         power_w=energy.power.it_w.value * batch.replicas,
     )

@@ -29,6 +29,8 @@ from service.core.performance.step import (
 from service.core.stacking import Stacking, declared
 
 Value = TypeVar("Value")
+#: A figure whose value is known.
+Known = TypeVar("Known")
 
 #: What a stack of values of several names is called.
 SEVERAL = "several"
@@ -244,9 +246,17 @@ def _column(values: Sequence[Any], stacking: Stacking, times: int, name: str) ->
 
 def _figure(values: Sequence[Interval | Number | None], times: int) -> Interval | Number:
     """Intervals or numbers as one; NaN where there is none."""
-    if any(isinstance(value, Interval) for value in values):
-        return _interval([_UNKNOWN if value is None else value for value in values], times)
-    return _figures([np.nan if value is None else value for value in values], times)
+    intervals = [value for value in values if isinstance(value, Interval)]
+    numbers = [value for value in values if value is not None and not isinstance(value, Interval)]
+    if intervals:
+        return _interval(_filled(values, intervals, _UNKNOWN), times)
+    return _figures(_filled(values, numbers, np.nan), times)
+
+
+def _filled(values: Sequence[object], known: Sequence[Known], unknown: Known) -> list[Known]:
+    """The known figures in the places of what is known, and the unknown one elsewhere."""
+    following = iter(known)
+    return [unknown if value is None else next(following) for value in values]
 
 
 _UNKNOWN = exact(np.nan)

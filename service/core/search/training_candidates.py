@@ -199,7 +199,7 @@ def training_candidates(
             for at in joined_fast:
                 lacking = needed - space.accelerators[at].accelerator.memory_bytes
                 if lacking > 0.0:
-                    small.append(TooSmall(variant_at, layout_at, at, lacking))
+                    small.append(TooSmall(variant_at, layout_at, at, float(lacking)))
                 else:
                     able.append(at)
             structure, ranks = (variant_at, layout_at), layout.accelerator_count

@@ -79,7 +79,7 @@ def sensitivity_chart(
         raise Rejected([FieldError("/figure", "is not known for this deployment")])
     moved = []
     for one in _inputs(case, request.change_ratio):
-        ends = (_figure(request, one.changed(end)) for end in (one.span.low, one.span.high))
+        ends = (_figure(request, one.changed(float(end))) for end in (one.span.low, one.span.high))
         low, high = ends
         if low is None or high is None:
             continue

@@ -343,7 +343,7 @@ def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
             usd = None
             if price is not None:
                 ratio = 1.0 if price.region in (None, region.id) else elsewhere
-                usd = price.usd_per_hour * ratio
+                usd = float(price.usd_per_hour * ratio)
             found.setdefault(instance.accelerator, []).append((instance.accelerators, usd))
     return MappingProxyType({name: tuple(each) for name, each in found.items()})
 

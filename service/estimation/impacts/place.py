@@ -56,14 +56,14 @@ def supplied(
 
 def cooled(region: Region, site: SiteRequest | None) -> Region:
     """The region with on-site water of the site's own cooling, where that was given."""
-    if site is None or site.cooling == "as-reported":
-        return region
-    if site.cooling == "dry":
+    if site is not None and site.cooling == "dry":
         return replace(region, wue_l_per_kwh=dry_wue())
-    wue = evaporative_wue(
-        site.wet_bulb_celsius, site.cycles_of_concentration, site.evaporative_ratio
-    )
-    return replace(region, wue_l_per_kwh=wue)
+    if site is not None and site.wet_bulb_celsius is not None and site.cooling != "as-reported":
+        wue = evaporative_wue(
+            site.wet_bulb_celsius, site.cycles_of_concentration, site.evaporative_ratio
+        )
+        return replace(region, wue_l_per_kwh=wue)
+    return region
 
 
 def kept(

@@ -171,7 +171,7 @@ def _noise_answer(result: Noise | None) -> NoiseAtReceptor | None:
         "sound_power_db": float(result.sound_power_db),
         "distance_m": float(result.path.distance_m),
         "sound_pressure_db": figure(result.sound_pressure_db),
-        "limit_db": result.limit_db,
+        "limit_db": None if result.limit_db is None else float(result.limit_db),
         "margin_db": known_figure(result.margin_db),
         "required_distance_m": known_figure(result.required_distance_m),
         "confidence": {

@@ -28,7 +28,7 @@ def constraints(computed: ComputedDeployment) -> list[Constraint]:
     rate = resolved.workload.requests_per_s
     if rate is not None:
         saturation = computed.latency.saturation_requests_per_s.value
-        found.append(_at_most("request_rate", rate, float(saturation), "requests/s"))
+        found.append(_at_most("request_rate", float(rate), float(saturation), "requests/s"))
     return found
 
 
@@ -64,7 +64,10 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
     return [
         _at_most(
-            "memory_per_accelerator", memory.total_bytes.value, float(memory.usable_bytes), "bytes"
+            "memory_per_accelerator",
+            float(memory.total_bytes.value),
+            float(memory.usable_bytes),
+            "bytes",
         ),
         _at_most(
             "sequences_in_flight",

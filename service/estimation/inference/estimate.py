@@ -9,6 +9,7 @@ from service.catalog.entries import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import COSTS, HOURS_PER_YEAR
 from service.core.deployment import Region
+from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.performance.inference import open_load
@@ -222,7 +223,7 @@ def _percentiles(found: open_load.Percentiles | None, like: Interval) -> Percent
     if found is None:
         return None
 
-    def around(value: float) -> answers.Interval:
+    def around(value: Number) -> answers.Interval:
         return figure(
             Interval(value, value * like.low / like.value, value * like.high / like.value)
         )

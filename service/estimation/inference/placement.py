@@ -83,7 +83,7 @@ def placement(tiers: InferenceTiers) -> Placement:
                 else float(tiers.rooms[at].capacity_bytes),
                 "used_bytes": figure(tiers.used[at]),
                 "touched_bytes_per_step": float(tiers.placement.touched_bytes(at)),
-                "hidden_share_ratio": tiers.free_share_ratio(at) if at else None,
+                "hidden_share_ratio": float(tiers.free_share_ratio(at)) if at else None,
                 "parts_bytes": _parts(tiers, at),
             }
             for at, (name, kind) in enumerate(named)

@@ -61,7 +61,7 @@ def resolve_speculation(
     warnings: list[EstimateWarning] = []
     if acceptance is None:
         usual, drafted = _USUAL_ACCEPTANCE, asked.draft_tokens
-        acceptance = usual.value
+        acceptance = float(usual.value)
         most = expected_tokens(usual.high, drafted) / expected_tokens(usual.low, drafted)
         log_sigma = log(most) / 2.0 / Z_90
         warnings.append(

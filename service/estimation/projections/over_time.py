@@ -56,7 +56,7 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
         "series": [
             {
                 "day": day,
-                "training_kgco2e": training.value,
+                "training_kgco2e": float(training.value),
                 "inference_kgco2e": figure(scale(result.cumulative_gco2e(day), 1e-3)),
             }
             for day in days

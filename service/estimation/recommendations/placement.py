@@ -273,8 +273,8 @@ def metrics_in_regions(
     usd = rows.accelerator_hours / rows.accelerators * usd_per_hour
     many = rows.taken(np.repeat(np.arange(len(rows.offer)), len(regions)))
     totals = ImpactTotals(
-        carbon_g=impacts["carbon_g"].value,
-        water_l=impacts["water_l"].value,
+        carbon_g=np.asarray(impacts["carbon_g"].value),
+        water_l=np.asarray(impacts["water_l"].value),
         usd=np.repeat(usd, len(regions)),
     )
     carbon, water, cost = unit

@@ -34,6 +34,7 @@ class Reference:
     """
 
     accelerator: Entry[Accelerator]
+    accelerator_power_w: float
     region: Region
     infrastructure: Infrastructure
     making: Making
@@ -58,9 +59,9 @@ class Reference:
         )
         found: dict[Metric, Anchor] = {}
         if work.total_location_gco2e is not None:
-            found["carbon"] = up_to(work.total_location_gco2e.value * carbon_unit)
+            found["carbon"] = up_to(float(work.total_location_gco2e.value) * carbon_unit)
         if work.water_total_l is not None:
-            found["water"] = up_to(work.water_total_l.value)
+            found["water"] = up_to(float(work.water_total_l.value))
         if priced and self.usd_per_hour is not None:
             found["cost"] = up_to(hours * self.usd_per_hour)
         return found
@@ -77,10 +78,13 @@ def reference(snapshot: CatalogSnapshot, context: SearchContext) -> Reference:
         What stands around accelerators, and the caller's prices. Where neither they nor the
         catalog price the reference, the dearest of them stands for it.
     """
-    entry = snapshot.accelerators.get(REFERENCE_ACCELERATOR) or next(
-        one
-        for one in snapshot.accelerators.values()
-        if one.value.thermal_design_power_w is not None
+    entry, power_w = next(
+        (entry, float(entry.value.thermal_design_power_w))
+        for entry in (
+            snapshot.accelerators.get(REFERENCE_ACCELERATOR),
+            *snapshot.accelerators.values(),
+        )
+        if entry is not None and entry.value.thermal_design_power_w is not None
     )
     listed = list_price_ranges(snapshot).get(entry.id)
     own = context.prices.own_usd_per_hour
@@ -88,6 +92,7 @@ def reference(snapshot: CatalogSnapshot, context: SearchContext) -> Reference:
     (embodied,) = embodied_kgco2e((entry,), snapshot, context.infrastructure)
     return Reference(
         entry,
+        power_w,
         context.reference_region,
         context.infrastructure,
         Making(embodied, None, None, None, context.infrastructure.service_hours()),

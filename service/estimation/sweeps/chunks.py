@@ -236,16 +236,16 @@ def _configurations_within(
     each = len(study.regions)
     most = study.spaces[0].most_accelerators
     _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
-    _exclude("fits", found.estimate.fits, within_limits, excluded, each)
-    e2e_s = figures["e2e_s"].value
+    _exclude("fits", np.asarray(found.estimate.fits), within_limits, excluded, each)
+    e2e_s = np.asarray(figures["e2e_s"].value)
     checked = DeploymentFigures(
         headroom_ratio=free,
         missing_replicas=found.needed_replicas - found.replicas,
-        ttft_s=figures["ttft_s"].value,
-        tpot_s=figures["tpot_s"].value,
+        ttft_s=np.asarray(figures["ttft_s"].value),
+        tpot_s=np.asarray(figures["tpot_s"].value),
         e2e_s=e2e_s,
         task_s=e2e_s * study.demand.calls_per_task,
-        it_power_w=figures["it_power_w"].value,
+        it_power_w=np.asarray(figures["it_power_w"].value),
     )
     _exclude_past_limits(study, checked, within_limits, excluded, each)
     return within_limits
@@ -315,9 +315,9 @@ def _places_within(
     within_limits = np.repeat(fine, len(study.regions))
     _exclude(OFFERED.name, offered, within_limits, excluded, 1)
     checked = DeploymentFigures(
-        usd_per_hour=figures["rented_usd_per_hour"].value,
-        kgco2e_per_year=figures["kgco2e_per_year"].value,
-        l_per_year=figures["l_per_year"].value,
+        usd_per_hour=np.asarray(figures["rented_usd_per_hour"].value),
+        kgco2e_per_year=np.asarray(figures["kgco2e_per_year"].value),
+        l_per_year=np.asarray(figures["l_per_year"].value),
     )
     _exclude_past_limits(study, checked, within_limits, excluded, 1)
     return within_limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import Number
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.performance.training.step import training_step
@@ -98,7 +99,7 @@ def _token_s(setup: TrainingSetup, memory: TrainingMemory, speeds: TrainingFigur
     step = training_step(
         setup.deployment, setup.settings, setup.micro_batch, host, speeds.efficiency
     )
-    paged_s = 0.0
+    paged_s: Number = 0.0
     if setup.settings.paged:
         spilled = memory.state.optimizer_bytes - memory.optimizer_bytes.value
         paged_s = 2.0 * spilled / host.link_bytes_per_s

@@ -46,9 +46,10 @@ def training_anchors(
     standard = reference(snapshot, context)
     accelerator = standard.accelerator.value
     mfu_ratio = snapshot.calibrations[_REFERENCE_TRAINING].value["mfu_ratio"].value
-    hours = reference_hours(search, accelerator, mfu_ratio)
+    hours = reference_hours(search, accelerator, float(mfu_ratio))
     # At work, with its share of the server.
-    power_w = float(accelerator.thermal_design_power_w + context.infrastructure.host_power_w.value)
+    host_w = float(context.infrastructure.host_power_w.value)
+    power_w = standard.accelerator_power_w + host_w
     plan_s = min(hours / _PLAN_ACCELERATORS * SECONDS_PER_HOUR, _PLAN_DAYS * SECONDS_PER_DAY)
     worst_s = plan_s * _WORST_TIME_RATIO
     if limits.days is not None:
