@@ -12,6 +12,7 @@ import pytest
 from service.catalog.database import connect
 from service.catalog.embedded import EmbeddedPostgres
 from service.settings import INSTALLATION
+from tests.faults.processes import folder
 
 PROCESS = """
 import sys
@@ -29,6 +30,13 @@ async def answers(url: str) -> bool:
     version = await connection.fetchval("SHOW server_version_num")
     await connection.close()
     return int(version) >= 160000
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Outside pytest's own folders, which other runs close to the user that Postgres runs as."""
+    with folder() as path:
+        yield path
 
 
 @pytest.fixture
