@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from service import ENGINE_VERSION
+from service.catalog.database.store import CatalogStore
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import snapshot_from_documents
-from service.catalog.store import CatalogStore
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest

@@ -7,7 +7,7 @@ import asyncio
 from alembic import context
 from sqlalchemy import Connection
 
-from service.catalog.database import create_engine
+from service.catalog.database.connection import create_engine
 from service.jobs.tables import sweep
 from service.settings import Settings
 

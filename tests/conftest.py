@@ -20,12 +20,12 @@ import pytest
 from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 
-from service.catalog import store
-from service.catalog.database import connect, create_engine, migrate
-from service.catalog.documents import DocumentSet
-from service.catalog.embedded import EmbeddedPostgres
+from service.catalog.database import store
+from service.catalog.database.connection import connect, create_engine, migrate
+from service.catalog.database.embedded import EmbeddedPostgres
+from service.catalog.database.importer import import_package
+from service.catalog.entries.documents import DocumentSet
 from service.catalog.files import packaged_documents
-from service.catalog.importer import import_package
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.settings import INSTALLATION, Settings
 from tests.node import needs

@@ -18,9 +18,9 @@ from mkdocs.structure.files import File, Files
 
 import service.core
 from service.api.app import create_app
-from service.catalog.documents import Document
+from service.catalog.entries.documents import Document
+from service.catalog.entries.specs import FIGURES
 from service.catalog.files import packaged_documents
-from service.catalog.specs import FIGURES
 from service.core.errors import HeadroomError
 from service.settings import Settings
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.access.keys import KeyRecord, NewKey
-from service.catalog.tables import api_key, api_key_revocation
+from service.catalog.database.tables import api_key, api_key_revocation
 
 
 async def read_keys(

@@ -46,8 +46,8 @@ from service.api.sweeps import events as sweep_events
 from service.api.sweeps import jobs as sweeps
 from service.api.sweeps import results as sweep_results
 from service.background import ended
-from service.catalog.store import CatalogStore
-from service.catalog.tables import KEY_CHANNEL
+from service.catalog.database.store import CatalogStore
+from service.catalog.database.tables import KEY_CHANNEL
 from service.extras import is_installed
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub

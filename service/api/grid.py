@@ -16,8 +16,8 @@ from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter,
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
-from service.catalog.entries import Entry
-from service.catalog.references import UnknownReference
+from service.catalog.entries.entry import Entry
+from service.catalog.entries.references import UnknownReference
 from service.core.deployment import Region
 from service.core.impacts.scheduling import best_window
 from service.core.interval import Interval as Figure

@@ -27,8 +27,8 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import RETRY_AFTER_S, caller_with, shared
-from service.catalog.documents import DocumentInvalid, canonical
-from service.catalog.store import DatabaseUnavailable
+from service.catalog.database.store import DatabaseUnavailable
+from service.catalog.entries.documents import DocumentInvalid, canonical
 from service.estimation.answers import Answer
 from service.estimation.references import Request
 from service.estimation.rejection import FieldError

@@ -24,7 +24,7 @@ from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
-from service.catalog.store import DatabaseUnavailable
+from service.catalog.database.store import DatabaseUnavailable
 from service.estimation.measurements.answers import Measurement, MeasurementPage, MeasurementSummary
 from service.estimation.measurements.compared import compared_measurement
 from service.estimation.measurements.requests import MeasurementRequest

@@ -21,8 +21,8 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import shared
-from service.catalog.references import UnknownReference
-from service.catalog.texts import packaged_texts
+from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.texts import packaged_texts
 from service.estimation.techniques import (
     FILTERS,
     TechniqueEntry,

@@ -14,7 +14,7 @@ from service.calibration.power import COMMENT as POWER_COMMENT
 from service.calibration.power import power_entries
 from service.calibration.training import COMMENT as TRAINING_COMMENT
 from service.calibration.training import training_entries
-from service.catalog.documents import CatalogInvalid
+from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.errors import InvalidInput
 from service.validation.packaged import Bench, read_bench, read_measurements

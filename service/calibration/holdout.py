@@ -16,7 +16,7 @@ from service.calibration.command import (
     refitted,
 )
 from service.calibration.documents import CalibrationEntry, document_text
-from service.catalog.documents import CatalogInvalid, Document, DocumentSet, canonical
+from service.catalog.entries.documents import CatalogInvalid, Document, DocumentSet, canonical
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.validation.packaged import Bench, read_bench, read_measurements

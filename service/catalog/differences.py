@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from service.catalog.documents import DocumentSet, escape
+from service.catalog.entries.documents import DocumentSet, escape
 
 
 @dataclass(frozen=True, slots=True)

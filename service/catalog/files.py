@@ -15,8 +15,8 @@ import orjson
 import yaml
 
 from service.cached_files import cache_home, write_whole
-from service.catalog.checks import Schemas, check_documents, schemas_from
-from service.catalog.documents import (
+from service.catalog.entries.checks import Schemas, check_documents, schemas_from
+from service.catalog.entries.documents import (
     CatalogError,
     CatalogInvalid,
     Document,
@@ -24,7 +24,7 @@ from service.catalog.documents import (
     DocumentSet,
     canonical,
 )
-from service.catalog.specs import FIGURES, with_figures
+from service.catalog.entries.specs import FIGURES, with_figures
 from service.settings import INSTALLATION
 
 _INSTALLED = INSTALLATION / "hardware_catalog"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.catalog.documents import COLLECTIONS, Document
-from service.catalog.references import loosened
+from service.catalog.entries.documents import COLLECTIONS, Document
+from service.catalog.entries.references import loosened
 from service.catalog.snapshot import CatalogSnapshot
 
 #: Calibrations have no names that people would type.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
-from service.catalog.convert import (
+from service.catalog.entries.convert import (
     accelerator_from_document,
     calibration_from_document,
     instance_from_document,
@@ -16,7 +16,7 @@ from service.catalog.convert import (
     model_from_document,
     region_from_document,
 )
-from service.catalog.documents import (
+from service.catalog.entries.documents import (
     COLLECTIONS,
     CatalogError,
     CatalogInvalid,
@@ -26,11 +26,11 @@ from service.catalog.documents import (
     content_hash,
     hashes_of,
 )
-from service.catalog.engines import engine_from_document
-from service.catalog.entries import CatalogDefaults, Entry, read_defaults
-from service.catalog.references import ReferenceIndex, UnknownReference
-from service.catalog.rules import rule_from_document
-from service.catalog.shelf_life import year_looked_after
+from service.catalog.entries.engines import engine_from_document
+from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
+from service.catalog.entries.references import ReferenceIndex, UnknownReference
+from service.catalog.entries.rules import rule_from_document
+from service.catalog.entries.shelf_life import year_looked_after
 from service.core.architecture.model import ModelArchitecture
 from service.core.compliance import Rule
 from service.core.costs import Instance
@@ -119,7 +119,7 @@ class CatalogSnapshot:
     def region(self, document: Any, as_of: int | None = None) -> Entry[Region]:
         """A region from an object like its documents, whose parents are regions of the catalog.
 
-        See :func:`service.catalog.convert.region_from_document`.
+        See :func:`service.catalog.entries.convert.region_from_document`.
         """
 
         def parent_document(region_id: str) -> Document | None:

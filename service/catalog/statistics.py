@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.catalog.documents import DocumentSet
+from service.catalog.entries.documents import DocumentSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from service.api.http.problems import (
     problem_details,
     validation_problem,
 )
-from service.catalog.documents import CatalogInvalid
+from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.client.estimator import NotReached, Refused

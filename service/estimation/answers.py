@@ -15,7 +15,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypeAliasType, TypedDict
 
 from service import ENGINE_VERSION
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import interval as core
 from service.core.explanation import EstimateWarning, Step

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from service.catalog.engines import figures_of
+from service.catalog.entries.engines import figures_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
+from service.catalog.entries.texts import Text, packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
-from service.catalog.texts import Text, packaged_texts
 from service.core.claims import RECOMPUTED
 from service.core.claims.facts import MODELS, Facts
 from service.estimation.answers import Answer, frame

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.core.impacts.footprint import Footprint
 from service.core.interval import Interval
 from service.estimation.impacts.answers import Confidence, Level

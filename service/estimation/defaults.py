@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
 

@@ -20,7 +20,7 @@ from pydantic import (
     Tag,
 )
 
-from service.catalog.specs import FIGURES
+from service.catalog.entries.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS
 
 

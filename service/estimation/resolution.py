@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
-from service.catalog.convert import accelerator_from_document
-from service.catalog.documents import DocumentInvalid
-from service.catalog.entries import Entry
-from service.catalog.own import is_own
-from service.catalog.references import UnknownReference
+from service.catalog.database.own import is_own
+from service.catalog.entries.convert import accelerator_from_document
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.entry import Entry
+from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import (

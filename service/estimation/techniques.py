@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from service.catalog.texts import Text, packaged_texts
+from service.catalog.entries.texts import Text, packaged_texts
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.technique import REACHES, Technique
 from service.estimation.answers import Answer, Reach

@@ -8,7 +8,7 @@ from uuid import UUID
 from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from service.catalog.database import postgres_dsn
+from service.catalog.database.connection import postgres_dsn
 from service.jobs.queue import QUEUE, TASK
 
 #: Tries of a chunk, those that ended with the death of their worker included.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from service.background import ended
-from service.catalog.store import CatalogStore, DatabaseUnavailable
+from service.catalog.database.store import CatalogStore, DatabaseUnavailable
 from service.jobs.worker import LONGEST_END_S, SweepWorker
 from service.settings import Settings
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
-from service.catalog.tables import metadata
+from service.catalog.database.tables import metadata
 
 #: What may become of a sweep. Results are there while it has succeeded; expired and deleted ones
 #: have lost theirs.

@@ -13,7 +13,7 @@ from uuid import UUID
 from procrastinate import App
 
 from service.background import ended
-from service.catalog.store import CatalogStore, DatabaseUnavailable
+from service.catalog.database.store import CatalogStore, DatabaseUnavailable
 from service.estimation.sweeps.chunks import evaluate_chunk
 from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest

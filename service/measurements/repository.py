@@ -13,7 +13,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from service.catalog.tables import measured_figure, measurement
+from service.catalog.database.tables import measured_figure, measurement
 from service.core.errors import Conflict
 
 

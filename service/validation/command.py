@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from service.catalog.documents import CatalogInvalid
+from service.catalog.entries.documents import CatalogInvalid
 from service.core.errors import InvalidInput
 from service.validation.packaged import read_bench, read_measurements
 from service.validation.report.compared import assess, report

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from service import ENGINE_VERSION
-from service.catalog.documents import content_hash, hashes_of
+from service.catalog.entries.documents import content_hash, hashes_of
 from service.catalog.files import packaged_documents
 from service.settings import INSTALLATION
 from tests.answers.asked import ask_all, digest, questions

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.catalog.convert import (
+from service.catalog.entries.convert import (
     UNKNOWN_COUNTRY,
     accelerator_from_document,
     interconnect_from_document,
     memory_tier_from_document,
     model_from_document,
 )
-from service.catalog.documents import DocumentInvalid
-from service.catalog.entries import FigureOrigin
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.entry import FigureOrigin
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.interval import Interval
 from tests.catalog.examples import accelerator, figure, region, small_catalog

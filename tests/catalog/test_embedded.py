@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.catalog.database import connect
-from service.catalog.embedded import EmbeddedPostgres
+from service.catalog.database.connection import connect
+from service.catalog.database.embedded import EmbeddedPostgres
 from service.settings import INSTALLATION
 from tests.faults.processes import folder
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.catalog import files
-from service.catalog.documents import CatalogInvalid
+from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import checked_files, packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
 from tests.catalog.examples import accelerator, figure, rule, small_catalog, write_catalog

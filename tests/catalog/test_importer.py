@@ -8,25 +8,25 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from service.catalog.database import create_engine, migrate
-from service.catalog.documents import CatalogInvalid, canonical_bytes
-from service.catalog.files import read_schemas
-from service.catalog.importer import (
+from service.catalog.database.connection import create_engine, migrate
+from service.catalog.database.importer import (
     Change,
     EntryConflict,
     RevisionConflict,
     apply_change,
     import_package,
 )
-from service.catalog.revisions import (
+from service.catalog.database.revisions import (
     RevisionUnknown,
     documents_at,
     load_snapshot,
     newest_revision,
     read_revision,
 )
+from service.catalog.database.tables import catalog_entry, catalog_revision
+from service.catalog.entries.documents import CatalogInvalid, canonical_bytes
+from service.catalog.files import read_schemas
 from service.catalog.snapshot import snapshot_from_documents
-from service.catalog.tables import catalog_entry, catalog_revision
 from service.settings import INSTALLATION
 from tests.catalog.examples import Documents, accelerator, figure, region, small_catalog
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.catalog.documents import canonical, canonical_bytes, content_hash, hashes_of
-from service.catalog.references import ReferenceIndex, UnknownReference
-from service.catalog.shelf_life import stale_figures
+from service.catalog.entries.documents import canonical, canonical_bytes, content_hash, hashes_of
+from service.catalog.entries.references import ReferenceIndex, UnknownReference
+from service.catalog.entries.shelf_life import stale_figures
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from tests.catalog.examples import small_catalog
 

@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 from jsonschema import Draft202012Validator
 
-from service.catalog.convert import accelerator_from_document
-from service.catalog.documents import DocumentInvalid
+from service.catalog.entries.convert import accelerator_from_document
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.specs import FIGURES
 from service.catalog.files import declared_schemas, read_schemas
-from service.catalog.specs import FIGURES
 from service.core.deployment import Accelerator, Region
 from service.core.memory.tiers import Interconnect, MemoryTier
 from service.settings import INSTALLATION

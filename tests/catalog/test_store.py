@@ -10,11 +10,11 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import text
 
-from service.catalog.documents import CatalogInvalid, canonical_bytes
+from service.catalog.database.importer import Change, apply_change
+from service.catalog.database.revisions import RevisionUnknown
+from service.catalog.database.store import CatalogStore, DatabaseUnavailable
+from service.catalog.entries.documents import CatalogInvalid, canonical_bytes
 from service.catalog.files import read_schemas
-from service.catalog.importer import Change, apply_change
-from service.catalog.revisions import RevisionUnknown
-from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.settings import Settings
 from tests.catalog.examples import Documents, accelerator, figure, small_catalog, write_catalog
 from tests.conftest import execute

@@ -8,9 +8,9 @@ from asyncio import to_thread
 
 from sqlalchemy import text
 
-from service.catalog.database import create_engine, migrate
-from service.catalog.importer import import_package
-from service.catalog.revisions import load_snapshot, newest_revision
+from service.catalog.database.connection import create_engine, migrate
+from service.catalog.database.importer import import_package
+from service.catalog.database.revisions import load_snapshot, newest_revision
 from service.settings import INSTALLATION
 from tests.catalog.examples import small_catalog
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.core.architecture.model import ModelArchitecture
 
 #: How llama.cpp's converter names what a configuration says.

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from service.catalog.checks import check_documents
-from service.catalog.documents import COLLECTIONS
-from service.catalog.earlier import in_todays_form
+from service.catalog.entries.checks import check_documents
+from service.catalog.entries.documents import COLLECTIONS
+from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.estimation.calibrations import calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from service.access.keys import make_key
-from service.catalog.database import WRITER_LOCK, connect
-from service.catalog.embedded import EmbeddedPostgres
+from service.catalog.database.connection import WRITER_LOCK, connect
+from service.catalog.database.embedded import EmbeddedPostgres
 from service.settings import INSTALLATION
 from tests.conftest import execute
 from tests.faults.processes import (

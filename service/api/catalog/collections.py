@@ -23,7 +23,7 @@ from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
 from service.api.http.tables import as_csv, wants_csv
-from service.catalog.references import UnknownReference
+from service.catalog.entries.references import UnknownReference
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
 from service.estimation.rejection import FieldError, Rejected
 

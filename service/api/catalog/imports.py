@@ -23,10 +23,10 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot, shared
-from service.catalog.documents import COLLECTIONS, CatalogInvalid
+from service.catalog.database.importer import Change
+from service.catalog.entries.documents import COLLECTIONS, CatalogInvalid
 from service.catalog.exchange.reading import FileInvalid, Form, read_catalog_file
 from service.catalog.exchange.writing import catalog_file
-from service.catalog.importer import Change
 from service.estimation.answers import Answer
 from service.estimation.references import Request
 from service.estimation.rejection import FieldError

@@ -23,11 +23,16 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import RETRY_AFTER_S, caller, current_snapshot, shared
+from service.catalog.database.revisions import (
+    Revision,
+    RevisionUnknown,
+    list_revisions,
+    read_revision,
+)
+from service.catalog.database.store import DatabaseUnavailable
 from service.catalog.differences import EntryChange, differences
-from service.catalog.documents import CatalogInvalid
-from service.catalog.revisions import Revision, RevisionUnknown, list_revisions, read_revision
+from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
-from service.catalog.store import DatabaseUnavailable
 from service.estimation.answers import Answer
 
 router = Operations(prefix="/v1/catalog", tags=["catalog"])

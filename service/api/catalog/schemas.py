@@ -14,7 +14,7 @@ from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
-from service.catalog.documents import COLLECTIONS
+from service.catalog.entries.documents import COLLECTIONS
 
 router = Operations(prefix="/v1/catalog", tags=["catalog"])
 

@@ -30,9 +30,9 @@ from service.api.http.contract import (
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
-from service.catalog.documents import CatalogInvalid, DocumentInvalid, canonical
-from service.catalog.importer import Change
-from service.catalog.own import is_own
+from service.catalog.database.importer import Change
+from service.catalog.database.own import is_own
+from service.catalog.entries.documents import CatalogInvalid, DocumentInvalid, canonical
 from service.estimation.catalog.listing import entry_answer
 from service.estimation.rejection import FieldError
 

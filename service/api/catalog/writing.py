@@ -13,17 +13,17 @@ from service.access.keys import Caller
 from service.api.http.caching import hash_in_tag
 from service.api.http.problems import Problem, invalid
 from service.api.http.state import RETRY_AFTER_S, caller_with, shared
-from service.catalog.checks import Schemas
-from service.catalog.documents import DocumentInvalid, canonical
-from service.catalog.files import read_schemas
-from service.catalog.importer import (
+from service.catalog.database.importer import (
     Applied,
     Change,
     EntryConflict,
     RevisionConflict,
     apply_change,
 )
-from service.catalog.store import DatabaseUnavailable
+from service.catalog.database.store import DatabaseUnavailable
+from service.catalog.entries.checks import Schemas
+from service.catalog.entries.documents import DocumentInvalid, canonical
+from service.catalog.files import read_schemas
 from service.estimation.rejection import FieldError
 
 SHARED_SCOPE = "catalog:write"

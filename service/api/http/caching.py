@@ -10,7 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
-from service.catalog.documents import Document, document_hash
+from service.catalog.entries.documents import Document, document_hash
 from service.catalog.snapshot import CatalogSnapshot
 
 _ENTRY_TAG = re.compile(r'"([0-9a-f]{64})\.[0-9a-f]{16}"')

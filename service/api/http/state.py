@@ -13,10 +13,10 @@ from service.access.keyring import Keyring
 from service.access.keys import Caller, KeyRefused
 from service.api.http.problems import Problem, invalid
 from service.api.observability.exposition import Exposition
-from service.catalog.documents import CatalogInvalid
-from service.catalog.revisions import RevisionsBeginLater, RevisionUnknown
+from service.catalog.database.revisions import RevisionsBeginLater, RevisionUnknown
+from service.catalog.database.store import CatalogStore, DatabaseUnavailable
+from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.snapshot import CatalogSnapshot
-from service.catalog.store import CatalogStore, DatabaseUnavailable
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError
 from service.grid.live import LiveGrid

@@ -10,7 +10,7 @@ import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from service.catalog.store import CatalogStatus
+from service.catalog.database.store import CatalogStatus
 
 REGISTRY = CollectorRegistry()
 REQUESTS = Counter(

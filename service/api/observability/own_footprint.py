@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from service.catalog.references import UnknownReference
+from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.settings import Settings
 

@@ -14,7 +14,7 @@ from starlette.requests import Request as HttpRequest
 from service.api.http.contract import path_parameter
 from service.api.http.problems import Problem
 from service.api.http.state import caller, shared
-from service.catalog.store import DatabaseUnavailable
+from service.catalog.database.store import DatabaseUnavailable
 from service.jobs import repository
 
 Read = TypeVar("Read")

@@ -34,7 +34,7 @@ from service.api.sweeps.access import (
     in_transaction,
     unavailable,
 )
-from service.catalog.store import UNRECORDED_REVISION
+from service.catalog.database.store import UNRECORDED_REVISION
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.sweeps.answers import Sweep
 from service.estimation.sweeps.plan import resolve_study

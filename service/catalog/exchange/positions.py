@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from service.catalog.documents import escape
+from service.catalog.entries.documents import escape
 from service.core.errors import InvalidInput
 
 Position: TypeAlias = tuple[int, int]

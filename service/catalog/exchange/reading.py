@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import orjson
 import yaml
 
-from service.catalog.checks import Schemas
-from service.catalog.documents import (
+from service.catalog.entries.checks import Schemas
+from service.catalog.entries.documents import (
     COLLECTIONS,
     CatalogError,
     Document,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from service.catalog.documents import Document
+from service.catalog.entries.documents import Document
 from service.catalog.exchange.positions import (
     FileError,
     FileUnreadable,

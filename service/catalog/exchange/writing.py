@@ -7,8 +7,8 @@ from collections.abc import Collection
 import orjson
 import yaml
 
-from service.catalog.checks import Schemas
-from service.catalog.documents import DocumentSet
+from service.catalog.entries.checks import Schemas
+from service.catalog.entries.documents import DocumentSet
 from service.catalog.exchange.reading import Form
 from service.catalog.exchange.tables import table_of
 

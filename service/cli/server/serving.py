@@ -115,7 +115,7 @@ def worker() -> None:
     """Evaluate sweeps until interrupted; any number of these may run, on any number of hosts."""
     _check("sweeps")
     from service.api.observability.logs import set_up_logs
-    from service.catalog.store import DatabaseUnavailable
+    from service.catalog.database.store import DatabaseUnavailable
     from service.jobs.process import work
 
     settings = Settings()

@@ -73,7 +73,7 @@ def restore(
 
 
 async def _holds_tables(url: str) -> bool:
-    from service.catalog.database import connect
+    from service.catalog.database.connection import connect
     from service.settings import Settings
 
     connection = await connect(url, Settings().database_timeout_s)
@@ -89,8 +89,8 @@ def _run(url: str | None, tool: str, *arguments: str) -> bool:
 
     The password is handed over where other users of the machine do not see it.
     """
-    from service.catalog.database import postgres_dsn
-    from service.catalog.embedded import postgres_tools
+    from service.catalog.database.connection import postgres_dsn
+    from service.catalog.database.embedded import postgres_tools
 
     environment = dict(os.environ)
     place: tuple[str, ...] = ()

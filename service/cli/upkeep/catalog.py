@@ -18,9 +18,9 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from service.catalog.documents import DocumentSet
+    from service.catalog.database.importer import Applied
+    from service.catalog.entries.documents import DocumentSet
     from service.catalog.exchange.reading import Form
-    from service.catalog.importer import Applied
 
 catalog_app = typer.Typer(help="Maintain the catalog.", no_args_is_help=True)
 
@@ -95,11 +95,11 @@ def import_file(
     ] = False,
 ) -> None:
     """Import a file of entries into the database, all of it or nothing."""
-    from service.catalog.database import migrate
-    from service.catalog.documents import CatalogInvalid
+    from service.catalog.database.connection import migrate
+    from service.catalog.database.importer import Change, apply_change, import_package
+    from service.catalog.entries.documents import CatalogInvalid
     from service.catalog.exchange.reading import FileInvalid, read_catalog_file
     from service.catalog.files import packaged_documents, read_schemas
-    from service.catalog.importer import Change, apply_change, import_package
 
     if file.suffix.lower() not in _FORMS:
         raise typer.BadParameter("must end in .yaml, .json or .csv", param_hint="FILE")
@@ -144,7 +144,7 @@ def export_file(
     ] = None,
 ) -> None:
     """Write a state of the catalog as one file that can be imported again."""
-    from service.catalog.documents import COLLECTIONS
+    from service.catalog.entries.documents import COLLECTIONS
     from service.catalog.exchange.writing import catalog_file
     from service.catalog.files import read_schemas
 
@@ -199,7 +199,7 @@ def staleness(
     """List figures and rules that are past their shelf life, oldest first."""
     from datetime import UTC, datetime
 
-    from service.catalog.shelf_life import stale_figures
+    from service.catalog.entries.shelf_life import stale_figures
 
     present = year or datetime.now(UTC).year
     found = sorted(stale_figures(_state(state), present), key=lambda one: (one.year, one.entry_id))
@@ -225,7 +225,7 @@ def _state(named: str | None) -> DocumentSet:
 
 
 def _files(folder: Path, *, with_texts: bool = False) -> DocumentSet:
-    from service.catalog.documents import CatalogInvalid
+    from service.catalog.entries.documents import CatalogInvalid
     from service.catalog.files import checked_files, packaged_documents
 
     try:
@@ -236,8 +236,8 @@ def _files(folder: Path, *, with_texts: bool = False) -> DocumentSet:
 
 
 def _recorded(revision: int | None) -> DocumentSet:
-    from service.catalog.database import migrate
-    from service.catalog.revisions import RevisionUnknown, load_snapshot
+    from service.catalog.database.connection import migrate
+    from service.catalog.database.revisions import RevisionUnknown, load_snapshot
 
     async def act(engine: AsyncEngine) -> DocumentSet:
         await migrate(engine)

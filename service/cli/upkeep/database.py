@@ -27,7 +27,7 @@ def database_address() -> Iterator[str]:
     """
     from sqlalchemy.exc import DBAPIError
 
-    from service.catalog.embedded import EmbeddedPostgres
+    from service.catalog.database.embedded import EmbeddedPostgres
 
     settings = Settings()
     embedded = EmbeddedPostgres(settings.data_directory)
@@ -44,7 +44,7 @@ def database_address() -> Iterator[str]:
 
 def on_database(act: Callable[[AsyncEngine], Awaitable[Result]]) -> Result:
     """Run something on the database, and end the command where that cannot be reached."""
-    from service.catalog.database import create_engine
+    from service.catalog.database.connection import create_engine
 
     async def run(url: str) -> Result:
         engine = create_engine(url, Settings().database_timeout_s)

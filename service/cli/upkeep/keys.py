@@ -35,7 +35,7 @@ def create_key(
     """Create a key and print it; it is stored nowhere and cannot be shown again."""
     from service.access.keys import SCOPES, fault_of_organisation, make_key
     from service.access.repository import add_key
-    from service.catalog.database import migrate
+    from service.catalog.database.connection import migrate
 
     fault = fault_of_organisation(organisation)
     if fault is not None:
@@ -74,7 +74,7 @@ def list_keys(
 ) -> None:
     """List all keys, without their secrets."""
     from service.access.repository import read_keys
-    from service.catalog.database import migrate
+    from service.catalog.database.connection import migrate
 
     async def act(engine: AsyncEngine) -> list[KeyRecord]:
         await migrate(engine)

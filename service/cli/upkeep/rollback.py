@@ -16,7 +16,7 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from service.catalog.importer import Applied
+    from service.catalog.database.importer import Applied
 
 
 def roll_back(
@@ -30,16 +30,16 @@ def roll_back(
 
     Nothing is taken out of history: estimates that name the bad revision can still be repeated.
     """
-    from service.catalog.database import migrate
-    from service.catalog.documents import CatalogInvalid
-    from service.catalog.files import read_schemas
-    from service.catalog.importer import Change, apply_change
-    from service.catalog.revisions import (
+    from service.catalog.database.connection import migrate
+    from service.catalog.database.importer import Change, apply_change
+    from service.catalog.database.revisions import (
         RevisionUnknown,
         documents_at,
         newest_revision,
         read_revision,
     )
+    from service.catalog.entries.documents import CatalogInvalid
+    from service.catalog.files import read_schemas
 
     schemas = read_schemas(Settings().catalog_directory)
     who = f"{getpass.getuser()} on the command line"

@@ -16,7 +16,7 @@ def migrate_schema(
     target: Annotated[str, typer.Argument(help="A migration's id, or head.")] = "head",
 ) -> None:
     """Bring the database's schema to a migration; serve does this by itself when it starts."""
-    from service.catalog.database import migrate
+    from service.catalog.database.connection import migrate
     from service.cli.upkeep.database import on_database
 
     on_database(lambda engine: migrate(engine, target))

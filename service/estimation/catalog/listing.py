@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.catalog.search import search
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import entry_provenance, figure

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning, explain
 from service.core.impacts.memory_choice import MEMORY_CHOICE, memory_choice

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.catalog.engines import figures_of
-from service.catalog.entries import Entry
+from service.catalog.entries.engines import figures_of
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning

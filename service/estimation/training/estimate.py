@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.costs import COSTS
 from service.core.estimate.training import TrainingSpeed

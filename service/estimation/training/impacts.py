@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.core.deployment import Accelerator, Region
 from service.core.estimate.training import TrainingSpeed, run_energy, training_footprints
 from service.core.explanation import EstimateWarning, Step, explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from service.catalog.references import UnknownReference
+from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest

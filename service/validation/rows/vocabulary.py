@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from service.catalog.references import UnknownReference
+from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.number_formats import NUMBER_FORMATS

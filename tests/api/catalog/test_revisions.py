@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from service.api.app import create_app
+from service.catalog.database.importer import Change, apply_change
 from service.catalog.files import read_schemas
-from service.catalog.importer import Change, apply_change
 from service.settings import INSTALLATION, Settings
 from tests.api.http.test_errors import problem
 

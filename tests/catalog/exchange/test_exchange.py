@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.catalog.checks import check_documents
+from service.catalog.entries.checks import check_documents
 from service.catalog.exchange.positions import FileUnreadable, json_positions
 from service.catalog.exchange.reading import FileInvalid, read_catalog_file
 from service.catalog.exchange.writing import catalog_file

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from service.api.app import create_app
-from service.catalog.database import connect
+from service.catalog.database.connection import connect
 from service.cli import app
 from service.cli.upkeep import backups
 from service.settings import Settings

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from service.access.keyring import Keyring
 from service.access.keys import KeyRefused
-from service.catalog.database import create_engine
+from service.catalog.database.connection import create_engine
 from service.cli import app
 from tests.catalog.examples import accelerator, small_catalog, write_catalog
 

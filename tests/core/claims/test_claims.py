@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.catalog.texts import packaged_texts
+from service.catalog.entries.texts import packaged_texts
 from service.core.claims import RECOMPUTED
 from service.estimation.claims import DOCUMENTS, claims_answer
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.catalog.references import UnknownReference
-from service.catalog.texts import packaged_texts
+from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.texts import packaged_texts
 from service.core.deployment import (
     Deployment,
     InferenceWorkload,

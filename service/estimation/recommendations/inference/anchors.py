@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.catalog.entries import Entry
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.number_formats import NUMBER_FORMATS

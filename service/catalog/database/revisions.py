@@ -15,11 +15,11 @@ from sqlalchemy import ColumnElement, Select, Table, func, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from service.catalog.documents import COLLECTIONS, Document, canonical
-from service.catalog.earlier import in_todays_form
-from service.catalog.own import snapshot_with_own
+from service.catalog.database.own import snapshot_with_own
+from service.catalog.database.tables import catalog_entry, catalog_revision, own_entry
+from service.catalog.entries.documents import COLLECTIONS, Document, canonical
+from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot
-from service.catalog.tables import catalog_entry, catalog_revision, own_entry
 from service.core.errors import NotFound
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from service.catalog.documents import Document, DocumentInvalid
-from service.catalog.figures import Figure, read_figure
-from service.catalog.specs import Bounds
+from service.catalog.entries.documents import Document, DocumentInvalid
+from service.catalog.entries.figures import Figure, read_figure
+from service.catalog.entries.specs import Bounds
 
 Value = TypeVar("Value")
 

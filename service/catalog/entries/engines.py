@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.catalog.documents import Document, DocumentInvalid, canonical
-from service.catalog.entries import Entry, FigureOrigin
+from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.entry import Entry, FigureOrigin
 from service.core.engines import Engine, SpeedFit
 
 _RELATIONS = ("release_of", "like")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from service.catalog.documents import CatalogInvalid, Document
+from service.catalog.entries.documents import CatalogInvalid, Document
+from service.catalog.entries.references import ReferenceIndex, UnknownReference
 from service.catalog.files import FOLDERS, TEXT_FOLDERS, read_files
-from service.catalog.references import ReferenceIndex, UnknownReference
 from service.settings import INSTALLATION
 
 

@@ -11,10 +11,13 @@ from sqlalchemy import Table, func, insert, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from service.catalog.checks import Schemas, check_documents
-from service.catalog.database import hold_writer_lock
+from service.catalog.database.connection import hold_writer_lock
+from service.catalog.database.own import OWN_COLLECTIONS, OWN_PREFIX, is_own, merged
+from service.catalog.database.revisions import documents_at, newest_revision, own_documents_at
+from service.catalog.database.tables import catalog_entry, catalog_revision, own_entry
 from service.catalog.differences import EntryChange, differences
-from service.catalog.documents import (
+from service.catalog.entries.checks import Schemas, check_documents
+from service.catalog.entries.documents import (
     CatalogError,
     CatalogInvalid,
     Document,
@@ -25,9 +28,6 @@ from service.catalog.documents import (
     every_document,
     hashes_of,
 )
-from service.catalog.own import OWN_COLLECTIONS, OWN_PREFIX, is_own, merged
-from service.catalog.revisions import documents_at, newest_revision, own_documents_at
-from service.catalog.tables import catalog_entry, catalog_revision, own_entry
 from service.core.errors import Conflict
 
 #: Documents by collection and id, None for an entry to be removed.

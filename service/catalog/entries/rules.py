@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from service.catalog.documents import Document, DocumentInvalid, canonical
-from service.catalog.entries import Entry, FigureOrigin
+from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.entry import Entry, FigureOrigin
 from service.core.compliance import Comparison, Condition, Effect, Rule, Status
 
 _COMPARISONS = frozenset(get_args(Comparison))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from service.catalog.documents import COLLECTIONS, CatalogInvalid, Document, DocumentSet
+from service.catalog.entries.documents import COLLECTIONS, CatalogInvalid, Document, DocumentSet
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 
 OWN_PREFIX = "own/"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from service.catalog.documents import (
+from service.catalog.database.own import is_own
+from service.catalog.entries.documents import (
     CatalogError,
     CatalogInvalid,
     Document,
@@ -14,7 +15,6 @@ from service.catalog.documents import (
     escape,
     every_document,
 )
-from service.catalog.own import is_own
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.compliance import EUROPEAN_UNION
 

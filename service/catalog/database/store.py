@@ -22,13 +22,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from service.background import ended
-from service.catalog.database import connect, create_engine, migrate
-from service.catalog.documents import CatalogInvalid, DocumentSet
-from service.catalog.embedded import EmbeddedPostgres
-from service.catalog.files import packaged_documents
-from service.catalog.importer import import_package
-from service.catalog.own import snapshot_with_own
-from service.catalog.revisions import (
+from service.catalog.database.connection import connect, create_engine, migrate
+from service.catalog.database.embedded import EmbeddedPostgres
+from service.catalog.database.importer import import_package
+from service.catalog.database.own import snapshot_with_own
+from service.catalog.database.revisions import (
     RevisionUnknown,
     load_snapshot,
     newest_own_revisions,
@@ -36,8 +34,10 @@ from service.catalog.revisions import (
     own_documents_at,
     revision_as_of,
 )
+from service.catalog.database.tables import REVISION_CHANNEL
+from service.catalog.entries.documents import CatalogInvalid, DocumentSet
+from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.catalog.tables import REVISION_CHANNEL
 from service.core.errors import Unavailable
 from service.settings import Settings
 

@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from service.catalog.documents import Document, DocumentInvalid, canonical
-from service.catalog.entries import CatalogDefaults, Entry, FigureOrigin, origin, read_calibration
-from service.catalog.figures import (
-    Figure,
-    read_dated_figures,
-    read_figure,
-    read_figures,
+from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.entry import (
+    CatalogDefaults,
+    Entry,
+    FigureOrigin,
+    origin,
+    read_calibration,
 )
-from service.catalog.shelf_life import is_stale
-from service.catalog.specs import FIGURES, Bounds
+from service.catalog.entries.figures import Figure, read_dated_figures, read_figure, read_figures
+from service.catalog.entries.shelf_life import is_stale
+from service.catalog.entries.specs import FIGURES, Bounds
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
 from service.core.costs import Instance, Price

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from service.catalog.documents import DocumentInvalid
-from service.catalog.specs import Bounds, FigureSpec
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.specs import Bounds, FigureSpec
 from service.core.interval import Interval
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.catalog.documents import Document
+from service.catalog.entries.documents import Document
 
 #: What requests could name before engines were entries of the catalog.
 _INFERENCE = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from service.catalog.documents import Document, DocumentSet
+from service.catalog.entries.documents import Document, DocumentSet
 
 #: Years for which a figure can be taken for the present, by its name.
 SHELF_LIFE_YEARS: Mapping[str, float] = {

@@ -1,0 +1,1 @@
+"""The catalog in Postgres: tables, revisions, importing, and following what is newest."""

@@ -1,0 +1,1 @@
+"""Entries of the catalog: documents, the figures in them, and core values made of them."""
