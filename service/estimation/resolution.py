@@ -22,13 +22,10 @@ from service.core.architecture.sharding import divisors
 from service.core.deployment import (
     Accelerator,
     Disaggregation,
-    InferenceWorkload,
     Link,
     Parallelism,
     Precision,
     Region,
-    ServingSettings,
-    Speculation,
 )
 from service.core.engines import EngineWorkload
 from service.core.errors import InvalidInput
@@ -57,7 +54,6 @@ from service.estimation.requests import (
     ParallelismRequest,
     PrecisionRequest,
     ServingRequest,
-    WorkloadRequest,
 )
 
 Resolved = TypeVar("Resolved")
@@ -372,21 +368,6 @@ def check_precision_runs(
             problems.add("/accelerator", str(error))
 
 
-def workload_values(asked: WorkloadRequest) -> InferenceWorkload:
-    """The workload as the core's value."""
-    return InferenceWorkload(
-        input_tokens=float(asked.input_tokens),
-        output_tokens=float(asked.output_tokens),
-        concurrency=float(asked.concurrency),
-        requests_per_s=asked.requests_per_s,
-        prefix_cached_ratio=asked.prefix_cached_ratio,
-        calls_per_task=asked.calls_per_task,
-        tool_s=asked.tool_s,
-        context_growth_tokens=float(asked.context_growth_tokens),
-        context_kept_cached=asked.context_kept_cached,
-    )
-
-
 def resolve_disaggregation(
     asked: DisaggregatedRequest | None,
     accelerator: Accelerator,
@@ -437,26 +418,6 @@ def resolve_serving_engine(
 ) -> str:
     """As `resolve_engine`, for the engine that serves."""
     return resolve_engine(asked.engine, "inference", "/serving/engine", snapshot, problems)
-
-
-def serving_values(
-    asked: ServingRequest,
-    engine: str,
-    speculation: Speculation | None = None,
-    disaggregation: Disaggregation | None = None,
-) -> ServingSettings:
-    """The engine settings as the core's value, with the engine by its id."""
-    return ServingSettings(
-        memory_utilization_ratio=asked.memory_utilization_ratio,
-        kv_block_tokens=asked.kv_block_tokens,
-        max_model_len=asked.max_model_len,
-        chunked_prefill_tokens=asked.chunked_prefill_tokens,
-        engine=engine,
-        max_running_sequences=asked.max_running_sequences,
-        reserved_bytes=asked.reserved_bytes,
-        speculation=speculation,
-        disaggregation=disaggregation,
-    )
 
 
 def _document(inline: Request) -> dict[str, Any]:

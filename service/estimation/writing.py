@@ -1,23 +1,81 @@
-"""Writes results of the core as answers, where both have the same names.
+"""Requests as values of the core, and its results as answers, where both have the same names.
 
-What to do with each field of an answer follows from its type, and is worked out once for a type.
+What to do with each field follows from its type, and is worked out once for a type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from math import isfinite
 from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType, new_class
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from typing_extensions import is_typeddict
 
-from service.estimation.answers import Interval, figure, known_figure
+from service.estimation.answers import Answer, Interval, figure, known_figure
+from service.estimation.references import Request
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Valued = TypeVar("Valued", bound="DataclassInstance")
 Answered = TypeVar("Answered")
 _Write: TypeAlias = Callable[[Any], Any]
+_MISSING = object()
+
+
+def valued(kind: type[Valued], asked: Request, **resolved: Any) -> Valued:
+    """A value of the core from the fields of a request that have the same names.
+
+    Whole numbers become floats where the value declares numbers; those that are ``resolved`` stand
+    in the place of what was asked.
+    """
+    values = {
+        name: float(value) if number and type(value) is int else value
+        for name, number in _numbers(kind)
+        if name not in resolved and (value := getattr(asked, name, _MISSING)) is not _MISSING
+    }
+    return kind(**values, **resolved)
+
+
+@cache
+def _numbers(kind: type[DataclassInstance]) -> tuple[tuple[str, bool], ...]:
+    """Fields of a value, and whether they are numbers that formulas compute with."""
+    return tuple(
+        (each.name, str(each.type).startswith(("Number", "float"))) for each in fields(kind)
+    )
+
+
+def repeated(request: type[Request], *left_out: str) -> Any:
+    """The answer that says how a request was understood: its fields, each of them filled in."""
+    hints = {
+        name: _repeated(field.annotation)
+        for name, field in request.model_fields.items()
+        if name not in left_out
+    }
+    stated = {"__annotations__": hints, "__doc__": request.__doc__, "__module__": __name__}
+    return new_class(
+        request.__name__.removesuffix("Request"),
+        (Answer,),
+        exec_body=lambda body: body.update(stated),
+    )
+
+
+def _repeated(type_: Any) -> Any:
+    return repeated(type_) if isinstance(type_, type) and issubclass(type_, Request) else type_
 
 
 def written(result: object, answer: type[Answered]) -> Answered:

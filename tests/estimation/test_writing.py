@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from service.core import interval as core
+from service.core.elementwise import Number
 from service.estimation.answers import Answer, Interval
-from service.estimation.writing import written
+from service.estimation.references import Request
+from service.estimation.writing import repeated, valued, written
 
 
 class Part(Answer):
@@ -78,3 +82,44 @@ def test_what_is_unknown_or_without_bound_is_null() -> None:
     for limit_s, room_bytes in ((None, None), (endless, inf)):
         answer = written(WholeResult(endless, limit_s, room_bytes, None), Whole)
         assert (answer["limit_s"], answer["room_bytes"], answer["part"]) == (None, None, None)
+
+
+class PartRequest(Request):
+    """A part that is asked for."""
+
+    size_bytes: Annotated[int, Field(ge=1)] = 2
+
+
+class WholeRequest(Request):
+    """A whole that is asked for."""
+
+    kind: Literal["thin", "thick"] = "thin"
+    engine: str = "alias"
+    sequences: int = Field(4, ge=1, description="How many.")
+    block_tokens: int = 16
+    part: PartRequest = PartRequest()
+
+
+@dataclass(frozen=True)
+class WholeValue:
+    engine: str
+    sequences: Number
+    block_tokens: int
+    spread_ratio: float = 0.5
+
+
+def test_a_value_takes_fields_of_the_same_names_and_what_is_resolved():
+    value = valued(WholeValue, WholeRequest(sequences=8), engine="id")
+    assert value == WholeValue("id", 8.0, 16, 0.5)
+    assert type(value.sequences) is float
+    assert type(value.block_tokens) is int
+
+
+def test_an_answer_repeats_a_request_without_its_limits_and_defaults():
+    schema = TypeAdapter(repeated(WholeRequest, "engine")).json_schema()
+    assert schema["description"] == "A whole that is asked for."
+    assert schema["required"] == ["kind", "sequences", "block_tokens", "part"]
+    assert schema["properties"]["kind"]["enum"] == ["thin", "thick"]
+    assert schema["properties"]["sequences"] == {"title": "Sequences", "type": "integer"}
+    assert schema["$defs"]["Part"]["required"] == ["size_bytes"]
+    assert not schema["additionalProperties"]

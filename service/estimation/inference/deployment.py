@@ -39,9 +39,8 @@ from service.estimation.resolution import (
     resolve_parallelism,
     resolve_precision,
     resolve_serving_engine,
-    serving_values,
-    workload_values,
 )
+from service.estimation.writing import valued
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +155,13 @@ def resolve_deployment(
         request.serving.disaggregated, accelerator.value, parallelism, problems
     )
     problems.stop_if_any()
-    workload = workload_values(request.workload)
-    serving = serving_values(
-        request.serving, engine, None if speculation is None else speculation.value, disaggregation
+    workload = valued(InferenceWorkload, request.workload)
+    serving = valued(
+        ServingSettings,
+        request.serving,
+        engine=engine,
+        speculation=None if speculation is None else speculation.value,
+        disaggregation=disaggregation,
     )
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = Deployment(model.value, precision, accelerator.value, parallelism)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -12,7 +12,11 @@ from service.core.performance.inference.tasks import prefill_tokens
 from service.estimation.answers import Answer, Parallelism
 from service.estimation.inference.deployment import ResolvedDeployment
 from service.estimation.inference.speculation import ResolvedSpeculation
-from service.estimation.writing import written
+from service.estimation.requests import OffloadRequest, ServingRequest, WorkloadRequest
+from service.estimation.writing import repeated, written
+
+#: Settings of serving that are resolved before they are repeated.
+_RESOLVED = ("speculative", "disaggregated", "memory_tiers", "offload")
 
 
 class Precision(Answer):
@@ -23,18 +27,14 @@ class Precision(Answer):
     activations: str
 
 
-class AskedWorkload(Answer):
-    """The workload with every default filled in."""
-
-    input_tokens: int
-    output_tokens: int
-    concurrency: int
-    requests_per_s: float | None
-    prefix_cached_ratio: float
-    calls_per_task: int
-    tool_s: float
-    context_growth_tokens: int
-    context_kept_cached: bool
+if TYPE_CHECKING:
+    AskedWorkload: TypeAlias = Answer
+    EngineSettings: TypeAlias = Answer
+    Offload: TypeAlias = Answer
+else:
+    AskedWorkload = repeated(WorkloadRequest)
+    EngineSettings = repeated(ServingRequest, *_RESOLVED)
+    Offload = repeated(OffloadRequest)
 
 
 class Workload(AskedWorkload):
@@ -43,15 +43,6 @@ class Workload(AskedWorkload):
     task_prefill_tokens: Annotated[
         float, Field(description="Prompt tokens computed over all calls.")
     ]
-
-
-class Offload(Answer):
-    """What is moved out of the accelerator regardless."""
-
-    weights_ratio: float
-    kv_cache_ratio: float
-    parked_sequences: int
-    overlap_ratio: float
 
 
 class Disaggregated(Answer):
@@ -71,18 +62,6 @@ class Speculative(Answer):
     draft_tokens: int
     acceptance_ratio: float
     tokens_per_check: Annotated[float, Field(description="Expected: 1 + a + a² + … + a^k.")]
-
-
-class EngineSettings(Answer):
-    """The engine with its own settings."""
-
-    engine: str
-    memory_utilization_ratio: float
-    kv_block_tokens: int
-    max_model_len: int | None
-    chunked_prefill_tokens: int
-    max_running_sequences: int | None
-    reserved_bytes: float
 
 
 class Serving(EngineSettings):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, Parallelism, Region
+from service.core.deployment import Accelerator, Parallelism, Region, ServingSettings
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -41,9 +41,9 @@ from service.estimation.resolution import (
     resolve_parallelism,
     resolve_region,
     resolve_serving_engine,
-    serving_values,
 )
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
+from service.estimation.writing import valued
 
 #: Configurations of a chunk, in all regions: a few seconds on one core, some tens of megabytes.
 CHUNK_CONFIGURATIONS = 200_000
@@ -116,7 +116,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         check_bits(entry.value, request.space.precisions, least, problems)
     engine = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = serving_values(request.serving, engine)
+    serving = valued(ServingSettings, request.serving, engine=engine)
     measured = [
         calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
     ]

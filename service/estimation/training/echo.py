@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import Field
 
 from service.estimation.answers import Answer, Parallelism
+from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining
-from service.estimation.writing import written
+from service.estimation.writing import repeated, written
 
 
 class TrainingPrecision(Answer):
@@ -18,52 +19,10 @@ class TrainingPrecision(Answer):
     activations: str
 
 
-class TrainingOffload(Answer):
-    """What is offloaded, and where to."""
-
-    optimizer: str
-    parameters: str
-    activations: str
-    host_memory_bytes: float | None
-
-
-class TrainingFailures(Answer):
-    """How often failures stop the run, and what that costs; null: the catalog's figure."""
-
-    per_accelerator_day: float | None
-    checkpoint_interval_s: float | None
-    checkpoint_write_s: float | None
-    restart_s: float | None
-
-
-class Training(Answer):
-    """The settings of training as they were understood."""
-
-    method: str
-    lora_rank: int
-    lora_targets: list[str]
-    trained_tensors: list[str]
-    optimizer: str
-    optimizer_state_dtype: str
-    master_weights: bool
-    gradient_dtype: str
-    micro_batch_size: int
-    gradient_accumulation_steps: int
-    sequence_length: int
-    activation_checkpointing: str
-    checkpoint_every: int
-    attention: str
-    fused_kernels: bool
-    dropout: bool
-    cross_entropy: str
-    sequence_parallel: bool
-    pipeline_schedule: str
-    virtual_stages: int
-    zero_stage: int
-    offload: TrainingOffload
-    framework: str
-    tokens: float | None
-    failures: TrainingFailures
+if TYPE_CHECKING:
+    TrainingSettings: TypeAlias = Answer
+else:
+    TrainingSettings = repeated(TrainingSettingsRequest)
 
 
 class TrainingDeployment(Answer):
@@ -76,7 +35,7 @@ class TrainingDeployment(Answer):
     accelerator_count: int
     precision: TrainingPrecision
     parallelism: Parallelism
-    training: Training
+    training: TrainingSettings
 
 
 def echo_training(resolved: ResolvedTraining) -> TrainingDeployment:
@@ -93,5 +52,5 @@ def echo_training(resolved: ResolvedTraining) -> TrainingDeployment:
             "activations": deployment.precision.activations.id,
         },
         "parallelism": written(deployment.parallelism, Parallelism),
-        "training": cast("Training", resolved.asked.model_dump(mode="json")),
+        "training": cast("TrainingSettings", resolved.asked.model_dump(mode="json")),
     }

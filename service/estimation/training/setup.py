@@ -28,6 +28,7 @@ from service.estimation.resolution import (
 )
 from service.estimation.training.calibrations import training_memory_overheads
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+from service.estimation.writing import valued
 
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
@@ -128,30 +129,12 @@ def _named(
 
 def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
     """The settings as the core's value."""
-    return TrainingSettings(
-        method=asked.method,
-        lora_rank=asked.lora_rank,
-        lora_targets=asked.lora_targets,
-        trained_tensors=asked.trained_tensors,
-        optimizer=asked.optimizer,
+    return valued(
+        TrainingSettings,
+        asked,
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
-        master_weights=asked.master_weights,
         gradient_bytes=_BYTES[asked.gradient_dtype],
-        gradient_accumulation_steps=asked.gradient_accumulation_steps,
-        activation_checkpointing=asked.activation_checkpointing,
-        checkpoint_every=asked.checkpoint_every,
-        attention=asked.attention,
-        fused_kernels=asked.fused_kernels,
-        dropout=asked.dropout,
-        cross_entropy=asked.cross_entropy,
-        sequence_parallel=asked.sequence_parallel,
-        pipeline_schedule=asked.pipeline_schedule,
-        virtual_stages=asked.virtual_stages,
-        zero_stage=asked.zero_stage,
-        offload=Offload(
-            asked.offload.optimizer, asked.offload.parameters, asked.offload.activations
-        ),
-        framework=asked.framework,
+        offload=valued(Offload, asked.offload),
     )
 
 
@@ -287,7 +270,7 @@ def _warnings(setup: TrainingSetup, measured: str) -> list[EstimateWarning]:
         and setup.deployment.accelerator.unified_memory
         and "host and accelerator share one memory, so that offloading saves none",
         "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline
-        and f"{settings.gradient_accumulation_steps} micro-batches are too few to fill "
+        and f"{settings.gradient_accumulation_steps:.0f} micro-batches are too few to fill "
         f"{parallelism.pipeline} pipeline stages",
         "context_beyond_model": limit is not None
         and setup.micro_batch.tokens > limit

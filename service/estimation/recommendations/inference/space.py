@@ -12,7 +12,7 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
-from service.core.deployment import Accelerator, Parallelism, Precision
+from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
@@ -50,8 +50,8 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_precision,
     resolve_serving_engine,
-    serving_values,
 )
+from service.estimation.writing import valued
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
 _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
@@ -121,7 +121,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         )
     engine = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = serving_values(request.serving, engine)
+    serving = valued(ServingSettings, request.serving, engine=engine)
     calibrations = tuple(
         calibration(snapshot, serving.engine, accelerator.value.family)
         for accelerator in accelerators
