@@ -41,221 +41,127 @@ class Settings(BaseSettings):
         env_prefix="HEADROOM_", frozen=True, extra="ignore", validate_by_name=True
     )
 
-    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
-    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
-    root_path: str = Field(
-        "", description="Path prefix that a reverse proxy strips before it forwards a request."
-    )
-    workers: int = Field(
-        1, ge=1, le=256, description="Worker processes. Each holds its own catalog snapshot."
-    )
-    drain_s: float = Field(
-        2.0,
-        ge=0,
-        le=300,
-        description="Seconds after SIGTERM in which connected clients are still answered and "
-        "asked to close their connections.",
-    )
-    client_timeout_s: float = Field(
-        30.0,
-        gt=0,
-        le=3600,
-        description="Seconds that a client may take to send a request, and to receive any part of "
-        "the answer; after that the connection is closed.",
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Lowest severity that is logged."
-    )
-    log_format: Literal["json", "console"] = Field(
-        "json", description="json: one object per line, for machines; console: for people."
-    )
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all interfaces."""
+    port: int = Field(8000, ge=0, le=65535)
+    """Port to listen on; 0 picks a free one."""
+    root_path: str = ""
+    """Path prefix that a reverse proxy strips before it forwards a request."""
+    workers: int = Field(1, ge=1, le=256)
+    """Worker processes. Each holds its own catalog snapshot."""
+    drain_s: float = Field(2.0, ge=0, le=300)
+    """Seconds after SIGTERM in which connected clients are still answered and asked to close their
+    connections."""
+    client_timeout_s: float = Field(30.0, gt=0, le=3600)
+    """Seconds that a client may take to send a request, and to receive any part of the answer;
+    after that the connection is closed."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lowest severity that is logged."""
+    log_format: Literal["json", "console"] = "json"
+    """json: one object per line, for machines; console: for people."""
 
-    database_url: SecretStr | None = Field(
-        None,
-        validation_alias="DATABASE_URL",
-        description="Postgres to use (postgres://user:password@host:port/name). Without it an "
-        "embedded Postgres is started in data_directory.",
-    )
-    embedded_database: bool = Field(
-        True,
-        description="Start the embedded Postgres if DATABASE_URL is not set. False: serve the "
-        "packaged catalog from memory, without a database.",
-    )
-    data_directory: Path = Field(
-        default_factory=default_data_directory,
-        description="Folder of the embedded Postgres. Processes on one machine may share it.",
-    )
-    catalog_directory: Path = Field(
-        INSTALLATION / "hardware_catalog",
-        description="Folder of the packaged catalog files that are imported at start.",
-    )
-    catalog_poll_s: float = Field(
-        30.0,
-        gt=0,
-        le=3600,
-        description="Seconds between checks for a new catalog revision, in case the database's "
-        "notification is lost or cannot pass a connection pooler.",
-    )
-    database_timeout_s: float = Field(
-        10.0, gt=0, le=300, description="Timeout for connections and queries, in seconds."
-    )
+    database_url: SecretStr | None = Field(None, validation_alias="DATABASE_URL")
+    """Postgres to use (postgres://user:password@host:port/name). Without it an embedded Postgres is
+    started in data_directory."""
+    embedded_database: bool = True
+    """Start the embedded Postgres if DATABASE_URL is not set. False: serve the packaged catalog
+    from memory, without a database."""
+    data_directory: Path = Field(default_factory=default_data_directory)
+    """Folder of the embedded Postgres. Processes on one machine may share it."""
+    catalog_directory: Path = INSTALLATION / "hardware_catalog"
+    """Folder of the packaged catalog files that are imported at start."""
+    catalog_poll_s: float = Field(30.0, gt=0, le=3600)
+    """Seconds between checks for a new catalog revision, in case the database's notification is
+    lost or cannot pass a connection pooler."""
+    database_timeout_s: float = Field(10.0, gt=0, le=300)
+    """Timeout for connections and queries, in seconds."""
 
-    body_limit_bytes: int = Field(
-        1_000_000, ge=1_000, description="Largest request body; a larger one is answered 413."
-    )
-    answer_cache_bytes: int = Field(
-        32_000_000,
-        ge=0,
-        description="Memory per worker for caching answers; 0 disables the cache.",
-    )
-    import_limit_bytes: int = Field(
-        5_000_000, ge=1_000, description="Largest file that can be imported into the catalog."
-    )
-    batch_limit_items: int = Field(
-        1_000, ge=1, description="Largest number of estimates in one batch or comparison."
-    )
-    sweep_limit_configurations: int = Field(
-        50_000_000, ge=1, description="Largest number of configurations of one sweep."
-    )
-    sweep_limit_unfinished: int = Field(
-        20,
-        ge=1,
-        description="Largest number of unfinished sweeps per organisation, and of all callers "
-        "without an API key together.",
-    )
-    sweep_limit_rows: int = Field(
-        10_000_000,
-        ge=1,
-        description="Largest number of rows stored per sweep, at about 100 bytes each.",
-    )
-    sweep_keep_days: float = Field(
-        30.0, gt=0, le=36_500, description="Days after which the results of a sweep are deleted."
-    )
-    sweep_worker: bool = Field(
-        True,
-        description="Evaluate sweeps inside `serve` if the embedded database is used. With "
-        "DATABASE_URL, `headroom worker` processes do.",
-    )
-    worker_heartbeat_s: float = Field(
-        10.0,
-        gt=0,
-        le=600,
-        description="Seconds between a worker's heartbeats; after three missing ones, other "
-        "workers take over its work.",
-    )
-    concurrency_limit: int | None = Field(
-        None, ge=1, description="Requests in flight per worker above which the service answers 503."
-    )
-    oidc_issuer: str | None = Field(
-        None,
-        pattern="^https?://[^ ]+$",
-        description="OpenID Connect issuer whose tokens are accepted instead of API keys, e.g. "
-        "https://login.example.com/realms/acme.",
-    )
-    oidc_audience: str = Field(
-        "headroom", min_length=1, description="Required audience of its tokens."
-    )
-    oidc_organisation_claim: str = Field(
-        "organisation", min_length=1, description="Claim that names the holder's organisation."
-    )
-    oidc_scope_claim: str = Field(
-        "scope", min_length=1, description="Claim that lists the holder's scopes."
-    )
-    rate_limit_per_minute: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Units that one address without a key may use per minute and worker: an "
-        "estimate is 1, a recommendation 20. Empty for no limit.",
-    )
-    rate_limit_per_minute_with_key: int | None = Field(
-        None, ge=1, le=1_000_000, description="The same for each API key."
-    )
-    chart_processes: int = Field(
-        1,
-        ge=1,
-        le=64,
-        description="Processes of each worker that draw charts, started when needed.",
-    )
-    chart_timeout_s: float = Field(
-        15.0,
-        gt=0,
-        le=300,
-        description="Timeout for drawing a chart in seconds, including waiting for others.",
-    )
-    region: str | None = Field(
-        None,
-        description="Catalog region in which the service itself runs; its PUE and grid are used "
-        "to estimate the service's own energy and carbon in /metrics.",
-    )
-    processor_w: float = Field(
-        3.8,
-        gt=0,
-        le=1000,
-        description="Watts of a server per busy logical processor, for that estimate. The default "
-        "is the mean of Cloud Carbon Footprint's 3.50 (AWS), 4.26 (Google) and 3.76 "
-        "(Azure).",
-    )
-    uk_carbon_intensity: bool = Field(
-        False,
-        description="Use NESO's public service (no key) for current emissions of the British grid.",
-    )
-    electricity_maps_token: SecretStr | None = Field(
-        None, description="Your Electricity Maps key, for the grid's current average intensity."
-    )
-    entsoe_token: SecretStr | None = Field(
-        None, description="Your ENTSO-E Transparency Platform token, for European grids."
-    )
-    watttime_user: str | None = Field(
-        None, description="Your WattTime account, for the grid's marginal intensity."
-    )
-    watttime_password: SecretStr | None = Field(None, description="Its password.")
-    grid_refresh_s: float = Field(
-        300.0, ge=10, le=86_400, description="Seconds after which live grid figures are updated."
-    )
-    grid_timeout_s: float = Field(
-        5.0, gt=0, le=60, description="Timeout for providers of grid figures, in seconds."
-    )
+    body_limit_bytes: int = Field(1_000_000, ge=1_000)
+    """Largest request body; a larger one is answered 413."""
+    answer_cache_bytes: int = Field(32_000_000, ge=0)
+    """Memory per worker for caching answers; 0 disables the cache."""
+    import_limit_bytes: int = Field(5_000_000, ge=1_000)
+    """Largest file that can be imported into the catalog."""
+    batch_limit_items: int = Field(1_000, ge=1)
+    """Largest number of estimates in one batch or comparison."""
+    sweep_limit_configurations: int = Field(50_000_000, ge=1)
+    """Largest number of configurations of one sweep."""
+    sweep_limit_unfinished: int = Field(20, ge=1)
+    """Largest number of unfinished sweeps per organisation, and of all callers without an API key
+    together."""
+    sweep_limit_rows: int = Field(10_000_000, ge=1)
+    """Largest number of rows stored per sweep, at about 100 bytes each."""
+    sweep_keep_days: float = Field(30.0, gt=0, le=36_500)
+    """Days after which the results of a sweep are deleted."""
+    sweep_worker: bool = True
+    """Evaluate sweeps inside `serve` if the embedded database is used. With DATABASE_URL, `headroom
+    worker` processes do."""
+    worker_heartbeat_s: float = Field(10.0, gt=0, le=600)
+    """Seconds between a worker's heartbeats; after three missing ones, other workers take over its
+    work."""
+    concurrency_limit: int | None = Field(None, ge=1)
+    """Requests in flight per worker above which the service answers 503."""
+    oidc_issuer: str | None = Field(None, pattern="^https?://[^ ]+$")
+    """OpenID Connect issuer whose tokens are accepted instead of API keys, e.g.
+    https://login.example.com/realms/acme."""
+    oidc_audience: str = Field("headroom", min_length=1)
+    """Required audience of its tokens."""
+    oidc_organisation_claim: str = Field("organisation", min_length=1)
+    """Claim that names the holder's organisation."""
+    oidc_scope_claim: str = Field("scope", min_length=1)
+    """Claim that lists the holder's scopes."""
+    rate_limit_per_minute: int | None = Field(None, ge=1, le=1_000_000)
+    """Units that one address without a key may use per minute and worker: an estimate is 1, a
+    recommendation 20. Empty for no limit."""
+    rate_limit_per_minute_with_key: int | None = Field(None, ge=1, le=1_000_000)
+    """The same for each API key."""
+    chart_processes: int = Field(1, ge=1, le=64)
+    """Processes of each worker that draw charts, started when needed."""
+    chart_timeout_s: float = Field(15.0, gt=0, le=300)
+    """Timeout for drawing a chart in seconds, including waiting for others."""
+    region: str | None = None
+    """Catalog region in which the service itself runs; its PUE and grid are used to estimate the
+    service's own energy and carbon in /metrics."""
+    processor_w: float = Field(3.8, gt=0, le=1000)
+    """Watts of a server per busy logical processor, for that estimate. The default is the mean of
+    Cloud Carbon Footprint's 3.50 (AWS), 4.26 (Google) and 3.76 (Azure)."""
+    uk_carbon_intensity: bool = False
+    """Use NESO's public service (no key) for current emissions of the British grid."""
+    electricity_maps_token: SecretStr | None = None
+    """Your Electricity Maps key, for the grid's current average intensity."""
+    entsoe_token: SecretStr | None = None
+    """Your ENTSO-E Transparency Platform token, for European grids."""
+    watttime_user: str | None = None
+    """Your WattTime account, for the grid's marginal intensity."""
+    watttime_password: SecretStr | None = None
+    """Its password."""
+    grid_refresh_s: float = Field(300.0, ge=10, le=86_400)
+    """Seconds after which live grid figures are updated."""
+    grid_timeout_s: float = Field(5.0, gt=0, le=60)
+    """Timeout for providers of grid figures, in seconds."""
 
-    hub_offline: bool = Field(
-        False,
-        description="Never contact the Hugging Face Hub; models fetched before still work.",
-    )
+    hub_offline: bool = False
+    """Never contact the Hugging Face Hub; models fetched before still work."""
     hub_endpoint: str = Field(
-        "https://huggingface.co",
-        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
-        description="Address of the Hub, or of a mirror.",
+        "https://huggingface.co", pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
     )
-    hub_token: SecretStr | None = Field(
-        None,
-        description="Token for gated and private models. Everybody who can use this service can "
-        "then use all models that the token's account can read.",
-    )
-    hub_timeout_s: float = Field(
-        10.0, gt=0, le=60, description="Timeout for fetching a model's files, in seconds."
-    )
-    hub_refresh_s: float = Field(
-        3600.0,
-        ge=0,
-        le=31_536_000,
-        description="Seconds after which the Hub is asked whether a branch has changed.",
-    )
-    hub_cache_directory: Path = Field(
-        default_factory=lambda: cache_home() / "hub",
-        description="Folder in which fetched configurations are stored.",
-    )
+    """Address of the Hub, or of a mirror."""
+    hub_token: SecretStr | None = None
+    """Token for gated and private models. Everybody who can use this service can then use all
+    models that the token's account can read."""
+    hub_timeout_s: float = Field(10.0, gt=0, le=60)
+    """Timeout for fetching a model's files, in seconds."""
+    hub_refresh_s: float = Field(3600.0, ge=0, le=31_536_000)
+    """Seconds after which the Hub is asked whether a branch has changed."""
+    hub_cache_directory: Path = Field(default_factory=lambda: cache_home() / "hub")
+    """Folder in which fetched configurations are stored."""
 
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("*",),
-        description="Origins whose pages may call the API from a browser, separated by commas. "
-        "The API has no cookies, so any origin is a safe default.",
-    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = ("*",)
+    """Origins whose pages may call the API from a browser, separated by commas. The API has no
+    cookies, so any origin is a safe default."""
 
-    embed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("*",),
-        description="Sites that may embed /embed in a frame, separated by commas; * for all, "
-        "empty for none.",
-    )
+    embed_origins: Annotated[tuple[str, ...], NoDecode] = ("*",)
+    """Sites that may embed /embed in a frame, separated by commas; * for all, empty for none."""
 
     @field_validator("cors_origins", "embed_origins", mode="before")
     @classmethod

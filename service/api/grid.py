@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import orjson
-from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -54,15 +53,14 @@ class GridFigure(Answer, _From):
 
     gco2e_per_kwh: Interval
     provider: str | None
-    zone: Annotated[str | None, Field(description="The provider's name of the place.")]
-    at: Annotated[
-        str | None,
-        Field(description="Time to which the figure applies; null for a yearly average."),
-    ]
-    age_s: Annotated[float | None, Field(description="Time since the figure was fetched.")]
-    stale: Annotated[
-        bool, Field(description="Whether a yearly average or an old figure is used instead.")
-    ]
+    zone: str | None
+    """The provider's name of the place."""
+    at: str | None
+    """Time to which the figure applies; null for a yearly average."""
+    age_s: float | None
+    """Time since the figure was fetched."""
+    stale: bool
+    """Whether a yearly average or an old figure is used instead."""
 
 
 class BestHours(Answer):
@@ -82,12 +80,10 @@ class GridAnswer(Answer):
     region: str
     catalog_revision: int
     average: GridFigure | None
-    marginal: Annotated[
-        GridFigure | None, Field(description="For decisions only; not part of any total.")
-    ]
-    best_hours: Annotated[
-        BestHours | None, Field(description="Null unless a long enough forecast is known.")
-    ]
+    marginal: GridFigure | None
+    """For decisions only; not part of any total."""
+    best_hours: BestHours | None
+    """Null unless a long enough forecast is known."""
     warnings: list[Remark]
 
 

@@ -52,15 +52,12 @@ class KeyRequest(Request):
         }
     )
 
-    name: str = Field(
-        min_length=1, max_length=100, description="Name of the person or system that will use it."
-    )
-    scopes: Annotated[list[Scope], Field(max_length=10)] = Field(
-        [], description="What it allows beyond estimates; at most what the caller's own key allows."
-    )
-    expires_in_days: float | None = Field(
-        365.0, gt=0, le=3_650, description="Null for a key that never expires."
-    )
+    name: str = Field(min_length=1, max_length=100)
+    """Name of the person or system that will use it."""
+    scopes: Annotated[list[Scope], Field(max_length=10)] = Field([])
+    """What it allows beyond estimates; at most what the caller's own key allows."""
+    expires_in_days: float | None = Field(365.0, gt=0, le=3_650)
+    """Null for a key that never expires."""
 
 
 class RotationRequest(Request):
@@ -68,12 +65,10 @@ class RotationRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"overlap_hours": 24}]})
 
-    overlap_hours: float = Field(
-        24.0, ge=0, le=24 * 90, description="Hours for which the old key remains valid."
-    )
-    expires_in_days: float | None = Field(
-        365.0, gt=0, le=3_650, description="Expiry of the new key; null if it never expires."
-    )
+    overlap_hours: float = Field(24.0, ge=0, le=24 * 90)
+    """Hours for which the old key remains valid."""
+    expires_in_days: float | None = Field(365.0, gt=0, le=3_650)
+    """Expiry of the new key; null if it never expires."""
 
 
 class ApiKey(Answer):
@@ -86,10 +81,10 @@ class ApiKey(Answer):
     created_at: str
     created_by: str
     expires_at: str | None
-    revoked_at: Annotated[
-        str | None, Field(description="May be in the future, after a key was replaced.")
-    ]
-    holds: Annotated[bool, Field(description="Whether it is valid now.")]
+    revoked_at: str | None
+    """May be in the future, after a key was replaced."""
+    holds: bool
+    """Whether it is valid now."""
 
 
 class NewApiKey(ApiKey):

@@ -62,7 +62,8 @@ Reach = Literal["same-result", "near-same-result", "more-accelerators", "other-r
 class Remark(Answer):
     """An assumption or a limit to be aware of."""
 
-    code: Annotated[str, Field(description="Stable code, e.g. does_not_fit.")]
+    code: str
+    """Stable code, e.g. does_not_fit."""
     message: str
 
 
@@ -81,14 +82,11 @@ class UsedFigure(Answer):
     """A catalog figure that was used, and its origin."""
 
     name: str
-    entry: Annotated[
-        str,
-        Field(
-            description="Catalog entry that states it; another entry if the figure is inherited."
-        ),
-    ]
+    entry: str
+    """Catalog entry that states it; another entry if the figure is inherited."""
     year: int | None
-    kind: Annotated[str, Field(description="datasheet, measured, derived, assumed, or given.")]
+    kind: str
+    """datasheet, measured, derived, assumed, or given."""
     source: str | None
 
 
@@ -117,37 +115,31 @@ class Mitigation(Answer):
     Time is per token, relative to the request as sent if it had fitted.
     """
 
-    technique: Annotated[str, Field(description="Id among the techniques.")]
+    technique: str
+    """Id among the techniques."""
     change: str
     reach: Reach
-    total_bytes: Annotated[Interval, Field(description="Memory after the change.")]
-    saved_bytes: Annotated[
-        float, Field(description="Memory before the change minus memory after it.")
-    ]
-    gained_headroom_bytes: Annotated[
-        float, Field(description="Memory saved, plus what the change adds to the available memory.")
-    ]
-    host_bytes: Annotated[
-        float, Field(description="Host memory after the change, for each accelerator.")
-    ]
+    total_bytes: Interval
+    """Memory after the change."""
+    saved_bytes: float
+    """Memory before the change minus memory after it."""
+    gained_headroom_bytes: float
+    """Memory saved, plus what the change adds to the available memory."""
+    host_bytes: float
+    """Host memory after the change, for each accelerator."""
     fits: bool
     accelerator_count: int
-    time_ratio: Annotated[
-        float,
-        Field(description="Time per token after the change over the time for the request as sent."),
-    ]
-    accelerator_time_ratio: Annotated[
-        float,
-        Field(
-            description="Time per token × accelerators, after the change over the request as sent."
-        ),
-    ]
+    time_ratio: float
+    """Time per token after the change over the time for the request as sent."""
+    accelerator_time_ratio: float
+    """Time per token × accelerators, after the change over the request as sent."""
 
 
 class MitigationPlan(Answer):
     """Changes in order, each applied on top of the previous ones."""
 
-    reach: Annotated[Reach, Field(description="Reach of the change that goes furthest.")]
+    reach: Reach
+    """Reach of the change that goes furthest."""
     fits: bool
     accelerator_count: int
     time_ratio: float
@@ -158,32 +150,18 @@ class MitigationPlan(Answer):
 class FitCertainty(Answer):
     """How certain the verdict is."""
 
-    fits_certainty: Annotated[
-        Literal["yes", "likely", "unlikely", "no"],
-        Field(
-            description="The same by interval: yes or no if the whole interval fits or does not "
-            "fit, else likely or unlikely."
-        ),
-    ]
+    fits_certainty: Literal["yes", "likely", "unlikely", "no"]
+    """The same by interval: yes or no if the whole interval fits or does not fit, else likely or
+    unlikely."""
 
 
 class Mitigations(Answer):
     """What would make it fit."""
 
-    would_help: Annotated[
-        list[Mitigation],
-        Field(
-            description="If memory is short, single changes that save memory, those that make it "
-            "fit first."
-        ),
-    ]
-    plans: Annotated[
-        list[MitigationPlan],
-        Field(
-            description="If memory is short, sequences of changes until everything fits, one for "
-            "each reach."
-        ),
-    ]
+    would_help: list[Mitigation]
+    """If memory is short, single changes that save memory, those that make it fit first."""
+    plans: list[MitigationPlan]
+    """If memory is short, sequences of changes until everything fits, one for each reach."""
 
 
 class Constraint(Answer):
@@ -193,32 +171,29 @@ class Constraint(Answer):
     verdict: Literal["pass", "fail"]
     value: float
     limit: float | None
-    margin: Annotated[
-        float | None, Field(description="Distance to the limit; negative if it is exceeded.")
-    ]
+    margin: float | None
+    """Distance to the limit; negative if it is exceeded."""
     unit: str
 
 
 class Traced(Answer):
     """What makes an answer repeatable."""
 
-    catalog_revision: Annotated[
-        int, Field(description="Send it as catalog_revision to use the same catalog again.")
-    ]
-    engine_version: Annotated[str, Field(description="Release that computed the answer.")]
+    catalog_revision: int
+    """Send it as catalog_revision to use the same catalog again."""
+    engine_version: str
+    """Release that computed the answer."""
 
 
 class Grounds(Answer):
     """What an answer rests on, and what to know about it."""
 
-    warnings: Annotated[list[Remark], Field(description="Assumptions and limits to be aware of.")]
-    provenance: Annotated[
-        list[UsedEntry],
-        Field(description="Catalog entries that were used, with figures and sources."),
-    ]
-    explanation: NotRequired[
-        Annotated[list[ExplanationStep], Field(description="Present if the request sets explain.")]
-    ]
+    warnings: list[Remark]
+    """Assumptions and limits to be aware of."""
+    provenance: list[UsedEntry]
+    """Catalog entries that were used, with figures and sources."""
+    explanation: NotRequired[list[ExplanationStep]]
+    """Present if the request sets explain."""
 
 
 class Repeatable(Traced, Grounds):
@@ -228,22 +203,14 @@ class Repeatable(Traced, Grounds):
 class FieldProblem(Answer):
     """One error of a request."""
 
-    pointer: Annotated[
-        str,
-        Field(description="JSON pointer into the body, or / and the name of a query parameter."),
-    ]
-    detail: Annotated[str, Field(description="What is wrong, and what is accepted.")]
-    line: NotRequired[
-        Annotated[
-            int, Field(description="Line in an uploaded file, from 1; absent for other bodies.")
-        ]
-    ]
-    column: NotRequired[
-        Annotated[
-            int,
-            Field(description="Column in that line, from 1; in a table the number of the cell."),
-        ]
-    ]
+    pointer: str
+    """JSON pointer into the body, or / and the name of a query parameter."""
+    detail: str
+    """What is wrong, and what is accepted."""
+    line: NotRequired[int]
+    """Line in an uploaded file, from 1; absent for other bodies."""
+    column: NotRequired[int]
+    """Column in that line, from 1; in a table the number of the cell."""
 
 
 def figure(interval: core.Interval) -> Interval:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias, get_args
-
-from pydantic import Field
+from typing import Any, Literal, TypeAlias, get_args
 
 from service.catalog.entries.texts import Text, packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
@@ -47,19 +45,13 @@ class ClaimEntry(Answer):
     documents: list[ClaimDocument]
     subject: str
     stated: str
-    recomputed: Annotated[
-        float | None,
-        Field(description="The right figure in `unit`, recomputed; null if there is none."),
-    ]
+    recomputed: float | None
+    """The right figure in `unit`, recomputed; null if there is none."""
     unit: str | None
-    verdict: Annotated[
-        Verdict,
-        Field(
-            description="wrong; conditional: right only under conditions that are not stated; "
-            "unsupported: the cited source does not say it; unit: right in another "
-            "unit; internal: the documents contradict each other; right."
-        ),
-    ]
+    verdict: Verdict
+    """wrong; conditional: right only under conditions that are not stated; unsupported: the cited
+    source does not say it; unit: right in another unit; internal: the documents contradict each
+    other; right."""
     note: str
 
 

@@ -34,14 +34,11 @@ class Request(BaseModel):
 class CatalogRequest(Request):
     """Base of questions that the catalog takes part in answering."""
 
-    catalog_revision: int | None = Field(
-        None, ge=0, le=2**53, description="Answer from this revision of the catalog."
-    )
-    as_of: date | None = Field(
-        None,
-        description="Answer from the catalog as it stood at the end of this day (UTC); instead of "
-        "catalog_revision.",
-    )
+    catalog_revision: int | None = Field(None, ge=0, le=2**53)
+    """Answer from this revision of the catalog."""
+    as_of: date | None = None
+    """Answer from the catalog as it stood at the end of this day (UTC); instead of
+    catalog_revision."""
 
 
 def _known_format(name: str) -> str:
@@ -65,33 +62,24 @@ Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 class ModelConfig(Request):
     """A Hugging Face ``config.json`` as it is."""
 
-    config: dict[str, JsonValue] = Field(
-        description="Content of config.json, pasted in full.", min_length=1, max_length=500
-    )
+    config: dict[str, JsonValue] = Field(min_length=1, max_length=500)
+    """Content of config.json, pasted in full."""
     safetensors_index: dict[str, JsonValue] | None = Field(
-        None,
-        description="Content of model.safetensors.index.json (its weight_map may be left out), or "
-        '{"parameters": {"BF16": …}} as the Hub summarises safetensors files. The '
-        "size of the files is compared with the configuration; what the configuration "
-        "does not describe is counted, too.",
-        min_length=1,
-        max_length=100,
-        examples=[{"metadata": {"total_size": 16060522496}}],
+        None, min_length=1, max_length=100, examples=[{"metadata": {"total_size": 16060522496}}]
     )
+    """Content of model.safetensors.index.json (its weight_map may be left out), or {"parameters":
+    {"BF16": …}} as the Hub summarises safetensors files. The size of the files is compared with the
+    configuration; what the configuration does not describe is counted, too."""
 
 
 class HubModel(Request):
     """A model on the Hugging Face Hub, whose ``config.json`` is fetched."""
 
-    hub: Reference = Field(
-        description="Its name on the Hub; the text hf:organisation/name means the same, "
-        "hf:organisation/name@revision adds the revision.",
-        examples=["meta-llama/Llama-3.1-70B"],
-    )
-    revision: Reference = Field(
-        "main",
-        description="Branch, tag or commit; the answer names the commit that was used.",
-    )
+    hub: Reference = Field(examples=["meta-llama/Llama-3.1-70B"])
+    """Its name on the Hub; the text hf:organisation/name means the same,
+    hf:organisation/name@revision adds the revision."""
+    revision: Reference = "main"
+    """Branch, tag or commit; the answer names the commit that was used."""
 
 
 class FetchedModel(HubModel):
@@ -136,13 +124,12 @@ EITHER = Discriminator(_reference_or_object)
 class StatedFigure(Request):
     """A figure with its 90 % interval."""
 
-    value: float = Field(description="Central estimate, in the unit of the field that holds it.")
-    low: float | None = Field(
-        None, description="Lower end of the central 90 % interval; if null, the value itself."
-    )
-    high: float | None = Field(
-        None, description="Upper end of the central 90 % interval; if null, the value itself."
-    )
+    value: float
+    """Central estimate, in the unit of the field that holds it."""
+    low: float | None = None
+    """Lower end of the central 90 % interval; if null, the value itself."""
+    high: float | None = None
+    """Upper end of the central 90 % interval; if null, the value itself."""
 
 
 Figure = Annotated[
@@ -154,41 +141,29 @@ Figure = Annotated[
 class InlineAccelerator(Request):
     """An accelerator that is not in the catalog, with the fields of a catalog entry."""
 
-    id: Reference | None = Field(None, description="Id in the answer; if null, inline.")
-    name: Reference | None = Field(None, description="Display name; if null, the id.")
-    vendor: Reference | None = Field(None, description="Manufacturer; affects no figure.")
-    family: Reference | None = Field(
-        None,
-        description="Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; if "
-        "null, typical values with a wider interval.",
-    )
-    form_factor: Reference | None = Field(
-        None,
-        description="sxm, oam or superchip for a module, pcie for a card: decides mass and "
-        "embodied emissions if figures do not give them.",
-    )
-    release_year: int | None = Field(
-        None, ge=1990, le=2100, description="Year of release; affects no figure."
-    )
-    memory_technology: Reference | None = Field(
-        None, description="Kind of memory, e.g. HBM3; affects no figure."
-    )
-    unified_memory: bool = Field(
-        False,
-        description="Host and accelerator share one memory, so that offloading to the host gains "
-        "nothing.",
-    )
-    scale_up_link: Reference | None = Field(
-        None,
-        description="Name of the link between accelerators; its bandwidth is "
-        "figures.scale_up_bandwidth_bytes_per_s.",
-    )
-    scale_up_domain_accelerators: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Accelerators that the fast link connects; if null, the catalog's default.",
-    )
+    id: Reference | None = None
+    """Id in the answer; if null, inline."""
+    name: Reference | None = None
+    """Display name; if null, the id."""
+    vendor: Reference | None = None
+    """Manufacturer; affects no figure."""
+    family: Reference | None = None
+    """Hardware family whose measured efficiencies apply, e.g. nvidia-hopper; if null, typical
+    values with a wider interval."""
+    form_factor: Reference | None = None
+    """sxm, oam or superchip for a module, pcie for a card: decides mass and embodied emissions if
+    figures do not give them."""
+    release_year: int | None = Field(None, ge=1990, le=2100)
+    """Year of release; affects no figure."""
+    memory_technology: Reference | None = None
+    """Kind of memory, e.g. HBM3; affects no figure."""
+    unified_memory: bool = False
+    """Host and accelerator share one memory, so that offloading to the host gains nothing."""
+    scale_up_link: Reference | None = None
+    """Name of the link between accelerators; its bandwidth is
+    figures.scale_up_bandwidth_bytes_per_s."""
+    scale_up_domain_accelerators: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators that the fast link connects; if null, the catalog's default."""
     figures: dict[str, Figure] = Field(
         description=f"{', '.join(FIGURES['accelerators'])}, in the units of their names.",
         max_length=40,
@@ -198,38 +173,32 @@ class InlineAccelerator(Request):
 class CoolingTower(Request):
     """Evaporative cooling, from which on-site water follows where no WUE is known."""
 
-    wet_bulb_celsius: float = Field(
-        ge=-40.0, le=40.0, description="Mean wet-bulb temperature of the site."
-    )
-    cycles_of_concentration: float = Field(
-        6.0, gt=1.0, le=20.0, description="How often water is reused before it is blown down."
-    )
-    evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
+    wet_bulb_celsius: float = Field(ge=-40.0, le=40.0)
+    """Mean wet-bulb temperature of the site."""
+    cycles_of_concentration: float = Field(6.0, gt=1.0, le=20.0)
+    """How often water is reused before it is blown down."""
+    evaporative_ratio: Ratio = 1.0
+    """Share of hours with evaporation."""
 
 
 class InlineRegion(Request):
     """A place that is not in the catalog, with the fields of a catalog entry."""
 
-    id: Reference | None = Field(None, description="Id in the answer; if null, inline.")
-    name: Reference | None = Field(None, description="Display name; if null, the id.")
-    country: str | None = Field(
-        None,
-        min_length=2,
-        max_length=2,
-        description="ISO 3166-1 alpha-2 code, which decides which rules apply; if null, that of "
-        "the parent.",
-    )
-    parent: Reference | None = Field(
-        None, description="Catalog region whose figures are used where none are given here."
-    )
+    id: Reference | None = None
+    """Id in the answer; if null, inline."""
+    name: Reference | None = None
+    """Display name; if null, the id."""
+    country: str | None = Field(None, min_length=2, max_length=2)
+    """ISO 3166-1 alpha-2 code, which decides which rules apply; if null, that of the parent."""
+    parent: Reference | None = None
+    """Catalog region whose figures are used where none are given here."""
     figures: dict[str, Figure] = Field(
         default_factory=dict,
         description=f"{', '.join(FIGURES['regions'])}, in the units of their names.",
         max_length=20,
     )
-    cooling: CoolingTower | None = Field(
-        None, description="Used for water on site if figures have no wue_l_per_kwh."
-    )
+    cooling: CoolingTower | None = None
+    """Used for water on site if figures have no wue_l_per_kwh."""
 
 
 ModelReference = Annotated[

@@ -38,110 +38,75 @@ EXAMPLE_WORKLOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, 
 class PrecisionRequest(Request):
     """Number formats of weights, KV cache and activations."""
 
-    weights: FormatName | None = Field(
-        None,
-        description="Format of the weights; if null, the format of the checkpoint.",
-        examples=["bf16"],
-    )
-    kv_cache: FormatName | None = Field(None, description="Format of the KV cache; bf16 if null.")
-    activations: FormatName | None = Field(None, description="Format of activations; bf16 if null.")
-    group_size: int | None = Field(
-        None, ge=8, le=65_536, description="Elements that share a scale, for int4 formats."
-    )
+    weights: FormatName | None = Field(None, examples=["bf16"])
+    """Format of the weights; if null, the format of the checkpoint."""
+    kv_cache: FormatName | None = None
+    """Format of the KV cache; bf16 if null."""
+    activations: FormatName | None = None
+    """Format of activations; bf16 if null."""
+    group_size: int | None = Field(None, ge=8, le=65_536)
+    """Elements that share a scale, for int4 formats."""
 
 
 class ParallelismRequest(Request):
     """Degrees of parallelism; tensor × pipeline × data × context accelerators are used."""
 
-    tensor: Degree = Field(
-        1,
-        description="Tensor parallelism: accelerators that divide every matrix of a layer among "
-        "them. Must divide the number of attention heads.",
-    )
-    pipeline: Degree = Field(
-        1,
-        description="Pipeline parallelism: stages of consecutive layers, one group of accelerators "
-        "each; no more than there are layers.",
-    )
-    expert: Degree = Field(
-        1,
-        description="Expert parallelism: ranks among which whole experts are divided, taken from "
-        "tensor × data, which it must divide. 1 for models without experts; adds no "
-        "accelerators.",
-    )
-    data: Degree = Field(
-        1,
-        description="Copies of the model: replicas that serve requests independently, or "
-        "data-parallel ranks of training, among which ZeRO divides states.",
-    )
-    context: Degree = Field(
-        1,
-        description="Context parallelism: ranks among which the tokens of each sequence are "
-        "divided, and with them its KV cache or its activations. Must divide the "
-        "sequence length of training.",
-    )
+    tensor: Degree = 1
+    """Tensor parallelism: accelerators that divide every matrix of a layer among them. Must divide
+    the number of attention heads."""
+    pipeline: Degree = 1
+    """Pipeline parallelism: stages of consecutive layers, one group of accelerators each; no more
+    than there are layers."""
+    expert: Degree = 1
+    """Expert parallelism: ranks among which whole experts are divided, taken from tensor × data,
+    which it must divide. 1 for models without experts; adds no accelerators."""
+    data: Degree = 1
+    """Copies of the model: replicas that serve requests independently, or data-parallel ranks of
+    training, among which ZeRO divides states."""
+    context: Degree = 1
+    """Context parallelism: ranks among which the tokens of each sequence are divided, and with them
+    its KV cache or its activations. Must divide the sequence length of training."""
 
 
 class WorkloadRequest(Request):
     """The workload: requests of one size, with a fixed number in flight or arriving at a rate."""
 
-    input_tokens: int = Field(2048, ge=1, le=10_000_000, description="Prompt length.")
-    output_tokens: int = Field(256, ge=1, le=1_000_000, description="Generated tokens.")
-    concurrency: int = Field(
-        1,
-        ge=1,
-        le=1_000_000,
-        description="Requests in flight over all replicas. With requests_per_s, Little's law "
-        "gives this number instead, and concurrency only sets the memory that is "
-        "provided.",
-    )
-    requests_per_s: float | None = Field(
-        None,
-        ge=1e-9,
-        le=1e9,
-        description="Arrival rate; if null, concurrency requests are always in flight.",
-    )
-    prefix_cached_ratio: Ratio = Field(
-        0.0, description="Share of the prompt found in the prefix cache."
-    )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
-    tool_s: float = Field(
-        0.0, ge=0.0, le=1e6, description="Time between two calls of a task: tools, retrieval."
-    )
-    context_growth_tokens: int = Field(
-        0, ge=0, le=1_000_000, description="Tokens that each call adds to the prompt."
-    )
-    context_kept_cached: bool = Field(
-        False,
-        description="Whether caches of earlier calls are kept, so that only new tokens are "
-        "computed.",
-    )
+    input_tokens: int = Field(2048, ge=1, le=10_000_000)
+    """Prompt length."""
+    output_tokens: int = Field(256, ge=1, le=1_000_000)
+    """Generated tokens."""
+    concurrency: int = Field(1, ge=1, le=1_000_000)
+    """Requests in flight over all replicas. With requests_per_s, Little's law gives this number
+    instead, and concurrency only sets the memory that is provided."""
+    requests_per_s: float | None = Field(None, ge=1e-9, le=1e9)
+    """Arrival rate; if null, concurrency requests are always in flight."""
+    prefix_cached_ratio: Ratio = 0.0
+    """Share of the prompt found in the prefix cache."""
+    calls_per_task: int = Field(1, ge=1, le=100_000)
+    """Model calls per agent task."""
+    tool_s: float = Field(0.0, ge=0.0, le=1e6)
+    """Time between two calls of a task: tools, retrieval."""
+    context_growth_tokens: int = Field(0, ge=0, le=1_000_000)
+    """Tokens that each call adds to the prompt."""
+    context_kept_cached: bool = False
+    """Whether caches of earlier calls are kept, so that only new tokens are computed."""
 
 
 class MemoryTierRequest(Request):
     """Memory beside the accelerator's own."""
 
-    tier: Reference = Field(
-        description="Catalog id or alias of the memory tier.", examples=["ddr5-8ch"]
-    )
-    units: int = Field(1, ge=1, le=4096, description="Sockets, modules, cards or drives.")
-    capacity_bytes: float | None = Field(
-        None, ge=1.0, le=1e18, description="Of all units together; if null, the catalog's figure."
-    )
-    shared_by: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Accelerators that share it, including those of other hosts; if null, those "
-        "of the deployment within one scale-up domain.",
-    )
-    link_bytes_per_s: float | None = Field(
-        None,
-        ge=1e6,
-        le=1e15,
-        description="Bandwidth between one accelerator and this memory, in one direction; if "
-        "null, its host link.",
-    )
+    tier: Reference = Field(examples=["ddr5-8ch"])
+    """Catalog id or alias of the memory tier."""
+    units: int = Field(1, ge=1, le=4096)
+    """Sockets, modules, cards or drives."""
+    capacity_bytes: float | None = Field(None, ge=1.0, le=1e18)
+    """Of all units together; if null, the catalog's figure."""
+    shared_by: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators that share it, including those of other hosts; if null, those of the deployment
+    within one scale-up domain."""
+    link_bytes_per_s: float | None = Field(None, ge=1e6, le=1e15)
+    """Bandwidth between one accelerator and this memory, in one direction; if null, its host
+    link."""
 
 
 def _tiers(given: object) -> object:
@@ -159,91 +124,60 @@ TierReference = Annotated[
 class OffloadRequest(Request):
     """What is offloaded from the accelerator even if there is room."""
 
-    weights_ratio: Ratio = Field(0.0, description="Share of the weights that is offloaded.")
-    kv_cache_ratio: Ratio = Field(
-        0.0, description="Share of the running requests' caches that is offloaded."
-    )
-    parked_sequences: int = Field(
-        0,
-        ge=0,
-        le=1_000_000_000,
-        description="Idle conversations whose caches are kept, over all replicas.",
-    )
-    overlap_ratio: Ratio = Field(
-        0.5,
-        description="How much prefetching hides: 0 if tiers are read one after the other, 1 if "
-        "all but the slowest is hidden.",
-    )
+    weights_ratio: Ratio = 0.0
+    """Share of the weights that is offloaded."""
+    kv_cache_ratio: Ratio = 0.0
+    """Share of the running requests' caches that is offloaded."""
+    parked_sequences: int = Field(0, ge=0, le=1_000_000_000)
+    """Idle conversations whose caches are kept, over all replicas."""
+    overlap_ratio: Ratio = 0.5
+    """How much prefetching hides: 0 if tiers are read one after the other, 1 if all but the slowest
+    is hidden."""
 
 
 class SpeculativeRequest(Request):
     """Speculative decoding."""
 
-    draft_model: ModelReference | None = Field(
-        None, description="Draft model; if null, drafts cost nothing (n-grams, extra heads)."
-    )
+    draft_model: ModelReference | None = None
+    """Draft model; if null, drafts cost nothing (n-grams, extra heads)."""
     draft_precision: PrecisionRequest = PrecisionRequest()
-    draft_tokens: int = Field(4, ge=1, le=64, description="Tokens drafted per verification step.")
-    acceptance_ratio: Ratio | None = Field(
-        None, description="Share of drafted tokens that are accepted; if null, 0.7 is assumed."
-    )
+    draft_tokens: int = Field(4, ge=1, le=64)
+    """Tokens drafted per verification step."""
+    acceptance_ratio: Ratio | None = None
+    """Share of drafted tokens that are accepted; if null, 0.7 is assumed."""
 
 
 class DisaggregatedRequest(Request):
     """Disaggregated serving: prompts on some replicas, decoding on the others."""
 
-    prefill_replicas: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Replicas that compute prompts; if null, as many as balance both pools.",
-    )
-    link_bytes_per_s: float | None = Field(
-        None,
-        ge=1e6,
-        le=1e15,
-        description="Bandwidth per accelerator at which caches are transferred; if null, its "
-        "scale-out link.",
-    )
+    prefill_replicas: int | None = Field(None, ge=1, le=100_000)
+    """Replicas that compute prompts; if null, as many as balance both pools."""
+    link_bytes_per_s: float | None = Field(None, ge=1e6, le=1e15)
+    """Bandwidth per accelerator at which caches are transferred; if null, its scale-out link."""
 
 
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
-    engine: EngineReference = Field(
-        "vllm",
-        description="Engine whose measured overheads apply: id or alias of one in /v1/engines.",
-    )
-    memory_utilization_ratio: float = Field(
-        0.9, gt=0.0, le=1.0, description="Share of memory the engine may use."
-    )
-    kv_block_tokens: int = Field(16, ge=1, le=65_536, description="Tokens per KV-cache page.")
-    max_model_len: int | None = Field(
-        None, ge=1, le=100_000_000, description="Longest sequence; if null, the model's own limit."
-    )
-    chunked_prefill_tokens: int = Field(
-        8192, ge=1, le=10_000_000, description="Token budget of a step."
-    )
-    max_running_sequences: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Sequences run at once; if null, the engine's default.",
-    )
-    reserved_bytes: float = Field(
-        0.0,
-        ge=0.0,
-        le=1e15,
-        description="Memory on each accelerator used by other processes or workspaces.",
-    )
-    speculative: SpeculativeRequest | None = Field(
-        None, description="Speculative decoding; if null, one token is decoded at a time."
-    )
-    disaggregated: DisaggregatedRequest | None = Field(
-        None,
-        description="Separate replicas for prompts and for decoding, which needs at least two; if "
-        "null, every replica does both.",
-    )
+    engine: EngineReference = "vllm"
+    """Engine whose measured overheads apply: id or alias of one in /v1/engines."""
+    memory_utilization_ratio: float = Field(0.9, gt=0.0, le=1.0)
+    """Share of memory the engine may use."""
+    kv_block_tokens: int = Field(16, ge=1, le=65_536)
+    """Tokens per KV-cache page."""
+    max_model_len: int | None = Field(None, ge=1, le=100_000_000)
+    """Longest sequence; if null, the model's own limit."""
+    chunked_prefill_tokens: int = Field(8192, ge=1, le=10_000_000)
+    """Token budget of a step."""
+    max_running_sequences: int | None = Field(None, ge=1, le=1_000_000)
+    """Sequences run at once; if null, the engine's default."""
+    reserved_bytes: float = Field(0.0, ge=0.0, le=1e15)
+    """Memory on each accelerator used by other processes or workspaces."""
+    speculative: SpeculativeRequest | None = None
+    """Speculative decoding; if null, one token is decoded at a time."""
+    disaggregated: DisaggregatedRequest | None = None
+    """Separate replicas for prompts and for decoding, which needs at least two; if null, every
+    replica does both."""
     memory_tiers: Annotated[
         tuple[TierReference, ...],
         Field(max_length=8),
@@ -251,103 +185,63 @@ class ServingRequest(Request):
             _tiers,
             json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[TierReference],
         ),
-    ] = Field(
-        (),
-        description="Memory beyond the accelerator for whatever does not fit in it: catalog ids "
-        "(as a list, or as text separated by commas), or objects. With offload alone, "
-        "host memory.",
-    )
-    offload: OffloadRequest | None = Field(
-        None, description="What is placed in the first of memory_tiers in any case."
-    )
+    ] = ()
+    """Memory beyond the accelerator for whatever does not fit in it: catalog ids (as a list, or as
+    text separated by commas), or objects. With offload alone, host memory."""
+    offload: OffloadRequest | None = None
+    """What is placed in the first of memory_tiers in any case."""
 
 
 class PeriodRequest(Request):
     """The period that totals cover."""
 
-    requests: float | None = Field(
-        None,
-        ge=1e-9,
-        le=1e18,
-        description="Requests in the period; if null, computed from the rate.",
-    )
-    days: float = Field(365.0, ge=1e-6, le=36_525, description="Length of the period.")
-    year: int | None = Field(
-        None,
-        ge=1990,
-        le=2100,
-        description="Year of the period: the latest factors up to that year are used; if null, "
-        "the latest of all.",
-    )
+    requests: float | None = Field(None, ge=1e-9, le=1e18)
+    """Requests in the period; if null, computed from the rate."""
+    days: float = Field(365.0, ge=1e-6, le=36_525)
+    """Length of the period."""
+    year: int | None = Field(None, ge=1990, le=2100)
+    """Year of the period: the latest factors up to that year are used; if null, the latest of
+    all."""
 
 
 class CostRequest(Request):
     """Your own prices, or prices that the catalog does not have."""
 
-    instance: Reference | None = Field(
-        None,
-        description="Rented machine by catalog id or alias; if null, the cheapest one of the "
-        "region's provider that has the accelerator.",
-        examples=["p5.48xlarge"],
-    )
-    usd_per_accelerator_hour: float | None = Field(
-        None, gt=0.0, le=1e6, description="Rent per accelerator, instead of the list price."
-    )
-    purchase_usd_per_accelerator: Figure | None = Field(
-        None,
-        description="Price of an accelerator with its share of the server; if null, the catalog's "
-        "list price of the accelerator, if there is one.",
-    )
-    amortisation_years: float | None = Field(
-        None,
-        gt=0.0,
-        le=100.0,
-        description="Time over which purchased hardware is written off; if null, the typical life "
-        "of servers.",
-    )
-    electricity_usd_per_kwh: float | None = Field(
-        None,
-        ge=0.0,
-        le=100.0,
-        description="Electricity price of the facility [USD/kWh]. The catalog has none; if null, "
-        "the cost of purchased hardware is null.",
-    )
-    usd_per_tco2e: float | None = Field(
-        None,
-        ge=0.0,
-        le=1e6,
-        description="Price per tonne of emissions from operation and manufacturing.",
-    )
+    instance: Reference | None = Field(None, examples=["p5.48xlarge"])
+    """Rented machine by catalog id or alias; if null, the cheapest one of the region's provider
+    that has the accelerator."""
+    usd_per_accelerator_hour: float | None = Field(None, gt=0.0, le=1e6)
+    """Rent per accelerator, instead of the list price."""
+    purchase_usd_per_accelerator: Figure | None = None
+    """Price of an accelerator with its share of the server; if null, the catalog's list price of
+    the accelerator, if there is one."""
+    amortisation_years: float | None = Field(None, gt=0.0, le=100.0)
+    """Time over which purchased hardware is written off; if null, the typical life of servers."""
+    electricity_usd_per_kwh: float | None = Field(None, ge=0.0, le=100.0)
+    """Electricity price of the facility [USD/kWh]. The catalog has none; if null, the cost of
+    purchased hardware is null."""
+    usd_per_tco2e: float | None = Field(None, ge=0.0, le=1e6)
+    """Price per tonne of emissions from operation and manufacturing."""
 
 
 class DeploymentRequest(CatalogRequest):
     """What runs where."""
 
-    model: ModelReference = Field(
-        description="Catalog id or alias; hf:organisation/name for a model on the Hugging Face "
-        "Hub; or {'config': …} with a config.json.",
-        examples=["meta-llama/Llama-3.1-70B"],
-    )
+    model: ModelReference = Field(examples=["meta-llama/Llama-3.1-70B"])
+    """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
+    …} with a config.json."""
     precision: PrecisionRequest = PrecisionRequest()
-    accelerator: AcceleratorReference = Field(
-        description="Catalog id or alias, or an inline accelerator.",
-        examples=["nvidia-h100-sxm-80gb"],
-    )
-    accelerator_count: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Accelerators of all replicas together; if null, as many as parallelism uses, "
-        "else 1.",
-    )
-    parallelism: ParallelismRequest | None = Field(
-        None,
-        description="If null, tensor parallelism over as many of the accelerators as divide the "
-        "attention heads; the rest become replicas.",
-    )
+    accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
+    """Catalog id or alias, or an inline accelerator."""
+    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators of all replicas together; if null, as many as parallelism uses, else 1."""
+    parallelism: ParallelismRequest | None = None
+    """If null, tensor parallelism over as many of the accelerators as divide the attention heads;
+    the rest become replicas."""
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
-    explain: bool = Field(False, description="Add a step-by-step explanation.")
+    explain: bool = False
+    """Add a step-by-step explanation."""
 
 
 class MemoryInferenceRequest(DeploymentRequest):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Any, Literal, TypeAlias
 
 from service.catalog.entries.texts import Text, packaged_texts
 from service.core.techniques.registry import TECHNIQUES
@@ -39,14 +37,9 @@ class SavedPart(Answer):
     """A part of memory that shrinks, and what may be done with it."""
 
     part: Part
-    storage_class: Annotated[
-        StorageClass,
-        Field(
-            description="permanent: needed all the time; temporary: needed for a moment; "
-            "recomputable: can be computed again from something smaller; deferrable: "
-            "can be kept elsewhere until it is needed."
-        ),
-    ]
+    storage_class: StorageClass
+    """permanent: needed all the time; temporary: needed for a moment; recomputable: can be computed
+    again from something smaller; deferrable: can be kept elsewhere until it is needed."""
 
 
 class TechniqueReference(Answer):
@@ -65,29 +58,24 @@ class TechniqueEntry(Answer):
     aliases: list[str]
     category: str
     applies_to: list[Kind]
-    reach: Annotated[
-        Reach,
-        Field(
-            description="same-result: the same result on the same accelerators; near-same-result: "
-            "almost the same result; more-accelerators: the same result on more "
-            "accelerators; other-recipe: another recipe, workload or model."
-        ),
-    ]
+    reach: Reach
+    """same-result: the same result on the same accelerators; near-same-result: almost the same
+    result; more-accelerators: the same result on more accelerators; other-recipe: another recipe,
+    workload or model."""
     saves: list[SavedPart]
-    formula: Annotated[str, Field(description="Size or time of what it changes.")]
+    formula: str
+    """Size or time of what it changes."""
     saving: str
     time_cost: str
-    quality: Annotated[str, Field(description="Effect on the results.")]
+    quality: str
+    """Effect on the results."""
     use_when: str
     avoid_when: str
-    set_by: Annotated[list[str], Field(description="Request fields that turn it on.")]
-    planned_for: Annotated[
-        list[Kind],
-        Field(
-            description="Estimates whose plans may choose it. Elsewhere it depends on facts that "
-            "only the caller knows."
-        ),
-    ]
+    set_by: list[str]
+    """Request fields that turn it on."""
+    planned_for: list[Kind]
+    """Estimates whose plans may choose it. Elsewhere it depends on facts that only the caller
+    knows."""
     references: list[TechniqueReference]
 
 

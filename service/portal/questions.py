@@ -71,7 +71,8 @@ class ModelQuestion(Request):
     """A model: one of the catalog, one of the Hub, or a pasted config.json, the last first."""
 
     model: ModelReference = "meta-llama/Llama-3.1-70B"
-    hub: Reference | None = Field(None, description="Name on the Hugging Face Hub.")
+    hub: Reference | None = None
+    """Name on the Hugging Face Hub."""
     config: Annotated[str, Field(max_length=200_000), AfterValidator(_pasted)] | None = None
 
     @model_validator(mode="before")
@@ -150,11 +151,10 @@ class PageRequest(ModelQuestion):
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     concurrency: int = Field(32, ge=1, le=1_000_000)
     workload_kind: WorkloadKindId = "real-time-inference"
-    recommend: bool = Field(False, description="Search for better choices (takes about a second).")
-    theme: Literal["auto", "light", "dark"] = Field(
-        "auto",
-        description="Theme of the embedded view; the page itself follows the reader's preference.",
-    )
+    recommend: bool = False
+    """Search for better choices (takes about a second)."""
+    theme: Literal["auto", "light", "dark"] = "auto"
+    """Theme of the embedded view; the page itself follows the reader's preference."""
 
     @property
     def layout(self) -> ParallelismRequest | None:

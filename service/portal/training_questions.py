@@ -68,13 +68,15 @@ class TrainingPageRequest(ModelQuestion):
     tokens: float = Field(1e10, ge=1.0, le=1e18)
     offload_optimizer: Literal["none", "cpu", "nvme"] = "none"
     offload_parameters: Literal["none", "cpu", "nvme"] = "none"
-    recommend: bool = Field(False, description="Search for better choices (takes about a second).")
-    days: Limit = Field(None, description="Deadline of a recommended run.")
-    usd: Limit = Field(None, description="Budget of a recommended run.")
+    recommend: bool = False
+    """Search for better choices (takes about a second)."""
+    days: Limit = None
+    """Deadline of a recommended run."""
+    usd: Limit = None
+    """Budget of a recommended run."""
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
-    global_batch_size: int | None = Field(
-        None, ge=1, le=10_000_000, description="Sequences per step of a recommended run."
-    )
+    global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
+    """Sequences per step of a recommended run."""
 
     @property
     def estimate(self) -> EstimateTrainingRequest:

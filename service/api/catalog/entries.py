@@ -6,9 +6,9 @@ Typed dictionaries, because an entry leaves out what nobody states.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
-from pydantic import Field, with_config
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.estimation.answers import Answer, Interval, UsedSource
@@ -54,13 +54,13 @@ class ModelFacts(Answer):
     """What the model's config amounts to."""
 
     total_parameters: int
-    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
+    active_parameters: int
+    """Parameters that one token uses."""
     layers: int
     hidden_size: int
     vocab_size: int
-    max_position_embeddings: Annotated[
-        int | None, Field(description="Longest sequence; null if the config states none.")
-    ]
+    max_position_embeddings: int | None
+    """Longest sequence; null if the config states none."""
 
 
 class ModelEntry(Stated):
@@ -241,7 +241,8 @@ class SourceEntry(Stated):
 class Page(Answer):
     """Entries of a collection, in the order asked for."""
 
-    next_cursor: Annotated[str | None, Field(description="Null on the last page.")]
+    next_cursor: str | None
+    """Null on the last page."""
     catalog_revision: int
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
 from pydantic import ConfigDict, Field, JsonValue
@@ -75,16 +75,16 @@ class CatalogImport(Answer):
     """What a file changed, or would change."""
 
     dry_run: bool
-    revision: Annotated[
-        int | None,
-        Field(description="The new revision; null after a dry run and if nothing changed."),
-    ]
-    catalog_revision: Annotated[int, Field(description="The newest revision.")]
+    revision: int | None
+    """The new revision; null after a dry run and if nothing changed."""
+    catalog_revision: int
+    """The newest revision."""
     added: int
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: Annotated[int, Field(description="Number of changed entries that are not listed.")]
+    more_items: int
+    """Number of changed entries that are not listed."""
 
 
 class CatalogFileContent(Request):
@@ -92,27 +92,28 @@ class CatalogFileContent(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_FILE]})
 
-    accelerators: list[dict[str, JsonValue]] = Field([], description="Chips, cards and modules.")
-    models: list[dict[str, JsonValue]] = Field([], description="Models with their config.json.")
-    regions: list[dict[str, JsonValue]] = Field([], description="Regions with factors by year.")
-    memory_tiers: list[dict[str, JsonValue]] = Field(
-        [], alias="memory-tiers", description="Memory tiers beyond the accelerator's own memory."
-    )
-    interconnects: list[dict[str, JsonValue]] = Field([], description="Links between machines.")
-    instances: list[dict[str, JsonValue]] = Field(
-        [], description="Machines that cloud providers rent out, with prices."
-    )
-    engines: list[dict[str, JsonValue]] = Field(
-        [], description="Inference engines and training frameworks."
-    )
-    rules: list[dict[str, JsonValue]] = Field([], description="Requirements for sites, by place.")
-    sources: list[dict[str, JsonValue]] = Field(
-        [], description="Documents that figures of other entries cite."
-    )
-    calibrations: list[dict[str, JsonValue]] = Field(
-        [], description="Fitted efficiencies and documented defaults."
-    )
-    remove: dict[str, list[str]] = Field({}, description="Ids of entries to remove, by collection.")
+    accelerators: list[dict[str, JsonValue]] = Field([])
+    """Chips, cards and modules."""
+    models: list[dict[str, JsonValue]] = Field([])
+    """Models with their config.json."""
+    regions: list[dict[str, JsonValue]] = Field([])
+    """Regions with factors by year."""
+    memory_tiers: list[dict[str, JsonValue]] = Field([], alias="memory-tiers")
+    """Memory tiers beyond the accelerator's own memory."""
+    interconnects: list[dict[str, JsonValue]] = Field([])
+    """Links between machines."""
+    instances: list[dict[str, JsonValue]] = Field([])
+    """Machines that cloud providers rent out, with prices."""
+    engines: list[dict[str, JsonValue]] = Field([])
+    """Inference engines and training frameworks."""
+    rules: list[dict[str, JsonValue]] = Field([])
+    """Requirements for sites, by place."""
+    sources: list[dict[str, JsonValue]] = Field([])
+    """Documents that figures of other entries cite."""
+    calibrations: list[dict[str, JsonValue]] = Field([])
+    """Fitted efficiencies and documented defaults."""
+    remove: dict[str, list[str]] = Field({})
+    """Ids of entries to remove, by collection."""
 
 
 def _body() -> dict[str, Any]:

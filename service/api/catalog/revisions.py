@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import orjson
-from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -65,38 +64,32 @@ class CatalogRevision(Answer):
     created_at: str
     author: str
     reason: str
-    content_hash: Annotated[
-        str, Field(description="SHA-256 of the whole catalog after this revision.")
-    ]
-    from_package: Annotated[
-        bool, Field(description="Whether it is the catalog that came with the release, unchanged.")
-    ]
+    content_hash: str
+    """SHA-256 of the whole catalog after this revision."""
+    from_package: bool
+    """Whether it is the catalog that came with the release, unchanged."""
     entry_count: int
-    own: Annotated[
-        bool,
-        Field(
-            description="Whether it changed your organisation's own entries; if so, count and "
-            "hash are of these."
-        ),
-    ]
+    own: bool
+    """Whether it changed your organisation's own entries; if so, count and hash are of these."""
 
 
 class CatalogRevisionPage(Answer):
     """Changes of the catalog, the newest first."""
 
     items: list[CatalogRevision]
-    next_cursor: Annotated[str | None, Field(description="Null on the last page.")]
+    next_cursor: str | None
+    """Null on the last page."""
 
 
 class ChangedField(Answer):
     """A part of an entry, before and after."""
 
-    pointer: Annotated[str, Field(description="JSON pointer into the entry.")]
+    pointer: str
+    """JSON pointer into the entry."""
     before: Any
     after: Any
-    missing: Annotated[
-        Literal["before", "after"] | None, Field(description="Absent where there was no such part.")
-    ]
+    missing: Literal["before", "after"] | None
+    """Absent where there was no such part."""
 
 
 class ChangedEntry(Answer):
@@ -106,7 +99,8 @@ class ChangedEntry(Answer):
     id: str
     change: Literal["added", "removed", "changed"]
     fields: list[ChangedField]
-    more_fields: Annotated[int, Field(description="Number of changed parts that are not listed.")]
+    more_fields: int
+    """Number of changed parts that are not listed."""
 
 
 class CatalogDifference(Answer):
@@ -118,7 +112,8 @@ class CatalogDifference(Answer):
     removed: int
     changed: int
     items: list[ChangedEntry]
-    more_items: Annotated[int, Field(description="Number of changed entries that are not listed.")]
+    more_items: int
+    """Number of changed entries that are not listed."""
 
 
 @router.get(

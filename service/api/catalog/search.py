@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from pydantic import Field
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -53,10 +52,10 @@ class SearchHit(Answer):
     collection: str
     id: str
     name: str
-    matched: Annotated[str, Field(description="The id, name or alias that matched.")]
-    score: Annotated[
-        float, Field(description="100 for an exact match; below 80 it is only similar.")
-    ]
+    matched: str
+    """The id, name or alias that matched."""
+    score: float
+    """100 for an exact match; below 80 it is only similar."""
     url: str
 
 

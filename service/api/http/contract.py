@@ -14,6 +14,8 @@ import orjson
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema, TypedDictSchema
 
 from service import ENGINE_VERSION
 from service.api.http.answers import ProblemDetails
@@ -22,6 +24,7 @@ from service.api.http.queries import flat_fields
 from service.api.http.topics import TOPICS
 from service.catalog.files import read_files
 from service.core.engines import EngineWorkload
+from service.descriptions import descriptions
 from service.estimation.charts.answers import VegaLiteChart
 from service.estimation.references import ENGINES_OF, Request
 from service.settings import Settings
@@ -174,7 +177,7 @@ def query_of(model: type[Request]) -> dict[str, Any]:
 
 
 def _spelled_query(model: type[Request]) -> list[dict[str, Any]]:
-    schema = model.model_json_schema(ref_template=_REF)
+    schema = model.model_json_schema(ref_template=_REF, schema_generator=_Described)
     parameters = []
     for name, place in flat_fields(model).items():
         holder = schema
@@ -238,10 +241,28 @@ def document(app: FastAPI) -> dict[str, Any]:
 def _schemas(models: Iterable[Any], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
     """The schemas of models and of all that they refer to, by name."""
     _, told = TypeAdapter.json_schemas(
-        [(model, mode, TypeAdapter(model)) for model in models], ref_template=_REF
+        [(model, mode, TypeAdapter(model)) for model in models],
+        ref_template=_REF,
+        schema_generator=_Described,
     )
     schemas: dict[str, Any] = told["$defs"]
     return schemas
+
+
+class _Described(GenerateJsonSchema):
+    """Writes schemas with the descriptions that stand below the fields."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        return _with_descriptions(super().model_schema(schema), schema["cls"])
+
+    def typed_dict_schema(self, schema: TypedDictSchema) -> JsonSchemaValue:
+        return _with_descriptions(super().typed_dict_schema(schema), schema["cls"])
+
+
+def _with_descriptions(written: JsonSchemaValue, class_: type) -> JsonSchemaValue:
+    for name, description in descriptions(class_).items():
+        written["properties"][name].setdefault("description", description)
+    return written
 
 
 def _name_engines(document: Any) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.estimation.answers import Answer
 
@@ -20,14 +18,13 @@ class Readiness(Answer):
 
     status: Literal["ready", "degraded"]
     catalog_revision: int
-    catalog_source: Annotated[str, Field(description="Where the catalog comes from.")]
+    catalog_source: str
+    """Where the catalog comes from."""
     database_reachable: bool
-    confirmed_s_ago: Annotated[
-        float | None, Field(description="Time since the database last confirmed the catalog.")
-    ]
-    problem: Annotated[str | None, Field(description="Reason for being degraded; null when ready.")]
+    confirmed_s_ago: float | None
+    """Time since the database last confirmed the catalog."""
+    problem: str | None
+    """Reason for being degraded; null when ready."""
     engine_version: str
-    extras: Annotated[
-        dict[str, bool],
-        Field(description="Whether each part is installed that a service can be without."),
-    ]
+    extras: dict[str, bool]
+    """Whether each part is installed that a service can be without."""

@@ -10,6 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
 
 from service.cli.upkeep.checkout import checkout
+from service.descriptions import descriptions
 from service.settings import Settings
 
 _HEAD = """\
@@ -49,9 +50,10 @@ def settings_document() -> str:
 
 
 def _rows() -> Iterator[str]:
+    described = descriptions(Settings)
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias or f"HEADROOM_{name.upper()}"
-        cells = (f"`{variable}`", _default(name, field), _bounds(field), field.description or "")
+        cells = (f"`{variable}`", _default(name, field), _bounds(field), described[name])
         yield f"| {' | '.join(cells)} |\n"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
-from pydantic import Field, with_config
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.estimation.answers import Answer, ExplanationStep, Interval, Remark, UsedSource
@@ -29,9 +29,11 @@ class ChartPoint(Answer):
 
     label: str
     group: str | None
-    x: Annotated[Interval | None, Field(description="Null if the labels are on the axis.")]
+    x: Interval | None
+    """Null if the labels are on the axis."""
     y: Interval
-    location: Annotated[ChartLocation | None, Field(description="Location of a region, if known.")]
+    location: ChartLocation | None
+    """Location of a region, if known."""
 
 
 class ChartSeries(Answer):
@@ -65,10 +67,10 @@ class ChartAnswer(Answer):
     """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
 
     kind: str
-    title: Annotated[
-        str, Field(description="The finding, a colon, and the deployment that it is about.")
-    ]
-    description: Annotated[str, Field(description="The chart in words, with its main figures.")]
+    title: str
+    """The finding, a colon, and the deployment that it is about."""
+    description: str
+    """The chart in words, with its main figures."""
     catalog_revision: int
     engine_version: str
     x_axis: ChartAxis | None
@@ -77,7 +79,6 @@ class ChartAnswer(Answer):
     limits: list[ChartLimit]
     warnings: list[Remark]
     sources: list[UsedSource]
-    explanation: NotRequired[
-        Annotated[list[ExplanationStep], Field(description="Present if the request sets explain.")]
-    ]
+    explanation: NotRequired[list[ExplanationStep]]
+    """Present if the request sets explain."""
     vega_lite: VegaLiteChart

@@ -48,21 +48,16 @@ def _counts(given: object) -> object:
 class StyleRequest(Request):
     """How a chart is drawn."""
 
-    format: Literal["json", "vega-lite", "svg", "png"] | None = Field(
-        None,
-        description="Format of the answer, for clients that cannot send Accept; if null, Accept "
-        "decides.",
-    )
-    theme: Literal["light", "dark"] = Field(
-        "light", description="Background for which the colours are chosen."
-    )
-    width_px: int = Field(640, ge=240, le=1600, description="Width of the chart.")
-    height_px: int | None = Field(
-        None, ge=120, le=1200, description="Height of the chart; if null, as much as it needs."
-    )
-    pixel_ratio: float = Field(
-        2.0, ge=1.0, le=3.0, description="Pixels of a PNG per pixel of the chart."
-    )
+    format: Literal["json", "vega-lite", "svg", "png"] | None = None
+    """Format of the answer, for clients that cannot send Accept; if null, Accept decides."""
+    theme: Literal["light", "dark"] = "light"
+    """Background for which the colours are chosen."""
+    width_px: int = Field(640, ge=240, le=1600)
+    """Width of the chart."""
+    height_px: int | None = Field(None, ge=120, le=1200)
+    """Height of the chart; if null, as much as it needs."""
+    pixel_ratio: float = Field(2.0, ge=1.0, le=3.0)
+    """Pixels of a PNG per pixel of the chart."""
 
 
 class MemoryChartRequest(MemoryInferenceRequest):
@@ -84,12 +79,10 @@ class MemoryChartRequest(MemoryInferenceRequest):
         }
     )
 
-    phases: Literal["inference", "training", "both"] = Field(
-        "inference", description="What is shown; both puts the two bars side by side."
-    )
-    training: TrainingSettingsRequest = Field(
-        TrainingSettingsRequest(), description="Used if training is shown."
-    )
+    phases: Literal["inference", "training", "both"] = "inference"
+    """What is shown; both puts the two bars side by side."""
+    training: TrainingSettingsRequest = TrainingSettingsRequest()
+    """Used if training is shown."""
     style: StyleRequest = StyleRequest()
 
 
@@ -114,16 +107,11 @@ class ThroughputChartRequest(LatencyInferenceRequest):
         }
     )
 
-    latency: Literal["ttft_s", "tpot_s", "e2e_s"] = Field(
-        "ttft_s", description="Latency on the horizontal axis."
-    )
-    limit_s: float | None = Field(
-        None,
-        gt=0.0,
-        le=1e6,
-        description="Service level objective, drawn as a line; if null, that of real-time "
-        "inference in the decision matrix, and none for e2e_s.",
-    )
+    latency: Literal["ttft_s", "tpot_s", "e2e_s"] = "ttft_s"
+    """Latency on the horizontal axis."""
+    limit_s: float | None = Field(None, gt=0.0, le=1e6)
+    """Service level objective, drawn as a line; if null, that of real-time inference in the
+    decision matrix, and none for e2e_s."""
     concurrencies: Annotated[
         tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...],
         Field(max_length=MOST_POINTS),
@@ -132,19 +120,13 @@ class ThroughputChartRequest(LatencyInferenceRequest):
             json_schema_input_type=Annotated[str, Field(max_length=640)]
             | list[Annotated[int, Field(ge=1, le=1_000_000)]],
         ),
-    ] = Field(
-        (),
-        description="Requests in flight, one point each, instead of the workload's own (as a list "
-        "or separated by commas); if empty, powers of two up to what fits in memory.",
-        examples=["1,2,4,8,16,32"],
-    )
-    phases: Literal["inference", "both"] = Field(
-        "inference",
-        description="What is shown; both adds the throughput of training as a line with its MFU.",
-    )
-    training: TrainingSettingsRequest = Field(
-        TrainingSettingsRequest(), description="Used if training is shown."
-    )
+    ] = Field((), examples=["1,2,4,8,16,32"])
+    """Requests in flight, one point each, instead of the workload's own (as a list or separated by
+    commas); if empty, powers of two up to what fits in memory."""
+    phases: Literal["inference", "both"] = "inference"
+    """What is shown; both adds the throughput of training as a line with its MFU."""
+    training: TrainingSettingsRequest = TrainingSettingsRequest()
+    """Used if training is shown."""
     style: StyleRequest = StyleRequest()
 
 
@@ -164,32 +146,24 @@ class RegionsChartRequest(InferenceRequest):
             _listed,
             json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
         ),
-    ] = Field(
-        (),
-        description="Catalog ids or aliases (as a list or separated by commas); if empty, all "
-        "cloud regions of the provider of region, or of all providers if region is "
-        "not a cloud region.",
-    )
-    impact: Literal["carbon", "water", "energy"] = Field(
-        "carbon",
-        description="carbon: location-based operation and manufacturing of hardware; water: on "
-        "site and at power stations; energy: that of the facility.",
-    )
-    basis: Literal["per_request", "per_1k_tokens", "per_year"] = Field(
-        "per_1k_tokens",
-        description="Basis of the impact: one request, 1,000 output tokens, or a year of the "
-        "whole deployment.",
-    )
-    shown: int = Field(
-        20, ge=1, le=MOST_REGIONS, description="Regions that are shown: the best ones, and region."
-    )
+    ] = ()
+    """Catalog ids or aliases (as a list or separated by commas); if empty, all cloud regions of the
+    provider of region, or of all providers if region is not a cloud region."""
+    impact: Literal["carbon", "water", "energy"] = "carbon"
+    """carbon: location-based operation and manufacturing of hardware; water: on site and at power
+    stations; energy: that of the facility."""
+    basis: Literal["per_request", "per_1k_tokens", "per_year"] = "per_1k_tokens"
+    """Basis of the impact: one request, 1,000 output tokens, or a year of the whole deployment."""
+    shown: int = Field(20, ge=1, le=MOST_REGIONS)
+    """Regions that are shown: the best ones, and region."""
     style: StyleRequest = StyleRequest()
 
 
 class MapChartRequest(RegionsChartRequest):
     """The impact of one deployment in many regions, on a map."""
 
-    shown: int = Field(1_000, ge=1, le=1_000, description="Regions that are shown: the best ones.")
+    shown: int = Field(1_000, ge=1, le=1_000)
+    """Regions that are shown: the best ones."""
 
 
 class OverTimeChartRequest(ProjectionRequest):
@@ -201,14 +175,11 @@ class OverTimeChartRequest(ProjectionRequest):
 class ParetoChartRequest(RecommendationRequest):
     """The best trade-offs, on two of the metrics."""
 
-    x: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
-        "latency",
-        description="Metric on the horizontal axis, where less is better; headroom is the share "
-        "of memory filled.",
-    )
-    y: Literal["headroom", "latency", "carbon", "water", "cost"] = Field(
-        "carbon", description="Metric on the vertical axis; must differ from x."
-    )
+    x: Literal["headroom", "latency", "carbon", "water", "cost"] = "latency"
+    """Metric on the horizontal axis, where less is better; headroom is the share of memory
+    filled."""
+    y: Literal["headroom", "latency", "carbon", "water", "cost"] = "carbon"
+    """Metric on the vertical axis; must differ from x."""
     style: StyleRequest = StyleRequest()
 
 
@@ -225,18 +196,11 @@ class SensitivityChartRequest(InferenceRequest):
         "it_energy_per_request_wh",
         "gco2e_per_1k_tokens",
         "l_per_1k_tokens",
-    ] = Field(
-        "gco2e_per_1k_tokens",
-        description="Figure to explain: memory of an accelerator, TTFT, TPOT, throughput of the "
-        "deployment, IT energy per request, or carbon or water per 1,000 output "
-        "tokens.",
-    )
-    change_ratio: float = Field(
-        0.2,
-        gt=0.0,
-        le=0.9,
-        description="Relative change, up and down, of inputs that have no interval of their own.",
-    )
+    ] = "gco2e_per_1k_tokens"
+    """Figure to explain: memory of an accelerator, TTFT, TPOT, throughput of the deployment, IT
+    energy per request, or carbon or water per 1,000 output tokens."""
+    change_ratio: float = Field(0.2, gt=0.0, le=0.9)
+    """Relative change, up and down, of inputs that have no interval of their own."""
     style: StyleRequest = StyleRequest()
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from service.estimation.answers import Answer, FieldProblem, Interval, Traced
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.training.answers import EstimateTrainingAnswer
@@ -14,14 +10,12 @@ from service.estimation.training.answers import EstimateTrainingAnswer
 class BatchItem(Answer):
     """One request's answer, or what is wrong with it."""
 
-    index: Annotated[int, Field(description="Place in the request, from 0.")]
-    answer: Annotated[
-        InferenceAnswer | EstimateTrainingAnswer | None,
-        Field(description="Null if the request was refused."),
-    ]
-    errors: Annotated[
-        list[FieldProblem], Field(description="Why it was refused; empty if it was not.")
-    ]
+    index: int
+    """Place in the request, from 0."""
+    answer: InferenceAnswer | EstimateTrainingAnswer | None
+    """Null if the request was refused."""
+    errors: list[FieldProblem]
+    """Why it was refused; empty if it was not."""
 
 
 class BatchAnswer(Traced):
@@ -41,15 +35,13 @@ class ComparedFigures(Answer):
     output_tokens_per_s: Interval
     requests_per_s: Interval
     it_energy_per_request_wh: Interval | None
-    operational_gco2e_per_1k_tokens: Annotated[
-        Interval | None, Field(description="Location-based, operation only.")
-    ]
-    gco2e_per_1k_tokens: Annotated[
-        Interval | None,
-        Field(description="Location-based, operation and manufacturing of hardware."),
-    ]
+    operational_gco2e_per_1k_tokens: Interval | None
+    """Location-based, operation only."""
+    gco2e_per_1k_tokens: Interval | None
+    """Location-based, operation and manufacturing of hardware."""
     l_per_1k_tokens: Interval | None
-    kwh_per_year: Annotated[Interval | None, Field(description="Energy of the facility.")]
+    kwh_per_year: Interval | None
+    """Energy of the facility."""
     rented_usd_per_hour: Interval | None
     rented_usd_per_million_output_tokens: Interval | None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from service.estimation.answers import Answer, Repeatable
@@ -31,12 +30,16 @@ class RuleFinding(Answer):
     status: Literal["in_force", "draft", "stayed", "repealed"]
     verdict: Verdict
     reason: str
-    due_on: Annotated[str | None, Field(description="Day from which, or by which, it applies.")]
-    met: Annotated[bool | None, Field(description="Whether a future requirement would be met.")]
-    missing: Annotated[list[str], Field(description="Facts needed to decide.")]
+    due_on: str | None
+    """Day from which, or by which, it applies."""
+    met: bool | None
+    """Whether a future requirement would be met."""
+    missing: list[str]
+    """Facts needed to decide."""
     failed: list[FailedRequirement]
     section: str | None
-    checked_on: Annotated[str, Field(description="Day on which the source was read.")]
+    checked_on: str
+    """Day on which the source was read."""
     source: str
     notes: str | None
 
@@ -57,12 +60,13 @@ class Compliance(Answer):
     """Every rule of the catalog that may apply in the place. Not legal advice."""
 
     on: str
-    places: Annotated[list[str], Field(description="The region and all regions that contain it.")]
+    places: list[str]
+    """The region and all regions that contain it."""
     verdicts: VerdictCounts
-    missing: Annotated[
-        list[str], Field(description="Facts needed to decide the rules whose verdict is unknown.")
-    ]
-    rules: Annotated[list[RuleFinding], Field(description="Most important findings first.")]
+    missing: list[str]
+    """Facts needed to decide the rules whose verdict is unknown."""
+    rules: list[RuleFinding]
+    """Most important findings first."""
 
 
 class ComplianceAnswer(Repeatable, Compliance):

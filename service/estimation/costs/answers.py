@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from service.estimation.answers import Answer, Interval
 
 
@@ -16,9 +12,8 @@ class ServingCost(Answer):
     usd_per_request: Interval
     usd_per_million_output_tokens: Interval
     usd_per_year: Interval
-    usd_period: Annotated[
-        Interval, Field(description="For period.days, or for period.requests if given.")
-    ]
+    usd_period: Interval
+    """For period.days, or for period.requests if given."""
 
 
 class TrainingRunCost(Answer):
@@ -26,18 +21,20 @@ class TrainingRunCost(Answer):
 
     usd_per_hour: Interval
     usd_per_million_tokens: Interval
-    usd_run: Annotated[Interval | None, Field(description="Null unless training.tokens is given.")]
+    usd_run: Interval | None
+    """Null unless training.tokens is given."""
 
 
 class Rented(Answer):
     """What is rented, and the origin of its price."""
 
-    instance: Annotated[str | None, Field(description="Null if the request gave the rent.")]
+    instance: str | None
+    """Null if the request gave the rent."""
     instances: int | None
-    price_region: Annotated[
-        str | None, Field(description="Null if the price is the same everywhere.")
-    ]
-    price_date: Annotated[str | None, Field(description="Day or year of the price.")]
+    price_region: str | None
+    """Null if the price is the same everywhere."""
+    price_date: str | None
+    """Day or year of the price."""
 
 
 class Owned(Answer):
@@ -70,17 +67,10 @@ class InferenceCost(Answer):
     """
 
     rented: RentedServing | None
-    owned: Annotated[
-        OwnedServing | None,
-        Field(description="Needs cost.electricity_usd_per_kwh, and a purchase price."),
-    ]
-    emissions: Annotated[
-        ServingCost | None,
-        Field(
-            description="Emissions priced at cost.usd_per_tco2e; a cost to you only if a law "
-            "requires payment."
-        ),
-    ]
+    owned: OwnedServing | None
+    """Needs cost.electricity_usd_per_kwh, and a purchase price."""
+    emissions: ServingCost | None
+    """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""
 
 
 class TrainingCost(Answer):
@@ -90,14 +80,7 @@ class TrainingCost(Answer):
     """
 
     rented: RentedTraining | None
-    owned: Annotated[
-        OwnedTraining | None,
-        Field(description="Needs cost.electricity_usd_per_kwh, and a purchase price."),
-    ]
-    emissions: Annotated[
-        TrainingRunCost | None,
-        Field(
-            description="Emissions priced at cost.usd_per_tco2e; a cost to you only if a law "
-            "requires payment."
-        ),
-    ]
+    owned: OwnedTraining | None
+    """Needs cost.electricity_usd_per_kwh, and a purchase price."""
+    emissions: TrainingRunCost | None
+    """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Literal, TypeAlias
 
 from service.estimation.answers import Answer, Interval, Repeatable
 from service.estimation.inference.echo import PlacedDeployment
@@ -13,29 +11,24 @@ from service.estimation.inference.echo import PlacedDeployment
 class DeploymentEnergy(Answer):
     """Power and energy of the deployment, before the building's share."""
 
-    accelerator_busy_power_w: Annotated[
-        Interval, Field(description="Per accelerator, while requests are in flight.")
-    ]
-    accelerator_idle_power_w: Annotated[
-        Interval, Field(description="Per accelerator, without requests.")
-    ]
-    accelerator_mean_power_w: Annotated[
-        Interval, Field(description="Per accelerator, averaged over all time.")
-    ]
-    host_power_per_accelerator_w: Annotated[Interval, Field(description="Its share of the server.")]
-    it_power_w: Annotated[Interval, Field(description="Mean of the whole deployment, without PUE.")]
-    busy_ratio: Annotated[
-        float, Field(description="Share of time in which requests are in flight.")
-    ]
-    memory_utilisation_ratio: Annotated[
-        float, Field(description="Share of peak bandwidth while busy.")
-    ]
-    compute_utilisation_ratio: Annotated[
-        float, Field(description="Share of peak FLOP/s while busy.")
-    ]
-    it_energy_per_request_wh: Annotated[
-        Interval, Field(description="Accelerators and hosts, idle time included.")
-    ]
+    accelerator_busy_power_w: Interval
+    """Per accelerator, while requests are in flight."""
+    accelerator_idle_power_w: Interval
+    """Per accelerator, without requests."""
+    accelerator_mean_power_w: Interval
+    """Per accelerator, averaged over all time."""
+    host_power_per_accelerator_w: Interval
+    """Its share of the server."""
+    it_power_w: Interval
+    """Mean of the whole deployment, without PUE."""
+    busy_ratio: float
+    """Share of time in which requests are in flight."""
+    memory_utilisation_ratio: float
+    """Share of peak bandwidth while busy."""
+    compute_utilisation_ratio: float
+    """Share of peak FLOP/s while busy."""
+    it_energy_per_request_wh: Interval
+    """Accelerators and hosts, idle time included."""
     accelerator_energy_per_request_wh: Interval
     host_energy_per_request_wh: Interval
     accelerator_energy_per_output_token_j: Interval
@@ -44,71 +37,53 @@ class DeploymentEnergy(Answer):
 class Carbon(Answer):
     """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
 
-    operational_location_gco2e: Annotated[
-        Interval | None, Field(description="Facility energy × average grid intensity.")
-    ]
-    operational_market_gco2e: Annotated[
-        Interval | None,
-        Field(
-            description="Facility energy × intensity of the purchased electricity: contracts, and "
-            "the residual mix for the rest."
-        ),
-    ]
-    embodied_gco2e: Annotated[
-        Interval | None,
-        Field(description="Share of manufacturing accelerators, servers and added memory."),
-    ]
-    total_gco2e: Annotated[
-        Interval | None, Field(description="Location-based operation and embodied.")
-    ]
-    marginal_signal_gco2e: Annotated[
-        Interval | None,
-        Field(
-            description="Additional emissions that this electricity use causes on the grid; for "
-            "decisions, not part of any total."
-        ),
-    ]
+    operational_location_gco2e: Interval | None
+    """Facility energy × average grid intensity."""
+    operational_market_gco2e: Interval | None
+    """Facility energy × intensity of the purchased electricity: contracts, and the residual mix for
+    the rest."""
+    embodied_gco2e: Interval | None
+    """Share of manufacturing accelerators, servers and added memory."""
+    total_gco2e: Interval | None
+    """Location-based operation and embodied."""
+    marginal_signal_gco2e: Interval | None
+    """Additional emissions that this electricity use causes on the grid; for decisions, not part of
+    any total."""
 
 
 class Water(Answer):
     """Water consumed. Null where a factor is unknown."""
 
-    on_site_l: Annotated[Interval | None, Field(description="Evaporated by cooling.")]
-    off_site_l: Annotated[
-        Interval | None, Field(description="Evaporated where the electricity is made.")
-    ]
+    on_site_l: Interval | None
+    """Evaporated by cooling."""
+    off_site_l: Interval | None
+    """Evaporated where the electricity is made."""
     total_l: Interval | None
-    stress_weighted_l: Annotated[
-        Interval | None, Field(description="Total × withdrawal-to-supply ratio of the basin.")
-    ]
+    stress_weighted_l: Interval | None
+    """Total × withdrawal-to-supply ratio of the basin."""
 
 
 class Impact(Answer):
     """Footprint of one basis."""
 
-    it_energy_kwh: Annotated[
-        Interval | None, Field(description="Before the building's share (PUE).")
-    ]
-    facility_energy_kwh: Annotated[Interval | None, Field(description="IT energy × PUE.")]
-    accelerator_hours: Annotated[Interval | None, Field(description="Accelerator time used.")]
+    it_energy_kwh: Interval | None
+    """Before the building's share (PUE)."""
+    facility_energy_kwh: Interval | None
+    """IT energy × PUE."""
+    accelerator_hours: Interval | None
+    """Accelerator time used."""
     carbon: Carbon
     water: Water
-    e_waste_kg: Annotated[
-        Interval | None, Field(description="Mass of hardware worn out, minus what is reused.")
-    ]
-    primary_energy_mj: Annotated[
-        Interval | None, Field(description="Electricity and manufacturing together.")
-    ]
-    primary_energy_electricity_mj: Annotated[
-        Interval | None, Field(description="Part from electricity.")
-    ]
-    abiotic_depletion_kgsbeq: Annotated[
-        Interval | None,
-        Field(description="From hardware and grid; null unless a grid factor is given."),
-    ]
-    abiotic_depletion_hardware_kgsbeq: Annotated[
-        Interval | None, Field(description="Part from manufacturing hardware.")
-    ]
+    e_waste_kg: Interval | None
+    """Mass of hardware worn out, minus what is reused."""
+    primary_energy_mj: Interval | None
+    """Electricity and manufacturing together."""
+    primary_energy_electricity_mj: Interval | None
+    """Part from electricity."""
+    abiotic_depletion_kgsbeq: Interval | None
+    """From hardware and grid; null unless a grid factor is given."""
+    abiotic_depletion_hardware_kgsbeq: Interval | None
+    """Part from manufacturing hardware."""
 
 
 class DeploymentImpacts(Answer):
@@ -118,9 +93,8 @@ class DeploymentImpacts(Answer):
     per_1k_tokens: Impact
     per_task: Impact
     per_year: Impact
-    period: Annotated[
-        Impact, Field(description="For period.days, or for period.requests if given.")
-    ]
+    period: Impact
+    """For period.days, or for period.requests if given."""
 
 
 Level: TypeAlias = Literal["high", "medium", "low", "unknown"]
@@ -151,9 +125,8 @@ class WasteStreams(Answer):
     other_kg: Interval | None
     collected_kg: Interval | None
     uncollected_kg: Interval | None
-    avoided_kg: Annotated[
-        Interval, Field(description="What a single service life without reuse would add.")
-    ]
+    avoided_kg: Interval
+    """What a single service life without reuse would add."""
 
 
 class DetailedImpact(Impact):
@@ -161,9 +134,8 @@ class DetailedImpact(Impact):
 
     embodied_parts: EmbodiedParts | None
     e_waste_streams: WasteStreams | None
-    land_m2_years: Annotated[
-        Interval | None, Field(description="Share of the site's land area; null without area_m2.")
-    ]
+    land_m2_years: Interval | None
+    """Share of the site's land area; null without area_m2."""
 
 
 class DetailedDeploymentImpacts(Answer):
@@ -173,22 +145,18 @@ class DetailedDeploymentImpacts(Answer):
     per_1k_tokens: DetailedImpact
     per_task: DetailedImpact
     per_year: DetailedImpact
-    period: Annotated[
-        DetailedImpact,
-        Field(description="For period.days, or for period.requests if given."),
-    ]
+    period: DetailedImpact
+    """For period.days, or for period.requests if given."""
 
 
 class PlainImpacts(Answer):
     """Footprint of the energy or accelerator time that was given."""
 
     period: DetailedImpact
-    per_request: Annotated[
-        DetailedImpact | None, Field(description="If period.requests was given.")
-    ]
-    per_year: Annotated[
-        DetailedImpact | None, Field(description="Present if period.days was given.")
-    ]
+    per_request: DetailedImpact | None
+    """If period.requests was given."""
+    per_year: DetailedImpact | None
+    """Present if period.days was given."""
 
 
 class PlainEnergy(Answer):
@@ -222,11 +190,10 @@ class Hardware(Answer):
     accelerator_embodied_kgco2e: Interval | None
     server_share_embodied_kgco2e: Interval
     added_memory_embodied_kgco2e: Interval | None
-    embodied_basis: Annotated[str | None, Field(description="Sources that the range covers.")]
-    avoided_gco2e: Annotated[
-        Interval | None,
-        Field(description="Embodied carbon in the period that a second life and reuse avoid."),
-    ]
+    embodied_basis: str | None
+    """Sources that the range covers."""
+    avoided_gco2e: Interval | None
+    """Embodied carbon in the period that a second life and reuse avoid."""
 
 
 class NoiseAtReceptor(Answer):
@@ -234,12 +201,13 @@ class NoiseAtReceptor(Answer):
 
     sound_power_db: float
     distance_m: float
-    sound_pressure_db: Annotated[Interval, Field(description="Level at the receptor.")]
+    sound_pressure_db: Interval
+    """Level at the receptor."""
     limit_db: float | None
-    margin_db: Annotated[Interval | None, Field(description="Positive below the limit.")]
-    required_distance_m: Annotated[
-        Interval | None, Field(description="Distance at which the limit is met.")
-    ]
+    margin_db: Interval | None
+    """Positive below the limit."""
+    required_distance_m: Interval | None
+    """Distance at which the limit is met."""
     confidence: Confidence
 
 
@@ -247,9 +215,11 @@ class RackHeat(Answer):
     """Heat of a rack and how it is carried away."""
 
     rack_kw: Interval
-    air_cooled_kw: Annotated[Interval, Field(description="Part that air removes.")]
+    air_cooled_kw: Interval
+    """Part that air removes."""
     airflow_m3_per_s: Interval
-    cooling_class: Annotated[str, Field(description="Typical cooling for this density.")]
+    cooling_class: str
+    """Typical cooling for this density."""
     confidence: Confidence
 
 
@@ -258,8 +228,10 @@ class VibrationIndex(Answer):
 
     index: float
     band: Literal["low", "medium", "high"]
-    drivers: Annotated[dict[str, float], Field(description="Parts of the index.")]
-    expected_failures: Annotated[None, Field(description="Always null: no public rate was found.")]
+    drivers: dict[str, float]
+    """Parts of the index."""
+    expected_failures: None
+    """Always null: no public rate was found."""
     confidence: Confidence
 
 

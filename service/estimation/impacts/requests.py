@@ -34,57 +34,39 @@ SpeedRatio = Annotated[float, Field(ge=0.1, le=10.0)]
 class ElectricityRequest(Request):
     """How electricity is purchased, and the marginal intensity of the grid."""
 
-    contracted_ratio: Ratio | None = Field(
-        None,
-        description="Share of the electricity that is contracted (certificates, power purchase "
-        "agreements, supplier tariffs); if given, the market-based method is "
-        "computed.",
-    )
-    contracted_gco2e_per_kwh: Intensity = Field(
-        0.0, description="Emissions of the contracted electricity; 0 for carbon-free energy."
-    )
-    residual_gco2e_per_kwh: Intensity | None = Field(
-        None,
-        description="Residual mix, for the rest; if null, that of the place, or its average mix.",
-    )
-    marginal_gco2e_per_kwh: Intensity | None = Field(
-        None, description="Marginal intensity, a signal for decisions; never part of a total."
-    )
-    matching: Literal["annual", "hourly"] = Field(
-        "annual", description="Over which time contracted electricity has to match consumption."
-    )
+    contracted_ratio: Ratio | None = None
+    """Share of the electricity that is contracted (certificates, power purchase agreements,
+    supplier tariffs); if given, the market-based method is computed."""
+    contracted_gco2e_per_kwh: Intensity = 0.0
+    """Emissions of the contracted electricity; 0 for carbon-free energy."""
+    residual_gco2e_per_kwh: Intensity | None = None
+    """Residual mix, for the rest; if null, that of the place, or its average mix."""
+    marginal_gco2e_per_kwh: Intensity | None = None
+    """Marginal intensity, a signal for decisions; never part of a total."""
+    matching: Literal["annual", "hourly"] = "annual"
+    """Over which time contracted electricity has to match consumption."""
 
 
 class HardwareRequest(Request):
     """How embodied emissions are allocated, and what happens to the hardware in the end."""
 
-    amortisation: Literal["calendar", "busy-hours"] = Field(
-        "calendar",
-        description="calendar: over all hours of the service life, as in ISO/IEC 21031; "
-        "busy-hours: over the hours in use, given by in_use_ratio.",
-    )
-    life_years: float | None = Field(
-        None, ge=0.1, le=50.0, description="First service life; if null, the catalog's default."
-    )
-    second_life_years: float = Field(
-        0.0, ge=0.0, le=50.0, description="Years of further use after that, here or elsewhere."
-    )
-    in_use_ratio: float | None = Field(
-        None, ge=0.001, le=1.0, description="Share of its life in which hardware is in use."
-    )
-    reused_ratio: Ratio = Field(
-        0.0, description="Share of the mass that is finally reused in other machines."
-    )
-    collected_ratio: Ratio | None = Field(
-        None,
-        description="Share of electronic waste that is collected; if null, the global average.",
-    )
-    added_memory_gb: float = Field(
-        0.0, ge=0.0, le=1e6, description="Memory added to the server, per accelerator [GB]."
-    )
-    added_memory: Reference = Field(
-        "ddr5-8ch", description="Kind of the added memory: id of a memory tier."
-    )
+    amortisation: Literal["calendar", "busy-hours"] = "calendar"
+    """calendar: over all hours of the service life, as in ISO/IEC 21031; busy-hours: over the hours
+    in use, given by in_use_ratio."""
+    life_years: float | None = Field(None, ge=0.1, le=50.0)
+    """First service life; if null, the catalog's default."""
+    second_life_years: float = Field(0.0, ge=0.0, le=50.0)
+    """Years of further use after that, here or elsewhere."""
+    in_use_ratio: float | None = Field(None, ge=0.001, le=1.0)
+    """Share of its life in which hardware is in use."""
+    reused_ratio: Ratio = 0.0
+    """Share of the mass that is finally reused in other machines."""
+    collected_ratio: Ratio | None = None
+    """Share of electronic waste that is collected; if null, the global average."""
+    added_memory_gb: float = Field(0.0, ge=0.0, le=1e6)
+    """Memory added to the server, per accelerator [GB]."""
+    added_memory: Reference = "ddr5-8ch"
+    """Kind of the added memory: id of a memory tier."""
 
     @model_validator(mode="after")
     def _busy_hours_are_counted(self) -> HardwareRequest:
@@ -96,91 +78,62 @@ class HardwareRequest(Request):
 class SoundSourceRequest(Request):
     """A group of identical machines that make noise."""
 
-    count: float = Field(1.0, gt=0.0, le=1e9, description="Number of machines of this kind.")
-    sound_power_db: Decibels = Field(
-        description="Declared A-weighted sound power of one machine, re 1 pW (10 dB are 1 bel)."
-    )
-    fan_speed_ratio: SpeedRatio = Field(1.0, description="Over the speed of the declared level.")
-    building_loss_db: Loss = Field(0.0, description="Sound reduction of walls; 0 outdoors.")
+    count: float = Field(1.0, gt=0.0, le=1e9)
+    """Number of machines of this kind."""
+    sound_power_db: Decibels
+    """Declared A-weighted sound power of one machine, re 1 pW (10 dB are 1 bel)."""
+    fan_speed_ratio: SpeedRatio = 1.0
+    """Over the speed of the declared level."""
+    building_loss_db: Loss = 0.0
+    """Sound reduction of walls; 0 outdoors."""
 
 
 class SiteRequest(Request):
     """Facts about a site; each part of the answer needs only its own fields."""
 
-    cooling: Literal["as-reported", "evaporative-tower", "dry"] = Field(
-        "as-reported",
-        description="How the site is cooled: with the place's reported WUE, with a cooling tower "
-        "in the climate given by wet_bulb_celsius, or with a closed loop that "
-        "evaporates no water.",
-    )
-    wet_bulb_celsius: float | None = Field(
-        None, ge=-40.0, le=40.0, description="Mean wet-bulb temperature, for a cooling tower."
-    )
-    cycles_of_concentration: float = Field(
-        6.0,
-        gt=1.0,
-        le=20.0,
-        description="How often a cooling tower reuses its water before it is blown down.",
-    )
-    evaporative_ratio: Ratio = Field(1.0, description="Share of hours with evaporation.")
-    municipal_supply_l_per_day: float | None = Field(
-        None, gt=0.0, le=1e13, description="Water that the town supplies, for comparison."
-    )
-    sound_sources: list[SoundSourceRequest] = Field(
-        default_factory=list, max_length=100, description="Machines that neighbours can hear."
-    )
-    receptor_distance_m: float | None = Field(
-        None, ge=1.0, le=1e5, description="From the machines to the place where they are heard."
-    )
-    propagation: Literal["half-space", "free-field", "line"] = Field(
-        "half-space",
-        description="half-space: a point on hard ground; line: a long row, sound power per metre.",
-    )
-    air_absorption_db: Loss = Field(
-        0.0, description="Loss in the air over the whole distance to the receptor [dB]."
-    )
-    barrier_db: Loss = Field(
-        0.0, description="Loss by walls and earth banks; 5 to 15 dB are typical."
-    )
-    directivity_db: float = Field(
-        0.0,
-        ge=-30.0,
-        le=30.0,
-        description="Level in the direction of the receptor over that of a source that radiates "
-        "evenly [dB].",
-    )
-    noise_limit_db: Decibels | None = Field(None, description="Level allowed at the receptor.")
-    rack_kw: float | None = Field(
-        None,
-        gt=0.0,
-        le=1e4,
-        description="Power of a rack; its heat and air flow follow from it.",
-    )
-    accelerators_per_rack: int | None = Field(
-        None,
-        ge=1,
-        le=10_000,
-        description="Accelerators per rack, alternative to rack_kw: the power of a rack follows "
-        "from theirs.",
-    )
-    liquid_cooled_ratio: Ratio = Field(0.0, description="Share of the heat that liquid removes.")
-    air_temperature_rise_k: float = Field(
-        12.0, ge=1.0, le=60.0, description="Temperature rise of the air across a rack."
-    )
-    hard_disk_ratio: Ratio = Field(
-        0.0, description="Share of the stored bytes that are on hard disks."
-    )
-    rack_fan_speed_ratio: SpeedRatio = Field(1.0, description="Fan speed over the usual one.")
-    mounting: Literal["none", "grommets", "isolated"] = Field(
-        "none", description="What isolates the machines from vibration."
-    )
-    area_m2: float | None = Field(None, gt=0.0, le=1e10, description="Land area of the site.")
-    mean_it_kw: float | None = Field(
-        None,
-        gt=0.0,
-        le=1e8,
-        description="Mean IT power of the whole site, used to allocate its land.",
-    )
+    cooling: Literal["as-reported", "evaporative-tower", "dry"] = "as-reported"
+    """How the site is cooled: with the place's reported WUE, with a cooling tower in the climate
+    given by wet_bulb_celsius, or with a closed loop that evaporates no water."""
+    wet_bulb_celsius: float | None = Field(None, ge=-40.0, le=40.0)
+    """Mean wet-bulb temperature, for a cooling tower."""
+    cycles_of_concentration: float = Field(6.0, gt=1.0, le=20.0)
+    """How often a cooling tower reuses its water before it is blown down."""
+    evaporative_ratio: Ratio = 1.0
+    """Share of hours with evaporation."""
+    municipal_supply_l_per_day: float | None = Field(None, gt=0.0, le=1e13)
+    """Water that the town supplies, for comparison."""
+    sound_sources: list[SoundSourceRequest] = Field(default_factory=list, max_length=100)
+    """Machines that neighbours can hear."""
+    receptor_distance_m: float | None = Field(None, ge=1.0, le=1e5)
+    """From the machines to the place where they are heard."""
+    propagation: Literal["half-space", "free-field", "line"] = "half-space"
+    """half-space: a point on hard ground; line: a long row, sound power per metre."""
+    air_absorption_db: Loss = 0.0
+    """Loss in the air over the whole distance to the receptor [dB]."""
+    barrier_db: Loss = 0.0
+    """Loss by walls and earth banks; 5 to 15 dB are typical."""
+    directivity_db: float = Field(0.0, ge=-30.0, le=30.0)
+    """Level in the direction of the receptor over that of a source that radiates evenly [dB]."""
+    noise_limit_db: Decibels | None = None
+    """Level allowed at the receptor."""
+    rack_kw: float | None = Field(None, gt=0.0, le=1e4)
+    """Power of a rack; its heat and air flow follow from it."""
+    accelerators_per_rack: int | None = Field(None, ge=1, le=10_000)
+    """Accelerators per rack, alternative to rack_kw: the power of a rack follows from theirs."""
+    liquid_cooled_ratio: Ratio = 0.0
+    """Share of the heat that liquid removes."""
+    air_temperature_rise_k: float = Field(12.0, ge=1.0, le=60.0)
+    """Temperature rise of the air across a rack."""
+    hard_disk_ratio: Ratio = 0.0
+    """Share of the stored bytes that are on hard disks."""
+    rack_fan_speed_ratio: SpeedRatio = 1.0
+    """Fan speed over the usual one."""
+    mounting: Literal["none", "grommets", "isolated"] = "none"
+    """What isolates the machines from vibration."""
+    area_m2: float | None = Field(None, gt=0.0, le=1e10)
+    """Land area of the site."""
+    mean_it_kw: float | None = Field(None, gt=0.0, le=1e8)
+    """Mean IT power of the whole site, used to allocate its land."""
 
     @model_validator(mode="after")
     def _tower_has_a_climate(self) -> SiteRequest:
@@ -210,49 +163,34 @@ class ImpactsRequest(CatalogRequest):
         }
     )
 
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["aws/eu-north-1"],
-    )
-    energy_kwh: float | None = Field(
-        None, ge=0, le=1e15, description="IT energy, before the building's share (PUE)."
-    )
-    accelerator_hours: float | None = Field(
-        None, ge=0, le=1e15, description="Accelerator time, all accelerators together."
-    )
-    model: ModelReference | None = Field(
-        None,
-        description="Model of a deployment whose energy is estimated: catalog id or alias, "
-        "hf:organisation/name, or {'config': …}. Alternative to energy_kwh and "
-        "accelerator_hours.",
-    )
+    region: RegionReference = Field(examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region."""
+    energy_kwh: float | None = Field(None, ge=0, le=1e15)
+    """IT energy, before the building's share (PUE)."""
+    accelerator_hours: float | None = Field(None, ge=0, le=1e15)
+    """Accelerator time, all accelerators together."""
+    model: ModelReference | None = None
+    """Model of a deployment whose energy is estimated: catalog id or alias, hf:organisation/name,
+    or {'config': …}. Alternative to energy_kwh and accelerator_hours."""
     precision: PrecisionRequest = PrecisionRequest()
-    accelerator: AcceleratorReference | None = Field(
-        None,
-        description="Catalog id or alias, or an inline accelerator; required with a model or with "
-        "accelerator_hours. Power and embodied emissions follow from it.",
-    )
-    accelerator_count: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Accelerators of all replicas of a deployment; if null, as many as "
-        "parallelism uses, else 1. Without a model it has no effect.",
-    )
-    parallelism: ParallelismRequest | None = Field(
-        None,
-        description="Parallelism of a deployment. If null, tensor parallelism over as many of the "
-        "accelerators as divide the attention heads; the rest become replicas.",
-    )
+    accelerator: AcceleratorReference | None = None
+    """Catalog id or alias, or an inline accelerator; required with a model or with
+    accelerator_hours. Power and embodied emissions follow from it."""
+    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators of all replicas of a deployment; if null, as many as parallelism uses, else 1.
+    Without a model it has no effect."""
+    parallelism: ParallelismRequest | None = None
+    """Parallelism of a deployment. If null, tensor parallelism over as many of the accelerators as
+    divide the attention heads; the rest become replicas."""
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
     electricity: ElectricityRequest = ElectricityRequest()
     hardware: HardwareRequest = HardwareRequest()
-    site: SiteRequest | None = Field(
-        None, description="Facts about the site; without them its figures are null."
-    )
-    explain: bool = Field(False, description="Add a step-by-step explanation.")
+    site: SiteRequest | None = None
+    """Facts about the site; without them its figures are null."""
+    explain: bool = False
+    """Add a step-by-step explanation."""
 
     @model_validator(mode="after")
     def _one_basis(self) -> ImpactsRequest:

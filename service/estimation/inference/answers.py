@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.estimation.answers import (
     Answer,
@@ -25,87 +23,76 @@ class MemoryParts(Answer):
     """What takes memory, and what there is."""
 
     weights_bytes: Interval
-    kv_cache_bytes: Annotated[
-        Interval, Field(description="Caches of the requests in flight, whole pages.")
-    ]
-    activations_bytes: Annotated[
-        Interval, Field(description="Peak of the temporary tensors of an engine step.")
-    ]
-    runtime_bytes: Annotated[
-        Interval,
-        Field(description="Context, collectives' buffers, captured graphs, allocator slack."),
-    ]
-    libraries_bytes: Annotated[
-        Interval,
-        Field(description="Part of runtime_bytes for context and buffers of collectives."),
-    ]
+    kv_cache_bytes: Interval
+    """Caches of the requests in flight, whole pages."""
+    activations_bytes: Interval
+    """Peak of the temporary tensors of an engine step."""
+    runtime_bytes: Interval
+    """Context, collectives' buffers, captured graphs, allocator slack."""
+    libraries_bytes: Interval
+    """Part of runtime_bytes for context and buffers of collectives."""
     total_bytes: Interval
-    capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
-    usable_bytes: Annotated[float, Field(description="Capacity × memory_utilization_ratio.")]
+    capacity_bytes: float
+    """Memory of the accelerator."""
+    usable_bytes: float
+    """Capacity × memory_utilization_ratio."""
 
 
 class MemoryRoom(Answer):
     """What is left, or missing."""
 
-    headroom_bytes: Annotated[
-        Interval,
-        Field(description="Usable memory minus the total; negative if it does not fit."),
-    ]
-    shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
+    headroom_bytes: Interval
+    """Usable memory minus the total; negative if it does not fit."""
+    shortfall_bytes: Interval
+    """Missing memory; 0 if it fits."""
 
 
 class CacheRoom(Answer):
     """What fits into the caches."""
 
-    kv_cache_bytes_per_token: Annotated[
-        float, Field(description="For the next token, at the context length of the workload.")
-    ]
-    kv_cache_budget_bytes: Annotated[
-        Interval,
-        Field(
-            description="Memory left for caches after weights and everything else; negative if "
-            "those do not fit."
-        ),
-    ]
-    kv_cache_capacity_tokens: Annotated[
-        Interval, Field(description="Tokens of all sequences of a replica that fit.")
-    ]
-    max_concurrency: Annotated[Interval | None, Field(description="Null if nothing limits it.")]
-    max_context_tokens: Annotated[Interval | None, Field(description="Null if nothing limits it.")]
-    draft_model_bytes: Annotated[
-        float, Field(description="Draft model with its caches, part of runtime_bytes.")
-    ]
+    kv_cache_bytes_per_token: float
+    """For the next token, at the context length of the workload."""
+    kv_cache_budget_bytes: Interval
+    """Memory left for caches after weights and everything else; negative if those do not fit."""
+    kv_cache_capacity_tokens: Interval
+    """Tokens of all sequences of a replica that fit."""
+    max_concurrency: Interval | None
+    """Null if nothing limits it."""
+    max_context_tokens: Interval | None
+    """Null if nothing limits it."""
+    draft_model_bytes: float
+    """Draft model with its caches, part of runtime_bytes."""
 
 
 class Memory(MemoryParts, FitCertainty, MemoryRoom, CacheRoom, Mitigations):
     """Memory per accelerator, on the fullest one."""
 
-    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
+    fits: bool
+    """Whether the central estimate fits."""
     weights_by_class_bytes: dict[str, float]
-    placement: Annotated[
-        Placement | None,
-        Field(description="Where everything is placed, if memory beyond the accelerator is used."),
-    ]
+    placement: Placement | None
+    """Where everything is placed, if memory beyond the accelerator is used."""
 
 
 class Phase(Answer):
     """A forward step on the roofline."""
 
-    bottleneck: Annotated[
-        Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"],
-        Field(description="What limits the step."),
-    ]
-    step_s: Annotated[float, Field(description="Time of the step, with overlap and overhead.")]
-    compute_bound_s: Annotated[float, Field(description="Time for computation only.")]
-    memory_bound_s: Annotated[float, Field(description="Time for memory traffic only.")]
-    interconnect_s: Annotated[float, Field(description="Time for messages between accelerators.")]
-    overhead_s: Annotated[float, Field(description="Time that the engine adds.")]
-    arithmetic_intensity_flop_per_byte: Annotated[
-        float, Field(description="FLOPs of the step over the bytes that it moves.")
-    ]
-    ridge_point_flop_per_byte: Annotated[
-        float, Field(description="Intensity above which the accelerator is bound by compute.")
-    ]
+    bottleneck: Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"]
+    """What limits the step."""
+    step_s: float
+    """Time of the step, with overlap and overhead."""
+    compute_bound_s: float
+    """Time for computation only."""
+    memory_bound_s: float
+    """Time for memory traffic only."""
+    interconnect_s: float
+    """Time for messages between accelerators."""
+    overhead_s: float
+    """Time that the engine adds."""
+    arithmetic_intensity_flop_per_byte: float
+    """FLOPs of the step over the bytes that it moves."""
+    ridge_point_flop_per_byte: float
+    """Intensity above which the accelerator is bound by compute."""
 
 
 class Percentiles(Answer):
@@ -119,10 +106,10 @@ class Percentiles(Answer):
 class Load(Answer):
     """How a request rate loads the deployment. Percentiles are null above saturation."""
 
-    utilisation_ratio: Annotated[
-        float, Field(description="Arrival rate over the rate at saturation.")
-    ]
-    saturated: Annotated[bool, Field(description="Whether more arrives than can be served.")]
+    utilisation_ratio: float
+    """Arrival rate over the rate at saturation."""
+    saturated: bool
+    """Whether more arrives than can be served."""
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
 
@@ -130,30 +117,26 @@ class Load(Answer):
 class LatencyFigures(Answer):
     """Latency and throughput, of one load."""
 
-    ttft_s: Annotated[
-        Interval,
-        Field(description="Mean time from arrival to the first output token, including queueing."),
-    ]
-    tpot_s: Annotated[Interval, Field(description="Mean time per output token after the first.")]
-    e2e_s: Annotated[Interval, Field(description="Mean time from arrival to the last token.")]
-    task_s: Annotated[
-        Interval,
-        Field(
-            description="Mean time of an agent's task: calls_per_task requests and the tool calls "
-            "between them."
-        ),
-    ]
+    ttft_s: Interval
+    """Mean time from arrival to the first output token, including queueing."""
+    tpot_s: Interval
+    """Mean time per output token after the first."""
+    e2e_s: Interval
+    """Mean time from arrival to the last token."""
+    task_s: Interval
+    """Mean time of an agent's task: calls_per_task requests and the tool calls between them."""
     output_tokens_per_s_per_user: Interval
     output_tokens_per_s_per_accelerator: Interval
-    output_tokens_per_s: Annotated[Interval, Field(description="Of the whole deployment.")]
-    requests_per_s: Annotated[Interval, Field(description="Requests answered per second.")]
-    saturation_requests_per_s: Annotated[
-        Interval, Field(description="Arrival rate above which the queue grows without limit.")
-    ]
-    running_sequences_per_replica: Annotated[
-        float, Field(description="Mean number of requests that a replica runs at once.")
-    ]
-    waiting_requests: Annotated[float, Field(description="Mean number of requests that wait.")]
+    output_tokens_per_s: Interval
+    """Of the whole deployment."""
+    requests_per_s: Interval
+    """Requests answered per second."""
+    saturation_requests_per_s: Interval
+    """Arrival rate above which the queue grows without limit."""
+    running_sequences_per_replica: float
+    """Mean number of requests that a replica runs at once."""
+    waiting_requests: float
+    """Mean number of requests that wait."""
     prefill: Phase
     decode: Phase
 
@@ -161,7 +144,8 @@ class LatencyFigures(Answer):
 class Latency(LatencyFigures):
     """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
 
-    load: Annotated[Load | None, Field(description="Null without a request rate.")]
+    load: Load | None
+    """Null without a request rate."""
 
 
 class MemoryInferenceAnswer(Repeatable, Memory):
@@ -187,7 +171,8 @@ class InferenceParts(Answer):
     impacts: DeploymentImpacts | None
     cost: InferenceCost
     constraints: list[Constraint]
-    compliance: Annotated[Compliance | None, Field(description="Null unless requested.")]
+    compliance: Compliance | None
+    """Null unless requested."""
 
 
 class InferenceAnswer(Repeatable, InferenceParts):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
-
-from pydantic import Field
+from typing import TYPE_CHECKING, TypeAlias
 
 from service.core.deployment import InferenceWorkload
 from service.core.performance.inference.speculation import expected_tokens
@@ -40,17 +38,15 @@ else:
 class Workload(AskedWorkload):
     """The workload as it was understood."""
 
-    task_prefill_tokens: Annotated[
-        float, Field(description="Prompt tokens computed over all calls.")
-    ]
+    task_prefill_tokens: float
+    """Prompt tokens computed over all calls."""
 
 
 class Disaggregated(Answer):
     """Pools for prompts and for decoding as they were understood."""
 
-    prefill_replicas: Annotated[
-        int | None, Field(description="Null: as many as balance both pools.")
-    ]
+    prefill_replicas: int | None
+    """Null: as many as balance both pools."""
     link_bytes_per_s: float
 
 
@@ -61,7 +57,8 @@ class Speculative(Answer):
     draft_weights: str | None
     draft_tokens: int
     acceptance_ratio: float
-    tokens_per_check: Annotated[float, Field(description="Expected: 1 + a + a² + … + a^k.")]
+    tokens_per_check: float
+    """Expected: 1 + a + a² + … + a^k."""
 
 
 class Serving(EngineSettings):
@@ -78,7 +75,8 @@ class Deployment(Answer):
 
     model: str
     total_parameters: int
-    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
+    active_parameters: int
+    """Parameters that one token uses."""
     accelerator: str
     accelerator_count: int
     precision: Precision

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Annotated
-
-from pydantic import Field
 
 from service.core.memory.inference.tiers import InferenceTiers
 from service.estimation.answers import Answer, FitCertainty, Interval, figure, known_figure
@@ -20,45 +17,33 @@ class TierUse(Answer):
 
     tier: str
     kind: str
-    bandwidth_bytes_per_s: Annotated[float, Field(description="As it arrives at the accelerator.")]
-    room_bytes: Annotated[float | None, Field(description="Null if not known.")]
+    bandwidth_bytes_per_s: float
+    """As it arrives at the accelerator."""
+    room_bytes: float | None
+    """Null if not known."""
     used_bytes: Interval
-    touched_bytes_per_step: Annotated[float, Field(description="Read by one decoding step.")]
-    hidden_share_ratio: Annotated[
-        float | None,
-        Field(
-            description="Share of a step's traffic that could come from this tier without making "
-            "the step longer."
-        ),
-    ]
+    touched_bytes_per_step: float
+    """Read by one decoding step."""
+    hidden_share_ratio: float | None
+    """Share of a step's traffic that could come from this tier without making the step longer."""
     parts_bytes: dict[str, float]
 
 
 class Placement(FitCertainty):
     """Which bytes are placed where, for each accelerator."""
 
-    fits: Annotated[
-        bool, Field(description="Whether everything fits into the tiers, by the central estimate.")
-    ]
-    unplaced_bytes: Annotated[Interval, Field(description="Bytes that fit in none of the tiers.")]
-    host_bytes: Annotated[
-        Interval, Field(description="In host memory, expansion and pools, all together.")
-    ]
-    nvme_bytes: Annotated[Interval, Field(description="On storage, all together.")]
-    effective_bandwidth_bytes_per_s: Annotated[
-        Interval | None,
-        Field(
-            description="Of all tiers together, for the bytes of a step; null if something does "
-            "not fit."
-        ),
-    ]
-    slowdown_ratio: Annotated[
-        Interval | None,
-        Field(
-            description="Time to read the bytes of a step over the time if everything were in the "
-            "accelerator."
-        ),
-    ]
+    fits: bool
+    """Whether everything fits into the tiers, by the central estimate."""
+    unplaced_bytes: Interval
+    """Bytes that fit in none of the tiers."""
+    host_bytes: Interval
+    """In host memory, expansion and pools, all together."""
+    nvme_bytes: Interval
+    """On storage, all together."""
+    effective_bandwidth_bytes_per_s: Interval | None
+    """Of all tiers together, for the bytes of a step; null if something does not fit."""
+    slowdown_ratio: Interval | None
+    """Time to read the bytes of a step over the time if everything were in the accelerator."""
     tiers: list[TierUse]
 
 

@@ -26,12 +26,9 @@ class InferenceRequest(DeploymentRequest):
         }
     )
 
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["aws/eu-north-1"],
-    )
+    region: RegionReference = Field(examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region."""
     period: PeriodRequest = PeriodRequest()
     cost: CostRequest = CostRequest()
-    compliance: RuleFacts | None = Field(
-        None, description="Facts about the site, to check them against the rules of the place."
-    )
+    compliance: RuleFacts | None = None
+    """Facts about the site, to check them against the rules of the place."""

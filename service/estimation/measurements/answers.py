@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Literal, NotRequired
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from service.estimation.answers import Answer, AskedAs, Remark
 
@@ -17,8 +17,10 @@ class MeasuredFigure(Answer):
     estimate: float
     low: float
     high: float
-    error_ratio: Annotated[float, Field(description="(estimate - measured) / measured.")]
-    inside: Annotated[bool, Field(description="Whether the measured figure lies in the interval.")]
+    error_ratio: float
+    """(estimate - measured) / measured."""
+    inside: bool
+    """Whether the measured figure lies in the interval."""
 
 
 class Measurement(Answer):
@@ -36,17 +38,13 @@ class Measurement(Answer):
     measured_on: str | None
     tool: str | None
     notes: str | None
-    request: Annotated[AskedAs, Field(description="The deployment as it was reported.")]
-    deployment: Annotated[
-        dict[str, JsonValue], Field(description="The deployment as it was understood.")
-    ]
+    request: AskedAs
+    """The deployment as it was reported."""
+    deployment: dict[str, JsonValue]
+    """The deployment as it was understood."""
     figures: list[MeasuredFigure]
-    warnings: NotRequired[
-        Annotated[
-            list[Remark],
-            Field(description="Warnings of the estimate; present when a report is sent."),
-        ]
-    ]
+    warnings: NotRequired[list[Remark]]
+    """Warnings of the estimate; present when a report is sent."""
 
 
 class MeasurementPage(Answer):
@@ -64,9 +62,11 @@ class MeasurementGroup(Answer):
     family: str
     metric: str
     count: int
-    mean_error_ratio: Annotated[float, Field(description="(estimate - measured) / measured.")]
+    mean_error_ratio: float
+    """(estimate - measured) / measured."""
     median_error_ratio: float
-    coverage_ratio: Annotated[float, Field(description="Share of figures inside the interval.")]
+    coverage_ratio: float
+    """Share of figures inside the interval."""
 
 
 class MeasurementSummary(Answer):

@@ -17,54 +17,55 @@ _Measured = Annotated[float | None, Field(gt=0.0, le=1e18)]
 class MeasuredInference(Request):
     """Figures of an inference deployment; memory is that of one accelerator."""
 
-    process_bytes: _Measured = Field(None, description="All memory in use, as nvidia-smi shows it.")
-    peak_reserved_bytes: _Measured = Field(
-        None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
-    )
-    peak_allocated_bytes: _Measured = Field(
-        None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
-    )
-    weights_bytes: _Measured = Field(None, description="Weights on one accelerator.")
-    kv_cache_capacity_tokens: _Measured = Field(
-        None, description="Tokens for which the KV cache of a replica has room."
-    )
-    ttft_s: _Measured = Field(None, description="Mean time to the first token, waiting included.")
-    tpot_s: _Measured = Field(
-        None, description="Mean time per output token: (E2E − TTFT) / (output tokens − 1)."
-    )
-    e2e_s: _Measured = Field(None, description="Mean time from arrival to the last token.")
-    output_tokens_per_s: _Measured = Field(None, description="Of the whole deployment.")
-    requests_per_s: _Measured = Field(
-        None, description="Requests answered per second by the whole deployment."
-    )
+    process_bytes: _Measured = None
+    """All memory in use, as nvidia-smi shows it."""
+    peak_reserved_bytes: _Measured = None
+    """Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."""
+    peak_allocated_bytes: _Measured = None
+    """Peak of tensors (torch.cuda.max_memory_allocated)."""
+    weights_bytes: _Measured = None
+    """Weights on one accelerator."""
+    kv_cache_capacity_tokens: _Measured = None
+    """Tokens for which the KV cache of a replica has room."""
+    ttft_s: _Measured = None
+    """Mean time to the first token, waiting included."""
+    tpot_s: _Measured = None
+    """Mean time per output token: (E2E − TTFT) / (output tokens − 1)."""
+    e2e_s: _Measured = None
+    """Mean time from arrival to the last token."""
+    output_tokens_per_s: _Measured = None
+    """Of the whole deployment."""
+    requests_per_s: _Measured = None
+    """Requests answered per second by the whole deployment."""
 
 
 class MeasuredTraining(Request):
     """Figures of a training run; memory is that of one accelerator."""
 
-    process_bytes: _Measured = Field(None, description="All memory in use, as nvidia-smi shows it.")
-    peak_reserved_bytes: _Measured = Field(
-        None, description="Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."
-    )
-    peak_allocated_bytes: _Measured = Field(
-        None, description="Peak of tensors (torch.cuda.max_memory_allocated)."
-    )
+    process_bytes: _Measured = None
+    """All memory in use, as nvidia-smi shows it."""
+    peak_reserved_bytes: _Measured = None
+    """Peak of what the allocator reserved (torch.cuda.max_memory_reserved)."""
+    peak_allocated_bytes: _Measured = None
+    """Peak of tensors (torch.cuda.max_memory_allocated)."""
 
 
 class InferenceMeasurement(Request):
     """An inference deployment and what was measured on it."""
 
-    deployment: MemoryInferenceRequest = Field(
-        description="What ran where, and the load under which it was measured."
-    )
-    measured: MeasuredInference = Field(description="What was measured; at least one figure.")
+    deployment: MemoryInferenceRequest
+    """What ran where, and the load under which it was measured."""
+    measured: MeasuredInference
+    """What was measured; at least one figure."""
 
 
 class TrainingMeasurement(Request):
     """A training run and what was measured on it."""
 
-    deployment: MemoryTrainingRequest = Field(description="What was trained where, and how.")
-    measured: MeasuredTraining = Field(description="What was measured; at least one figure.")
+    deployment: MemoryTrainingRequest
+    """What was trained where, and how."""
+    measured: MeasuredTraining
+    """What was measured; at least one figure."""
 
 
 class MeasurementRequest(CatalogRequest):
@@ -92,21 +93,16 @@ class MeasurementRequest(CatalogRequest):
         }
     )
 
-    inference: InferenceMeasurement | None = Field(
-        None, description="A report on inference; alternative to training."
-    )
-    training: TrainingMeasurement | None = Field(
-        None, description="A report on training; alternative to inference."
-    )
-    measured_on: date | None = Field(None, description="Day of the measurement.")
-    tool: str | None = Field(
-        None, max_length=200, description="Tool that measured it, with its version."
-    )
-    notes: str | None = Field(
-        None,
-        max_length=2000,
-        description="Anything else that matters; visible to all who may read the reports.",
-    )
+    inference: InferenceMeasurement | None = None
+    """A report on inference; alternative to training."""
+    training: TrainingMeasurement | None = None
+    """A report on training; alternative to inference."""
+    measured_on: date | None = None
+    """Day of the measurement."""
+    tool: str | None = Field(None, max_length=200)
+    """Tool that measured it, with its version."""
+    notes: str | None = Field(None, max_length=2000)
+    """Anything else that matters; visible to all who may read the reports."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> MeasurementRequest:

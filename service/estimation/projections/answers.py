@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Literal, TypeAlias
 
 from service.estimation.answers import Answer, Interval, Repeatable
 
@@ -30,37 +28,26 @@ class ProjectionPoint(Answer):
 class ProjectionAnswer(Repeatable):
     """When inference overtakes training, and the curve until then."""
 
-    crossover_days: Annotated[
-        OpenEndedInterval | None, Field(description="Null if it never happens.")
-    ]
-    training_kgco2e: Annotated[Interval, Field(description="As it was given.")]
-    first_day_kgco2e: Annotated[
-        Interval, Field(description="Emissions of the requests of the first day.")
-    ]
+    crossover_days: OpenEndedInterval | None
+    """Null if it never happens."""
+    training_kgco2e: Interval
+    """As it was given."""
+    first_day_kgco2e: Interval
+    """Emissions of the requests of the first day."""
     series: list[ProjectionPoint]
 
 
 class MemoryChoiceAnswer(Repeatable):
     """On which grids slower memory with lower embodied emissions beats faster memory."""
 
-    saved_kgco2e_per_gb: Annotated[
-        Interval, Field(description="Negative if faster memory uses less.")
-    ]
+    saved_kgco2e_per_gb: Interval
+    """Negative if faster memory uses less."""
     saved_gco2e_per_token: Interval
     extra_kwh_per_token: Interval
-    break_even_gco2e_per_kwh: Annotated[
-        Interval | None,
-        Field(
-            description="Grid intensity below which the slower memory is better; null if it "
-            "never is."
-        ),
-    ]
+    break_even_gco2e_per_kwh: Interval | None
+    """Grid intensity below which the slower memory is better; null if it never is."""
     region: str | None
     grid_gco2e_per_kwh: Interval | None
-    better: Annotated[
-        Better | None,
-        Field(
-            description="undecided if the intervals overlap; null if no grid is known, unless the "
-            "faster memory is better on every grid."
-        ),
-    ]
+    better: Better | None
+    """undecided if the intervals overlap; null if no grid is known, unless the faster memory is
+    better on every grid."""

@@ -39,25 +39,23 @@ class MemoryChoiceRequest(CatalogRequest):
         }
     )
 
-    size_gb: float = Field(gt=0.0, le=1e9, description="Amount of memory [GB].")
-    lifetime_tokens: Figure = Field(description="Tokens over the memory's life.")
-    extra_s_per_token: Figure = Field(
-        description="Extra time per token with the slower memory, e.g. the difference of two "
-        "latency estimates."
-    )
-    power_w: Figure = Field(description="IT power of the machine during that time.")
-    slow_memory: Reference = Field(
-        "ddr5-8ch", description="A memory tier with a known manufacturing figure."
-    )
-    fast_over_slow_making: Figure | None = Field(
-        None,
-        description="Embodied emissions of the faster memory over those of the slower one, per "
-        "byte; if null, the catalog's ratio, on which sources disagree.",
-    )
-    region: RegionReference | None = Field(
-        None, description="Where it runs; decides PUE and verdict."
-    )
-    explain: bool = Field(False, description="Add a step-by-step explanation.")
+    size_gb: float = Field(gt=0.0, le=1e9)
+    """Amount of memory [GB]."""
+    lifetime_tokens: Figure
+    """Tokens over the memory's life."""
+    extra_s_per_token: Figure
+    """Extra time per token with the slower memory, e.g. the difference of two latency estimates."""
+    power_w: Figure
+    """IT power of the machine during that time."""
+    slow_memory: Reference = "ddr5-8ch"
+    """A memory tier with a known manufacturing figure."""
+    fast_over_slow_making: Figure | None = None
+    """Embodied emissions of the faster memory over those of the slower one, per byte; if null, the
+    catalog's ratio, on which sources disagree."""
+    region: RegionReference | None = None
+    """Where it runs; decides PUE and verdict."""
+    explain: bool = False
+    """Add a step-by-step explanation."""
 
 
 def memory_choice_answer(

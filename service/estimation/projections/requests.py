@@ -23,17 +23,17 @@ class ProjectionRequest(CatalogRequest):
         }
     )
 
-    training_kgco2e: Figure = Field(description="Emissions of the training run.")
-    requests_per_day: Figure = Field(description="Requests on the first day.")
-    gco2e_per_request: Figure = Field(
-        description="Emissions per request, e.g. from an inference estimate."
-    )
-    growth_per_year_ratio: float = Field(
-        0.0,
-        ge=-20.0,
-        le=20.0,
-        description="Growth rate, compounded continuously; negative for decline.",
-    )
-    days: int = Field(365, ge=1, le=36_500, description="Length of the series.")
-    points: int = Field(61, ge=2, le=1_000, description="Number of points of the series.")
-    explain: bool = Field(False, description="Add a step-by-step explanation.")
+    training_kgco2e: Figure
+    """Emissions of the training run."""
+    requests_per_day: Figure
+    """Requests on the first day."""
+    gco2e_per_request: Figure
+    """Emissions per request, e.g. from an inference estimate."""
+    growth_per_year_ratio: float = Field(0.0, ge=-20.0, le=20.0)
+    """Growth rate, compounded continuously; negative for decline."""
+    days: int = Field(365, ge=1, le=36_500)
+    """Length of the series."""
+    points: int = Field(61, ge=2, le=1_000)
+    """Number of points of the series."""
+    explain: bool = False
+    """Add a step-by-step explanation."""

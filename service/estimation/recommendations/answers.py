@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
-
-from pydantic import Field
+from typing import Literal, NotRequired
 
 from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
 from service.estimation.inference.answers import InferenceParts
@@ -24,20 +22,23 @@ class MetricWeights(Answer):
 class CandidateMetrics(Answer):
     """Metrics by which candidates are compared; cost is null where no price is known."""
 
-    headroom: Annotated[
-        float,
-        Field(description="Share of memory used; free memory beyond the target does not lower it."),
-    ]
-    latency: Annotated[float, Field(description="Seconds per request, or per agent task.")]
-    carbon: Annotated[float, Field(description="gCO2e per 1,000 output tokens.")]
-    water: Annotated[float, Field(description="Litres per 1,000 output tokens.")]
-    cost: Annotated[float | None, Field(description="USD per 1,000 output tokens.")]
+    headroom: float
+    """Share of memory used; free memory beyond the target does not lower it."""
+    latency: float
+    """Seconds per request, or per agent task."""
+    carbon: float
+    """gCO2e per 1,000 output tokens."""
+    water: float
+    """Litres per 1,000 output tokens."""
+    cost: float | None
+    """USD per 1,000 output tokens."""
 
 
 class CandidateDraft(Answer):
     """Speculative decoding of a candidate."""
 
-    draft_model: Annotated[str | None, Field(description="Null: drafts cost nothing.")]
+    draft_model: str | None
+    """Null: drafts cost nothing."""
     draft_tokens: int
     acceptance_ratio: float | None
 
@@ -51,26 +52,20 @@ class Candidate(Answer):
     region: str
     precision: Precision
     parallelism: Parallelism
-    concurrency_per_replica: Annotated[
-        int, Field(description="Sequences that a replica runs at once.")
-    ]
+    concurrency_per_replica: int
+    """Sequences that a replica runs at once."""
     speculative: CandidateDraft | None
-    uses_memory_tiers: Annotated[
-        bool,
-        Field(
-            description="Whether part of it is in serving.memory_tiers, outside the accelerator."
-        ),
-    ]
-    headroom_ratio: Annotated[
-        float, Field(description="Share of an accelerator's memory that is free.")
-    ]
+    uses_memory_tiers: bool
+    """Whether part of it is in serving.memory_tiers, outside the accelerator."""
+    headroom_ratio: float
+    """Share of an accelerator's memory that is free."""
     ttft_s: float
     tpot_s: float
-    usd_per_hour: Annotated[
-        float | None, Field(description="Price of all accelerators; null if not known.")
-    ]
+    usd_per_hour: float | None
+    """Price of all accelerators; null if not known."""
     metrics: CandidateMetrics
-    score_ratio: Annotated[float, Field(description="Weighted sum of utilities; more is better.")]
+    score_ratio: float
+    """Weighted sum of utilities; more is better."""
 
 
 class Contribution(Answer):
@@ -79,39 +74,39 @@ class Contribution(Answer):
     metric: str
     value: float | None
     unit: str
-    utility_ratio: Annotated[float, Field(description="1 at the best anchor, 0 at the worst.")]
-    weight_ratio: Annotated[float, Field(description="Weight of the metric; weights sum to one.")]
-    contribution_ratio: Annotated[float, Field(description="Utility × weight.")]
+    utility_ratio: float
+    """1 at the best anchor, 0 at the worst."""
+    weight_ratio: float
+    """Weight of the metric; weights sum to one."""
+    contribution_ratio: float
+    """Utility × weight."""
 
 
 class GivenUp(Answer):
     """How much worse than the best that meets the limits."""
 
     metric: str
-    best: Annotated[float, Field(description="Best value among candidates that meet the limits.")]
+    best: float
+    """Best value among candidates that meet the limits."""
     unit: str
-    worse_ratio: Annotated[
-        float | None, Field(description="How much worse the choice is, relative to the best.")
-    ]
+    worse_ratio: float | None
+    """How much worse the choice is, relative to the best."""
 
 
 class ChoiceRobustness(Answer):
     """Share of draws of inputs and weights in which the choice stays first."""
 
     share_ratio: float
-    clear_winner: Annotated[
-        bool, Field(description="Whether it ranks first in at least 60 % of draws.")
-    ]
+    clear_winner: bool
+    """Whether it ranks first in at least 60 % of draws."""
 
 
 class WouldWinIf(Answer):
     """The smallest change of one metric that would change the choice."""
 
     metric: str
-    change_ratio: Annotated[
-        float,
-        Field(description="Relative to the runner-up's figure; negative if it would have to fall."),
-    ]
+    change_ratio: float
+    """Relative to the runner-up's figure; negative if it would have to fall."""
 
 
 class NearestLoser(Answer):
@@ -124,10 +119,10 @@ class NearestLoser(Answer):
 class Agreement(Answer):
     """Whether the figures confirm the deciding factor of the decision matrix."""
 
-    focus: Annotated[
-        str, Field(description="Deciding factor of this workload kind, by the decision matrix.")
-    ]
-    agrees: Annotated[bool | None, Field(description="Null if the matrix names no single factor.")]
+    focus: str
+    """Deciding factor of this workload kind, by the decision matrix."""
+    agrees: bool | None
+    """Null if the matrix names no single factor."""
     because: str
 
 
@@ -144,9 +139,8 @@ class LimitRow(Answer):
     verdict: Literal["pass", "fail", "unknown"]
     value: float | None
     limit: float
-    margin: Annotated[
-        float | None, Field(description="Distance to the limit; negative if it is exceeded.")
-    ]
+    margin: float | None
+    """Distance to the limit; negative if it is exceeded."""
     unit: str
 
 
@@ -156,13 +150,15 @@ class Choice(Answer):
     priority: str
     candidate: Candidate
     estimate: ChosenEstimate
-    limits: Annotated[list[LimitRow], Field(description="Further constraints are in the estimate.")]
+    limits: list[LimitRow]
+    """Further constraints are in the estimate."""
     contributions: list[Contribution]
     given_up: list[GivenUp]
     robustness: ChoiceRobustness
     nearest_loser: NearestLoser | None
     agreement: Agreement
-    confidence: Annotated[str, Field(description="high, medium or low.")]
+    confidence: str
+    """high, medium or low."""
 
 
 class MetricAnchor(Answer):
@@ -195,38 +191,30 @@ class Searched(Answer):
     models: int
     accelerators: int
     regions: int
-    configurations: Annotated[int, Field(description="Combinations computed, before regions.")]
-    candidates: Annotated[
-        int, Field(description="Configurations that met the limits, over all regions.")
-    ]
-    unbeaten: Annotated[
-        int,
-        Field(
-            description="Candidates that no other one beats; to beat is to be over 10 % better in "
-            "one metric and worse in none."
-        ),
-    ]
+    configurations: int
+    """Combinations computed, before regions."""
+    candidates: int
+    """Configurations that met the limits, over all regions."""
+    unbeaten: int
+    """Candidates that no other one beats; to beat is to be over 10 % better in one metric and worse
+    in none."""
 
 
 class Excluded(Answer):
     """Configurations that a limit excluded, and how close the best of them came."""
 
     limit: str
-    threshold: Annotated[
-        float | None,
-        Field(
-            description="Null for conditions without one: offered, where no cloud searched is "
-            "known to rent the accelerator out; tensor_parallel_group_within_scale_up_domain; "
-            "format_or_power_unknown, where hardware lacks the formats, kernels for them, or a "
-            "known power; divides_global_batch, where data-parallel ranks cannot share the batch "
-            "of a step; and makes_progress, where failures never let a run end."
-        ),
-    ]
+    threshold: float | None
+    """Null for conditions without one: offered, where no cloud searched is known to rent the
+    accelerator out; tensor_parallel_group_within_scale_up_domain; format_or_power_unknown, where
+    hardware lacks the formats, kernels for them, or a known power; divides_global_batch, where
+    data-parallel ranks cannot share the batch of a step; and makes_progress, where failures never
+    let a run end."""
     unit: str
-    candidates: Annotated[int, Field(description="Number of configurations excluded.")]
-    nearest_value: Annotated[
-        float | None, Field(description="Value of the configuration that came closest.")
-    ]
+    candidates: int
+    """Number of configurations excluded."""
+    nearest_value: float | None
+    """Value of the configuration that came closest."""
 
 
 class MustChange(Answer):
@@ -260,13 +248,10 @@ class RecommendationAnswer(Traced):
     searched: Searched
     excluded: list[Excluded]
     choices: list[Choice]
-    front: Annotated[
-        list[Candidate], Field(description="Candidates that no other beats, at most 50.")
-    ]
-    least_violating: Annotated[
-        list[NearMiss],
-        Field(description="Configurations that miss the limits by the least, if none meets them."),
-    ]
+    front: list[Candidate]
+    """Candidates that no other beats, at most 50."""
+    least_violating: list[NearMiss]
+    """Configurations that miss the limits by the least, if none meets them."""
     warnings: list[Remark]
     provenance: list[UsedEntry]
 
@@ -277,18 +262,17 @@ class WorkloadKind(Answer):
     id: str
     name: str
     focus: str
-    hard_first: Annotated[str, Field(description="Requirement that comes before any weighing.")]
+    hard_first: str
+    """Requirement that comes before any weighing."""
     weights: MetricWeights
-    headroom_target_ratio: Annotated[
-        float, Field(description="Target for free memory: more than this share scores no better.")
-    ]
-    ttft_s: Annotated[
-        float | None, Field(description="Limit if the request gives none; null for no limit.")
-    ]
-    tpot_s: Annotated[
-        float | None, Field(description="Limit if the request gives none; null for no limit.")
-    ]
-    techniques: Annotated[list[str], Field(description="Techniques to try, in this order.")]
+    headroom_target_ratio: float
+    """Target for free memory: more than this share scores no better."""
+    ttft_s: float | None
+    """Limit if the request gives none; null for no limit."""
+    tpot_s: float | None
+    """Limit if the request gives none; null for no limit."""
+    techniques: list[str]
+    """Techniques to try, in this order."""
     evidence: str
 
 

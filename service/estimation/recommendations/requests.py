@@ -77,22 +77,19 @@ WorkloadKindId = Literal[
 class DecisionWorkload(Request):
     """The workload."""
 
-    input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
-    output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
-    requests_per_s: float | None = Field(
-        None,
-        ge=1e-6,
-        le=1e6,
-        description="Arrival rate over all replicas. If this and concurrency are null, each "
-        "replica works at full load.",
-    )
-    concurrency: int | None = Field(
-        None, ge=1, le=1_000_000, description="Requests always in flight, instead of a rate."
-    )
-    prefix_cached_ratio: Ratio = Field(
-        0.0, description="Share of the prompt found in the prefix cache."
-    )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
+    input_tokens: int = Field(1024, ge=1, le=10_000_000)
+    """Prompt length."""
+    output_tokens: int = Field(256, ge=2, le=1_000_000)
+    """Generated tokens."""
+    requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
+    """Arrival rate over all replicas. If this and concurrency are null, each replica works at full
+    load."""
+    concurrency: int | None = Field(None, ge=1, le=1_000_000)
+    """Requests always in flight, instead of a rate."""
+    prefix_cached_ratio: Ratio = 0.0
+    """Share of the prompt found in the prefix cache."""
+    calls_per_task: int = Field(1, ge=1, le=100_000)
+    """Model calls per agent task."""
 
     @model_validator(mode="after")
     def _one_load(self) -> DecisionWorkload:
@@ -104,42 +101,30 @@ class DecisionWorkload(Request):
 class LimitsRequest(Request):
     """Hard limits; null means no limit, except for TTFT and TPOT limits of the workload kind."""
 
-    ttft_s: Limit = Field(
-        None,
-        description="Longest time to the first token. If null, a recommendation uses the limit of "
-        "the workload kind, if it has one; a sweep has no limit.",
-    )
-    tpot_s: Limit = Field(
-        None,
-        description="Longest time per output token. If null, a recommendation uses the limit of "
-        "the workload kind, if it has one; a sweep has no limit.",
-    )
-    e2e_s: Limit = Field(None, description="Longest time from arrival to the last token.")
-    task_s: Limit = Field(
-        None, description="Longest time of an agent's task: calls_per_task requests in a row."
-    )
-    usd_per_hour: Limit = Field(
-        None,
-        description="Highest price of all accelerators per hour; if given, hardware without a "
-        "known price is excluded.",
-    )
-    kgco2e_per_year: Limit = Field(
-        None,
-        description="Highest emissions of a year's requests, from location-based operation and "
-        "manufacturing of hardware.",
-    )
-    l_per_year: Limit = Field(
-        None, description="Highest water use of a year's requests, on site and at power stations."
-    )
-    it_power_w: Limit = Field(
-        None, description="Highest mean power of all accelerators with their hosts, without PUE."
-    )
-    weight_bits_at_least: float | None = Field(
-        None, gt=0.0, le=32.0, description="Fewest bits per weight that are acceptable."
-    )
-    headroom_ratio_at_least: Ratio = Field(
-        0.0, description="Share of an accelerator's memory that must stay free."
-    )
+    ttft_s: Limit = None
+    """Longest time to the first token. If null, a recommendation uses the limit of the workload
+    kind, if it has one; a sweep has no limit."""
+    tpot_s: Limit = None
+    """Longest time per output token. If null, a recommendation uses the limit of the workload kind,
+    if it has one; a sweep has no limit."""
+    e2e_s: Limit = None
+    """Longest time from arrival to the last token."""
+    task_s: Limit = None
+    """Longest time of an agent's task: calls_per_task requests in a row."""
+    usd_per_hour: Limit = None
+    """Highest price of all accelerators per hour; if given, hardware without a known price is
+    excluded."""
+    kgco2e_per_year: Limit = None
+    """Highest emissions of a year's requests, from location-based operation and manufacturing of
+    hardware."""
+    l_per_year: Limit = None
+    """Highest water use of a year's requests, on site and at power stations."""
+    it_power_w: Limit = None
+    """Highest mean power of all accelerators with their hosts, without PUE."""
+    weight_bits_at_least: float | None = Field(None, gt=0.0, le=32.0)
+    """Fewest bits per weight that are acceptable."""
+    headroom_ratio_at_least: Ratio = 0.0
+    """Share of an accelerator's memory that must stay free."""
 
 
 #: Where what is searched may stand.
@@ -149,80 +134,46 @@ Placement = Literal["offered", "anywhere"] | None
 class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
-    accelerators: References | None = Field(
-        None,
-        description="Accelerators to search: ids or aliases, as a list or separated by commas; if "
-        "null, all.",
-    )
-    regions: References | None = Field(
-        None,
-        description="Regions to search: ids or aliases, as a list or separated by commas; if "
-        "null, all cloud regions.",
-    )
-    placement: Placement = Field(
-        None,
-        description="offered: only accelerators that the region's cloud is known to rent out, by "
-        "the catalog's instances; anywhere: all combinations. If null, offered if all "
-        "cloud regions are searched, anywhere if regions are named.",
-    )
+    accelerators: References | None = None
+    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all."""
+    regions: References | None = None
+    """Regions to search: ids or aliases, as a list or separated by commas; if null, all cloud
+    regions."""
+    placement: Placement = None
+    """offered: only accelerators that the region's cloud is known to rent out, by the catalog's
+    instances; anywhere: all combinations. If null, offered if all cloud regions are searched,
+    anywhere if regions are named."""
 
 
 class SearchRequest(PlacesRequest):
     """What the search for inference covers."""
 
-    precisions: FormatNames | None = Field(
-        None, description="Formats of the weights; if null, the usual ones."
-    )
-    kv_caches: FormatNames | None = Field(
-        None, description="Formats of the KV cache; if null, bf16 and fp8."
-    )
+    precisions: FormatNames | None = None
+    """Formats of the weights; if null, the usual ones."""
+    kv_caches: FormatNames | None = None
+    """Formats of the KV cache; if null, bf16 and fp8."""
     speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (
-        Field(
-            None,
-            description="Ways of speculative decoding to try in addition to none; if null, what "
-            "serving.speculative says.",
-        )
+        None
     )
-    max_accelerators: int = Field(
-        64,
-        ge=1,
-        le=4096,
-        description="Largest number of accelerators of a candidate, over all replicas.",
-    )
+    """Ways of speculative decoding to try in addition to none; if null, what serving.speculative
+    says."""
+    max_accelerators: int = Field(64, ge=1, le=4096)
+    """Largest number of accelerators of a candidate, over all replicas."""
 
 
 class WeightsRequest(Request):
     """Weights of the metrics; they are scaled to sum to one."""
 
-    headroom: float = Field(
-        0.0,
-        ge=0.0,
-        le=1e6,
-        description="Weight of free memory, up to the share that the workload kind asks for.",
-    )
-    latency: float = Field(
-        0.0,
-        ge=0.0,
-        le=1e6,
-        description="Weight of time: of a request, of an agent's task, or of the training run.",
-    )
-    carbon: float = Field(
-        0.0,
-        ge=0.0,
-        le=1e6,
-        description="Weight of emissions from location-based operation and manufacturing of "
-        "hardware.",
-    )
-    water: float = Field(
-        0.0, ge=0.0, le=1e6, description="Weight of water, on site and at power stations."
-    )
-    cost: float = Field(
-        0.0,
-        ge=0.0,
-        le=1e6,
-        description="Weight of rent, at your own or list prices; candidates without a known price "
-        "score zero.",
-    )
+    headroom: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of free memory, up to the share that the workload kind asks for."""
+    latency: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of time: of a request, of an agent's task, or of the training run."""
+    carbon: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of emissions from location-based operation and manufacturing of hardware."""
+    water: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of water, on site and at power stations."""
+    cost: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of rent, at your own or list prices; candidates without a known price score zero."""
 
     @model_validator(mode="after")
     def _something_matters(self) -> WeightsRequest:
@@ -234,24 +185,18 @@ class WeightsRequest(Request):
 class ChoiceRequest(CatalogRequest):
     """Models and prices, for every recommendation."""
 
-    model: ModelReference | None = Field(
-        None,
-        description="The model: catalog id or alias, hf:organisation/name, or {'config': …}. "
-        "Alternative to models.",
-    )
-    models: ModelNames | None = Field(
-        None,
-        description="Models to choose from, as a list or separated by commas; alternative to "
-        "model.",
-    )
+    model: ModelReference | None = None
+    """The model: catalog id or alias, hf:organisation/name, or {'config': …}. Alternative to
+    models."""
+    models: ModelNames | None = None
+    """Models to choose from, as a list or separated by commas; alternative to model."""
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Your own prices, by accelerator."
+        default_factory=dict, max_length=500
     )
-    list_prices: bool = Field(
-        True,
-        description="For accelerators without a price of your own, use on-demand list prices of "
-        "the region's cloud, else the lowest of any provider in the catalog.",
-    )
+    """Your own prices, by accelerator."""
+    list_prices: bool = True
+    """For accelerators without a price of your own, use on-demand list prices of the region's
+    cloud, else the lowest of any provider in the catalog."""
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> Self:
@@ -286,16 +231,15 @@ class RecommendationRequest(ChoiceRequest):
         }
     )
 
-    workload_kind: WorkloadKindId = Field(
-        "real-time-inference",
-        description="Workload kind (GET /v1/workloads) that sets weights, free memory and limits "
-        "on TTFT and TPOT where the request gives none. llm-training is not allowed "
-        "here; use /v1/recommendations/training.",
-    )
+    workload_kind: WorkloadKindId = "real-time-inference"
+    """Workload kind (GET /v1/workloads) that sets weights, free memory and limits on TTFT and TPOT
+    where the request gives none. llm-training is not allowed here; use
+    /v1/recommendations/training."""
     workload: DecisionWorkload = DecisionWorkload()
     limits: LimitsRequest = LimitsRequest()
     search: SearchRequest = SearchRequest()
-    weights: WeightsRequest | None = Field(None, description="If null, those of the workload kind.")
+    weights: WeightsRequest | None = None
+    """If null, those of the workload kind."""
     serving: ServingRequest = ServingRequest()
 
     @model_validator(mode="after")
@@ -325,29 +269,22 @@ class CompareRequest(CatalogRequest):
         }
     )
 
-    models: Annotated[list[ModelReference], Field(min_length=1, max_length=100)] = Field(
-        description="Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."
-    )
-    accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] = (
-        Field(description="Catalog ids or aliases, or inline accelerators.")
-    )
-    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] = Field(
-        description="Catalog ids or aliases, or inline regions."
-    )
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=100)]
+    """Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."""
+    accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)]
+    """Catalog ids or aliases, or inline accelerators."""
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)]
+    """Catalog ids or aliases, or inline regions."""
     precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
-        default_factory=lambda: [PrecisionRequest()],
-        description="Number formats; if left out, the format of each checkpoint.",
+        default_factory=lambda: [PrecisionRequest()]
     )
+    """Number formats; if left out, the format of each checkpoint."""
     parallelisms: Annotated[list[ParallelismRequest], Field(min_length=1, max_length=50)] | None = (
-        Field(None, description="If null, derived from accelerator_count.")
+        None
     )
-    accelerator_count: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Accelerators of all replicas of each row; if null, as many as its layout "
-        "uses, else 1.",
-    )
+    """If null, derived from accelerator_count."""
+    accelerator_count: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators of all replicas of each row; if null, as many as its layout uses, else 1."""
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
@@ -400,6 +337,5 @@ class BatchRequest(CatalogRequest):
         }
     )
 
-    requests: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MOST_ROWS)] = (
-        Field(description="Request bodies of /v1/estimates/inference or /v1/estimates/training.")
-    )
+    requests: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MOST_ROWS)]
+    """Request bodies of /v1/estimates/inference or /v1/estimates/training."""

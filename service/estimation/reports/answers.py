@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from service.estimation.answers import Answer, Interval, Repeatable
 from service.estimation.impacts.answers import Equivalence
 from service.estimation.inference.echo import PlacedDeployment
@@ -14,11 +10,11 @@ from service.estimation.inference.echo import PlacedDeployment
 class ReportLine(Answer):
     """One figure of a report."""
 
-    code: Annotated[
-        str, Field(description="Name or number in the standard; several lines may share one.")
-    ]
+    code: str
+    """Name or number in the standard; several lines may share one."""
     name: str
-    amount: Annotated[Interval | None, Field(description="Null if not known; never left out.")]
+    amount: Interval | None
+    """Null if not known; never left out."""
     unit: str
     method: str
     note: str

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from service.estimation.answers import Answer, Interval, Repeatable
 
 
@@ -13,10 +9,10 @@ class OnChip(Answer):
     """Chips without external memory."""
 
     chips: int | None
-    power_w: Annotated[
-        float | None, Field(description="At thermal design power; null if that is unknown.")
-    ]
-    least_step_s: Annotated[float | None, Field(description="Lower bound of a decoding step.")]
+    power_w: float | None
+    """At thermal design power; null if that is unknown."""
+    least_step_s: float | None
+    """Lower bound of a decoding step."""
 
 
 class ProcessingInMemory(Answer):
@@ -24,9 +20,8 @@ class ProcessingInMemory(Answer):
 
     memory_bound_time_ratio: Interval
     kernel_speedup_ratio: Interval
-    decode_speedup_ratio: Annotated[
-        Interval, Field(description="Overall, at small batches; it shrinks as batches grow.")
-    ]
+    decode_speedup_ratio: Interval
+    """Overall, at small batches; it shrinks as batches grow."""
 
 
 class ComputeInMemory(Answer):
@@ -45,14 +40,12 @@ class NearMemoryAnswer(Repeatable):
     model: str | None
     stored_bytes: float
     bytes_per_parameter: float | None
-    on_chip: Annotated[OnChip | None, Field(description="Null if the memory is not on a chip.")]
-    processing_in_memory: Annotated[
-        ProcessingInMemory | None, Field(description="Null if the memory does not compute.")
-    ]
-    compute_in_memory: Annotated[
-        ComputeInMemory | None,
-        Field(description="Null if the memory cannot search while it reads."),
-    ]
+    on_chip: OnChip | None
+    """Null if the memory is not on a chip."""
+    processing_in_memory: ProcessingInMemory | None
+    """Null if the memory does not compute."""
+    compute_in_memory: ComputeInMemory | None
+    """Null if the memory cannot search while it reads."""
 
 
 class StoreSize(Answer):
@@ -69,14 +62,12 @@ class StoreAnswer(Repeatable):
     """Size and growth of a store of vectors, and what a retrieval adds."""
 
     at_start: StoreSize
-    after: Annotated[StoreSize, Field(description="After the requested number of days.")]
-    growth_bytes_per_year: Annotated[
-        float, Field(description="Growth before anything is forgotten.")
-    ]
-    search_s: Annotated[
-        Interval | None,
-        Field(description="Search over all vectors at the tier's bandwidth; an index reads less."),
-    ]
+    after: StoreSize
+    """After the requested number of days."""
+    growth_bytes_per_year: float
+    """Growth before anything is forgotten."""
+    search_s: Interval | None
+    """Search over all vectors at the tier's bandwidth; an index reads less."""
     embedding_model_bytes: float | None
     injected_tokens: int
     injected_kv_cache_bytes: float | None

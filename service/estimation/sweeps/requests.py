@@ -31,30 +31,27 @@ MOST_PER_ACCELERATOR = 100_000
 class SweepWorkload(Request):
     """The workload that every configuration has to serve."""
 
-    input_tokens: int = Field(1024, ge=1, le=10_000_000, description="Prompt length.")
-    output_tokens: int = Field(256, ge=2, le=1_000_000, description="Generated tokens.")
-    requests_per_s: float | None = Field(
-        None,
-        ge=1e-6,
-        le=1e6,
-        description="Arrival rate over all replicas; if null, replicas work at full load.",
-    )
-    prefix_cached_ratio: Ratio = Field(
-        0.0, description="Share of the prompt found in the prefix cache."
-    )
-    calls_per_task: int = Field(1, ge=1, le=100_000, description="Model calls per agent task.")
+    input_tokens: int = Field(1024, ge=1, le=10_000_000)
+    """Prompt length."""
+    output_tokens: int = Field(256, ge=2, le=1_000_000)
+    """Generated tokens."""
+    requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
+    """Arrival rate over all replicas; if null, replicas work at full load."""
+    prefix_cached_ratio: Ratio = 0.0
+    """Share of the prompt found in the prefix cache."""
+    calls_per_task: int = Field(1, ge=1, le=100_000)
+    """Model calls per agent task."""
 
 
 class SweepLayout(Request):
     """How one replica is divided; tensor × pipeline accelerators."""
 
-    tensor: Degree = Field(
-        1, description="Accelerators that divide every matrix of a layer among them."
-    )
-    pipeline: Degree = Field(1, description="Stages of consecutive layers.")
-    expert: Degree = Field(
-        1, description="Ranks of the replica among which whole experts are divided."
-    )
+    tensor: Degree = 1
+    """Accelerators that divide every matrix of a layer among them."""
+    pipeline: Degree = 1
+    """Stages of consecutive layers."""
+    expert: Degree = 1
+    """Ranks of the replica among which whole experts are divided."""
 
 
 class SweepSpace(Request):
@@ -62,43 +59,33 @@ class SweepSpace(Request):
 
     accelerators: (
         Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] | None
-    ) = Field(None, description="If null, the whole catalog.")
-    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="If null, all cloud regions."
-    )
-    precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = Field(
-        None, description="Formats of the weights; if null, the usual ones."
-    )
-    kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = Field(
-        None, description="Formats of the KV cache; if null, bf16 and fp8."
-    )
-    parallelisms: Annotated[list[SweepLayout], Field(min_length=1, max_length=50)] | None = Field(
-        None, description="Layouts of one replica; if null, those that the model's heads allow."
-    )
+    ) = None
+    """If null, the whole catalog."""
+    regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = None
+    """If null, all cloud regions."""
+    precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = None
+    """Formats of the weights; if null, the usual ones."""
+    kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = None
+    """Formats of the KV cache; if null, bf16 and fp8."""
+    parallelisms: Annotated[list[SweepLayout], Field(min_length=1, max_length=50)] | None = None
+    """Layouts of one replica; if null, those that the model's heads allow."""
     concurrencies: (
         Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1, max_length=50)]
         | None
-    ) = Field(None, description="Sequences that a replica runs at once; if null, 1 to 512.")
+    ) = None
+    """Sequences that a replica runs at once; if null, 1 to 512."""
     accelerator_counts: (
         Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Field(min_length=1, max_length=50)]
         | None
-    ) = Field(
-        None,
-        description="Accelerators of all replicas; if null, as many as the request rate needs, or "
-        "one replica without a rate. Layouts that do not divide a count are left out.",
-    )
-    max_accelerators: int = Field(
-        64,
-        ge=1,
-        le=100_000,
-        description="Largest number of accelerators of a configuration, over all replicas.",
-    )
-    placement: Placement = Field(
-        None,
-        description="offered: only accelerators that the region's cloud is known to rent out; "
-        "anywhere: all combinations. If null, offered if all cloud regions are "
-        "evaluated, anywhere if regions are named.",
-    )
+    ) = None
+    """Accelerators of all replicas; if null, as many as the request rate needs, or one replica
+    without a rate. Layouts that do not divide a count are left out."""
+    max_accelerators: int = Field(64, ge=1, le=100_000)
+    """Largest number of accelerators of a configuration, over all replicas."""
+    placement: Placement = None
+    """offered: only accelerators that the region's cloud is known to rent out; anywhere: all
+    combinations. If null, offered if all cloud regions are evaluated, anywhere if regions are
+    named."""
 
 
 class SweepRequest(CatalogRequest):
@@ -129,26 +116,24 @@ class SweepRequest(CatalogRequest):
         }
     )
 
-    name: str | None = Field(None, max_length=200, description="Name of the sweep.")
-    models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)] = Field(
-        description="Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."
-    )
+    name: str | None = Field(None, max_length=200)
+    """Name of the sweep."""
+    models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)]
+    """Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."""
     workload: SweepWorkload = SweepWorkload()
     space: SweepSpace = SweepSpace()
-    limits: LimitsRequest = Field(LimitsRequest(), description="Null sets no limit.")
-    keep: Literal["survivors", "candidates"] = Field(
-        "survivors",
-        description="Keep only what fits, carries the load and meets the limits; or keep every "
-        "candidate whose weights fit, with a mark that says whether it does.",
-    )
+    limits: LimitsRequest = LimitsRequest()
+    """Null sets no limit."""
+    keep: Literal["survivors", "candidates"] = "survivors"
+    """Keep only what fits, carries the load and meets the limits; or keep every candidate whose
+    weights fit, with a mark that says whether it does."""
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
-        default_factory=dict, max_length=500, description="Your own prices, by accelerator."
+        default_factory=dict, max_length=500
     )
-    list_prices: bool = Field(
-        True,
-        description="For accelerators without a price of your own, use on-demand list prices of "
-        "the region's cloud, else the lowest of any provider in the catalog.",
-    )
+    """Your own prices, by accelerator."""
+    list_prices: bool = True
+    """For accelerators without a price of your own, use on-demand list prices of the region's
+    cloud, else the lowest of any provider in the catalog."""
     serving: ServingRequest = ServingRequest()
 
     @model_validator(mode="after")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.estimation.answers import (
     Answer,
@@ -26,82 +24,67 @@ class TrainingParts(Answer):
     weights_bytes: Interval
     gradients_bytes: Interval
     optimizer_bytes: Interval
-    activations_bytes: Annotated[
-        Interval,
-        Field(
-            description="Activations stored until the backward pass, and the working set of the "
-            "backward pass of a layer."
-        ),
-    ]
-    logits_bytes: Annotated[
-        Interval, Field(description="Logits and their gradients, on the last stage.")
-    ]
-    runtime_bytes: Annotated[
-        Interval,
-        Field(
-            description="Context, collectives, gathered parameters and message buffers, "
-            "temporary tensors of the optimizer step, fragmentation."
-        ),
-    ]
+    activations_bytes: Interval
+    """Activations stored until the backward pass, and the working set of the backward pass of a
+    layer."""
+    logits_bytes: Interval
+    """Logits and their gradients, on the last stage."""
+    runtime_bytes: Interval
+    """Context, collectives, gathered parameters and message buffers, temporary tensors of the
+    optimizer step, fragmentation."""
     total_bytes: Interval
 
 
 class TrainingStage(TrainingParts):
     """Memory of an accelerator of one pipeline stage."""
 
-    stage: Annotated[int, Field(description="Counted from 0.")]
+    stage: int
+    """Counted from 0."""
     layers: int
-    micro_batches_in_flight: Annotated[
-        float, Field(description="Micro-batches whose activations the stage holds at once.")
-    ]
+    micro_batches_in_flight: float
+    """Micro-batches whose activations the stage holds at once."""
     fits: bool
 
 
 class RuntimeParts(Answer):
     """What the runtime memory is made of, and what there is."""
 
-    libraries_bytes: Annotated[
-        Interval, Field(description="Part of runtime_bytes for context and collectives.")
-    ]
-    communication_bytes: Annotated[
-        Interval,
-        Field(description="Part of runtime_bytes for gathered parameters and message buffers."),
-    ]
-    update_bytes: Annotated[
-        Interval, Field(description="Part of runtime_bytes used only by the optimizer step.")
-    ]
-    capacity_bytes: Annotated[float, Field(description="Memory of the accelerator.")]
+    libraries_bytes: Interval
+    """Part of runtime_bytes for context and collectives."""
+    communication_bytes: Interval
+    """Part of runtime_bytes for gathered parameters and message buffers."""
+    update_bytes: Interval
+    """Part of runtime_bytes used only by the optimizer step."""
+    capacity_bytes: float
+    """Memory of the accelerator."""
 
 
 class MemoryVerdict(FitCertainty):
     """Whether it fits, and by how much."""
 
-    fits: Annotated[bool, Field(description="Whether the central estimate fits.")]
-    headroom_bytes: Annotated[
-        Interval,
-        Field(description="Memory minus the total; negative if it does not fit."),
-    ]
-    shortfall_bytes: Annotated[Interval, Field(description="Missing memory; 0 if it fits.")]
+    fits: bool
+    """Whether the central estimate fits."""
+    headroom_bytes: Interval
+    """Memory minus the total; negative if it does not fit."""
+    shortfall_bytes: Interval
+    """Missing memory; 0 if it fits."""
 
 
 class TrainingMemory(TrainingParts, RuntimeParts, MemoryVerdict, Mitigations):
     """Memory of a training run per accelerator, on the fullest one."""
 
-    host_bytes: Annotated[Interval, Field(description="Host memory used per accelerator.")]
-    nvme_bytes: Annotated[Interval, Field(description="NVMe storage used per accelerator.")]
-    max_micro_batch_size: Annotated[
-        Interval,
-        Field(
-            description="Largest micro_batch_size that fits on every stage, everything else "
-            "unchanged."
-        ),
-    ]
-    trained_parameters: Annotated[int, Field(description="Parameters that the optimizer updates.")]
-    fullest_stage: Annotated[int, Field(description="Its number, counted from 0.")]
-    stages: Annotated[
-        list[TrainingStage],
-        Field(description="Every pipeline stage; above 128 stages only the fullest."),
-    ]
+    host_bytes: Interval
+    """Host memory used per accelerator."""
+    nvme_bytes: Interval
+    """NVMe storage used per accelerator."""
+    max_micro_batch_size: Interval
+    """Largest micro_batch_size that fits on every stage, everything else unchanged."""
+    trained_parameters: int
+    """Parameters that the optimizer updates."""
+    fullest_stage: int
+    """Its number, counted from 0."""
+    stages: list[TrainingStage]
+    """Every pipeline stage; above 128 stages only the fullest."""
 
 
 class MemoryTrainingAnswer(TrainingMemory, Repeatable):
@@ -113,50 +96,36 @@ class MemoryTrainingAnswer(TrainingMemory, Repeatable):
 class StepParts(Answer):
     """Time of a step by part; the parts add up to the step."""
 
-    matrix_products_s: Annotated[
-        float, Field(description="Forward, backward and recomputed products.")
-    ]
+    matrix_products_s: float
+    """Forward, backward and recomputed products."""
     attention_s: float
-    elementwise_s: Annotated[
-        float,
-        Field(
-            description="Norms, activations, sums, casts, losses: everything bound by memory "
-            "traffic."
-        ),
-    ]
-    exposed_model_messages_s: Annotated[
-        float,
-        Field(
-            description="Tensor, expert, context and pipeline messages that computation "
-            "does not hide."
-        ),
-    ]
-    exposed_data_messages_s: Annotated[
-        float,
-        Field(description="Gradient and weight messages that computation does not hide."),
-    ]
-    pipeline_bubble_s: Annotated[
-        float, Field(description="Stages waiting for the first and last micro-batches.")
-    ]
-    optimizer_s: Annotated[float, Field(description="The optimizer's update.")]
-    offload_stall_s: Annotated[
-        float, Field(description="Transfers to the host that computation does not hide.")
-    ]
-    overhead_s: Annotated[
-        float,
-        Field(description="Waiting for kernel launches, and routing tokens to experts."),
-    ]
+    elementwise_s: float
+    """Norms, activations, sums, casts, losses: everything bound by memory traffic."""
+    exposed_model_messages_s: float
+    """Tensor, expert, context and pipeline messages that computation does not hide."""
+    exposed_data_messages_s: float
+    """Gradient and weight messages that computation does not hide."""
+    pipeline_bubble_s: float
+    """Stages waiting for the first and last micro-batches."""
+    optimizer_s: float
+    """The optimizer's update."""
+    offload_stall_s: float
+    """Transfers to the host that computation does not hide."""
+    overhead_s: float
+    """Waiting for kernel launches, and routing tokens to experts."""
 
 
 class Operations(Answer):
     """Floating-point operations per token, by count of operators and by rule of thumb."""
 
-    model_flops_per_token: Annotated[float, Field(description="Operators without recomputation.")]
-    hardware_flops_per_token: Annotated[float, Field(description="Operators with recomputation.")]
-    six_nd_flops_per_token: Annotated[float, Field(description="Six per active parameter.")]
-    model_over_six_nd_ratio: Annotated[
-        float, Field(description="Count of operators over the rule of thumb.")
-    ]
+    model_flops_per_token: float
+    """Operators without recomputation."""
+    hardware_flops_per_token: float
+    """Operators with recomputation."""
+    six_nd_flops_per_token: float
+    """Six per active parameter."""
+    model_over_six_nd_ratio: float
+    """Count of operators over the rule of thumb."""
 
 
 class TrainingRun(Answer):
@@ -164,17 +133,17 @@ class TrainingRun(Answer):
 
     tokens: float
     steps: float
-    days: Annotated[Interval | None, Field(description="Null if failures prevent any progress.")]
-    useful_days: Annotated[Interval, Field(description="Without failures and checkpoints.")]
+    days: Interval | None
+    """Null if failures prevent any progress."""
+    useful_days: Interval
+    """Without failures and checkpoints."""
     accelerator_hours: Interval | None
-    goodput_ratio: Annotated[Interval, Field(description="Useful time over total time.")]
-    mean_time_between_failures_s: Annotated[
-        float, Field(description="Over all accelerators of the run.")
-    ]
-    checkpoint_interval_s: Annotated[
-        float,
-        Field(description="Useful time between checkpoints; the optimal one unless it was given."),
-    ]
+    goodput_ratio: Interval
+    """Useful time over total time."""
+    mean_time_between_failures_s: float
+    """Over all accelerators of the run."""
+    checkpoint_interval_s: float
+    """Useful time between checkpoints; the optimal one unless it was given."""
     expected_failures: Interval | None
 
 
@@ -182,44 +151,41 @@ class TrainingSpeed(Answer):
     """Time of a training step, throughput and utilisation."""
 
     step_s: Interval
-    tokens_per_step: Annotated[
-        float, Field(description="Tokens of all data-parallel ranks in an optimizer step.")
-    ]
+    tokens_per_step: float
+    """Tokens of all data-parallel ranks in an optimizer step."""
     tokens_per_s: Interval
     tokens_per_s_per_accelerator: Interval
-    mfu_ratio: Annotated[
-        Interval, Field(description="Operators without recomputation over dense peak.")
-    ]
-    hfu_ratio: Annotated[
-        Interval, Field(description="Operators with recomputation over dense peak.")
-    ]
+    mfu_ratio: Interval
+    """Operators without recomputation over dense peak."""
+    hfu_ratio: Interval
+    """Operators with recomputation over dense peak."""
     bottleneck: Literal[
         "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
     ]
     parts: StepParts
-    recompute_s: Annotated[float, Field(description="Part of the computation that is done twice.")]
-    exposed_communication_s: Annotated[
-        float, Field(description="Messages not hidden behind computation.")
-    ]
-    hidden_communication_s: Annotated[
-        float, Field(description="Messages hidden behind computation.")
-    ]
-    pipeline_bubble_ratio: Annotated[float, Field(description="Share of the step.")]
-    offload_stall_ratio: Annotated[float, Field(description="Share of the step.")]
-    offload_step_factor_ratio: Annotated[
-        float, Field(description="Step time with offloading over the step time without, 1 or more.")
-    ]
+    recompute_s: float
+    """Part of the computation that is done twice."""
+    exposed_communication_s: float
+    """Messages not hidden behind computation."""
+    hidden_communication_s: float
+    """Messages hidden behind computation."""
+    pipeline_bubble_ratio: float
+    """Share of the step."""
+    offload_stall_ratio: float
+    """Share of the step."""
+    offload_step_factor_ratio: float
+    """Step time with offloading over the step time without, 1 or more."""
     operations: Operations
-    run: Annotated[TrainingRun | None, Field(description="Null unless training.tokens is given.")]
+    run: TrainingRun | None
+    """Null unless training.tokens is given."""
 
 
 class LatencyTrainingAnswer(TrainingSpeed, Repeatable):
     """Speed of a training run."""
 
     deployment: TrainingDeployment
-    fits: Annotated[
-        bool, Field(description="Whether the run fits in memory; speed is estimated in any case.")
-    ]
+    fits: bool
+    """Whether the run fits in memory; speed is estimated in any case."""
 
 
 class PlacedTraining(TrainingDeployment):
@@ -231,19 +197,18 @@ class PlacedTraining(TrainingDeployment):
 class TrainingEnergy(Answer):
     """Power and energy of the run, before the building's share."""
 
-    accelerator_power_w: Annotated[
-        Interval, Field(description="Per accelerator, averaged over a step.")
-    ]
+    accelerator_power_w: Interval
+    """Per accelerator, averaged over a step."""
     accelerator_idle_power_w: Interval
     host_power_per_accelerator_w: Interval
-    it_power_w: Annotated[Interval, Field(description="Of all accelerators with their hosts.")]
+    it_power_w: Interval
+    """Of all accelerators with their hosts."""
     memory_utilisation_ratio: float
     compute_utilisation_ratio: float
     it_energy_per_step_kwh: Interval
     it_energy_per_1k_tokens_wh: Interval
-    it_energy_run_kwh: Annotated[
-        Interval | None, Field(description="Null unless training.tokens is given and the run ends.")
-    ]
+    it_energy_run_kwh: Interval | None
+    """Null unless training.tokens is given and the run ends."""
 
 
 class TrainingImpacts(Answer):
@@ -252,9 +217,8 @@ class TrainingImpacts(Answer):
     per_step: Impact
     per_1k_tokens: Impact
     per_day: Impact
-    run: Annotated[
-        Impact | None, Field(description="Null unless training.tokens is given and the run ends.")
-    ]
+    run: Impact | None
+    """Null unless training.tokens is given and the run ends."""
 
 
 class EstimateTrainingParts(Answer):
@@ -267,7 +231,8 @@ class EstimateTrainingParts(Answer):
     impacts: TrainingImpacts | None
     cost: TrainingCost
     constraints: list[Constraint]
-    compliance: Annotated[Compliance | None, Field(description="Null unless requested.")]
+    compliance: Compliance | None
+    """Null unless requested."""
 
 
 class EstimateTrainingAnswer(EstimateTrainingParts, Repeatable):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
-
-from pydantic import Field
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from service.estimation.answers import Answer, Parallelism
 from service.estimation.training.requests import TrainingSettingsRequest
@@ -30,7 +28,8 @@ class TrainingDeployment(Answer):
 
     model: str
     total_parameters: int
-    active_parameters: Annotated[int, Field(description="Parameters that one token uses.")]
+    active_parameters: int
+    """Parameters that one token uses."""
     accelerator: str
     accelerator_count: int
     precision: TrainingPrecision

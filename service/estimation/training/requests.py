@@ -82,174 +82,114 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
 
-    optimizer: Literal["none", "cpu", "nvme"] = Field(
-        "none",
-        description="Where optimizer states are kept, and with zero_stage 2 and 3 also gradients; "
-        "none keeps them on the accelerator.",
-    )
-    parameters: Literal["none", "cpu", "nvme"] = Field(
-        "none",
-        description="Where weights are kept; none keeps them on the accelerator. DeepSpeed "
-        "offloads them only with zero_stage 3.",
-    )
-    activations: Literal["none", "cpu"] = Field(
-        "none",
-        description="Where activations saved for the backward pass are kept; none keeps them on "
-        "the accelerator.",
-    )
-    host_memory_bytes: float | None = Field(
-        None,
-        ge=0.0,
-        le=1e15,
-        description="Host memory available for each accelerator; if null, plans may use 256 GB, "
-        "an eighth of a typical server's.",
-    )
+    optimizer: Literal["none", "cpu", "nvme"] = "none"
+    """Where optimizer states are kept, and with zero_stage 2 and 3 also gradients; none keeps them
+    on the accelerator."""
+    parameters: Literal["none", "cpu", "nvme"] = "none"
+    """Where weights are kept; none keeps them on the accelerator. DeepSpeed offloads them only with
+    zero_stage 3."""
+    activations: Literal["none", "cpu"] = "none"
+    """Where activations saved for the backward pass are kept; none keeps them on the
+    accelerator."""
+    host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
+    """Host memory available for each accelerator; if null, plans may use 256 GB, an eighth of a
+    typical server's."""
 
 
 class FailuresRequest(Request):
     """How often failures stop a run, and what that costs."""
 
-    per_accelerator_day: float | None = Field(
-        None,
-        ge=0.0,
-        le=1e3,
-        description="Failures that stop the run, per accelerator and day; if null, the rate "
-        "reported for a run on 16,384 accelerators.",
-    )
-    checkpoint_interval_s: float | None = Field(
-        None,
-        ge=1.0,
-        le=1e9,
-        description="Useful time between two checkpoints; if null, the optimal one.",
-    )
-    checkpoint_write_s: float | None = Field(
-        None, ge=0.0, le=1e6, description="How long training pauses to write a checkpoint."
-    )
-    restart_s: float | None = Field(
-        None, ge=0.0, le=1e6, description="From a failure to the next step."
-    )
+    per_accelerator_day: float | None = Field(None, ge=0.0, le=1e3)
+    """Failures that stop the run, per accelerator and day; if null, the rate reported for a run on
+    16,384 accelerators."""
+    checkpoint_interval_s: float | None = Field(None, ge=1.0, le=1e9)
+    """Useful time between two checkpoints; if null, the optimal one."""
+    checkpoint_write_s: float | None = Field(None, ge=0.0, le=1e6)
+    """How long training pauses to write a checkpoint."""
+    restart_s: float | None = Field(None, ge=0.0, le=1e6)
+    """From a failure to the next step."""
 
 
 class TrainingSettingsRequest(Request):
     """How the model is trained."""
 
-    method: Literal["full", "lora", "qlora"] = Field(
-        "full", description="All weights, adapters, or adapters on a quantised base."
-    )
-    lora_rank: int = Field(16, ge=1, le=8192, description="Rank of the adapters.")
-    lora_targets: TensorNames = Field(
-        (ALL_LINEAR,),
-        description="all-linear, or names of the matrices that get an adapter, such as "
-        "q_proj,v_proj (or a list of them).",
-        examples=[ALL_LINEAR],
-    )
-    trained_tensors: TensorNames = Field(
-        (),
-        description="Names of tensors that are trained in full beside the adapters, such as "
-        "lm_head.",
-    )
-    optimizer: Optimizer = Field(
-        "adamw",
-        description="Decides how many bytes of state each trained weight has. 8bit keeps states "
-        "in 8 bits, paged moves those that do not fit to host memory.",
-    )
-    optimizer_state_dtype: Dtype = Field(
-        "fp32", description="Format of the states of optimizers that are not 8-bit."
-    )
-    master_weights: bool = Field(
-        True, description="Keep a 32-bit copy of trained weights that have fewer bits."
-    )
-    gradient_dtype: Dtype = Field(
-        "bf16", description="Format in which gradients are kept and exchanged."
-    )
-    micro_batch_size: int = Field(
-        1, ge=1, le=65_536, description="Sequences that a data-parallel rank computes at once."
-    )
-    gradient_accumulation_steps: int = Field(
-        1,
-        ge=1,
-        le=1_000_000,
-        description="Micro-batches of one optimizer step; with a pipeline, those that pass "
-        "through it.",
-    )
-    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens per sequence.")
-    activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = Field(
-        "none",
-        description="selective recomputes attention scores, selective-operators also every other "
-        "matrix product, full whole layers.",
-    )
-    checkpoint_every: int = Field(
-        1, ge=1, le=10_000, description="Layers of a recomputed block, with full checkpointing."
-    )
-    attention: Literal["flash", "eager"] = Field(
-        "flash", description="Attention kernel: eager stores the attention scores, flash does not."
-    )
-    fused_kernels: bool = Field(
-        True, description="Whether norms and gated activations are fused, by a compiler or by hand."
-    )
-    dropout: bool = Field(False, description="Whether dropout is used, which stores its masks.")
-    cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = Field(
-        "plain",
-        description="plain keeps logits in 32 bit, half-precision computes the whole loss in 16 "
-        "bit, chunked keeps logits in 16 bit and a part of them in 32 bit, fused "
-        "keeps only such a part.",
-    )
-    sequence_parallel: bool = Field(
-        True,
-        description="Divide norms and residuals among tensor-parallel ranks, which tensor "
-        "parallelism alone repeats.",
-    )
-    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = Field(
-        "1f1b",
-        description="Order of micro-batches in the pipeline: gpipe keeps the activations of all "
-        "micro-batches, 1f1b of at most as many as there are stages, interleaved of "
-        "somewhat more with a shorter bubble (see virtual_stages).",
-    )
-    virtual_stages: int = Field(
-        1, ge=1, le=1_000, description="Stages per rank in the interleaved schedule."
-    )
-    zero_stage: int = Field(
-        0,
-        ge=0,
-        le=3,
-        description="What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 "
-        "also weights (FSDP full sharding).",
-    )
+    method: Literal["full", "lora", "qlora"] = "full"
+    """All weights, adapters, or adapters on a quantised base."""
+    lora_rank: int = Field(16, ge=1, le=8192)
+    """Rank of the adapters."""
+    lora_targets: TensorNames = Field((ALL_LINEAR,), examples=[ALL_LINEAR])
+    """all-linear, or names of the matrices that get an adapter, such as q_proj,v_proj (or a list of
+    them)."""
+    trained_tensors: TensorNames = ()
+    """Names of tensors that are trained in full beside the adapters, such as lm_head."""
+    optimizer: Optimizer = "adamw"
+    """Decides how many bytes of state each trained weight has. 8bit keeps states in 8 bits, paged
+    moves those that do not fit to host memory."""
+    optimizer_state_dtype: Dtype = "fp32"
+    """Format of the states of optimizers that are not 8-bit."""
+    master_weights: bool = True
+    """Keep a 32-bit copy of trained weights that have fewer bits."""
+    gradient_dtype: Dtype = "bf16"
+    """Format in which gradients are kept and exchanged."""
+    micro_batch_size: int = Field(1, ge=1, le=65_536)
+    """Sequences that a data-parallel rank computes at once."""
+    gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
+    """Micro-batches of one optimizer step; with a pipeline, those that pass through it."""
+    sequence_length: int = Field(4096, ge=1, le=100_000_000)
+    """Tokens per sequence."""
+    activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = "none"
+    """selective recomputes attention scores, selective-operators also every other matrix product,
+    full whole layers."""
+    checkpoint_every: int = Field(1, ge=1, le=10_000)
+    """Layers of a recomputed block, with full checkpointing."""
+    attention: Literal["flash", "eager"] = "flash"
+    """Attention kernel: eager stores the attention scores, flash does not."""
+    fused_kernels: bool = True
+    """Whether norms and gated activations are fused, by a compiler or by hand."""
+    dropout: bool = False
+    """Whether dropout is used, which stores its masks."""
+    cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = "plain"
+    """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, chunked keeps
+    logits in 16 bit and a part of them in 32 bit, fused keeps only such a part."""
+    sequence_parallel: bool = True
+    """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
+    repeats."""
+    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = "1f1b"
+    """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
+    1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
+    (see virtual_stages)."""
+    virtual_stages: int = Field(1, ge=1, le=1_000)
+    """Stages per rank in the interleaved schedule."""
+    zero_stage: int = Field(0, ge=0, le=3)
+    """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
+    full sharding)."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
-    framework: FrameworkReference = Field(
-        "default",
-        description="Framework whose measured overheads apply: id or alias of one in /v1/engines "
-        "that runs training.",
-    )
-    tokens: float | None = Field(
-        None, ge=1.0, le=1e18, description="Tokens of the whole run; memory does not depend on it."
-    )
+    framework: FrameworkReference = "default"
+    """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
+    training."""
+    tokens: float | None = Field(None, ge=1.0, le=1e18)
+    """Tokens of the whole run; memory does not depend on it."""
     failures: FailuresRequest = FailuresRequest()
 
 
 class TrainingRequest(CatalogRequest):
     """A training run: what is trained where, and how."""
 
-    model: ModelReference = Field(
-        description="Catalog id or alias; hf:organisation/name for a model on the Hugging Face "
-        "Hub; or {'config': …} with a config.json.",
-        examples=["meta-llama/Llama-3.1-8B"],
-    )
-    precision: PrecisionRequest = Field(
-        PrecisionRequest(),
-        description="If weights is null: bnb-nf4 for qlora; else the checkpoint's own format if "
-        "it can be trained, bf16 if not. There is no KV cache.",
-    )
-    accelerator: AcceleratorReference = Field(
-        description="Catalog id or alias, or an inline accelerator.",
-        examples=["nvidia-h100-sxm-80gb"],
-    )
-    accelerator_count: Degree | None = Field(None, description="Accelerators of all ranks.")
-    parallelism: ParallelismRequest | None = Field(
-        None, description="If null, data parallelism over all accelerators."
-    )
+    model: ModelReference = Field(examples=["meta-llama/Llama-3.1-8B"])
+    """Catalog id or alias; hf:organisation/name for a model on the Hugging Face Hub; or {'config':
+    …} with a config.json."""
+    precision: PrecisionRequest = PrecisionRequest()
+    """If weights is null: bnb-nf4 for qlora; else the checkpoint's own format if it can be trained,
+    bf16 if not. There is no KV cache."""
+    accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
+    """Catalog id or alias, or an inline accelerator."""
+    accelerator_count: Degree | None = None
+    """Accelerators of all ranks."""
+    parallelism: ParallelismRequest | None = None
+    """If null, data parallelism over all accelerators."""
     training: TrainingSettingsRequest = TrainingSettingsRequest()
-    explain: bool = Field(False, description="Add a step-by-step explanation.")
+    explain: bool = False
+    """Add a step-by-step explanation."""
 
 
 class MemoryTrainingRequest(TrainingRequest):
@@ -278,18 +218,10 @@ class EstimateTrainingRequest(TrainingRequest):
         }
     )
 
-    region: RegionReference = Field(
-        description="Cloud region, country, grid zone, or an inline region.",
-        examples=["aws/eu-north-1"],
-    )
-    year: int | None = Field(
-        None,
-        ge=1990,
-        le=2100,
-        description="Year of the run: the latest factors up to that year are used; if null, the "
-        "latest of all.",
-    )
+    region: RegionReference = Field(examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region."""
+    year: int | None = Field(None, ge=1990, le=2100)
+    """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
     cost: CostRequest = CostRequest()
-    compliance: RuleFacts | None = Field(
-        None, description="Facts about the site, to check them against the rules of the place."
-    )
+    compliance: RuleFacts | None = None
+    """Facts about the site, to check them against the rules of the place."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
 from service.estimation.recommendations.answers import (
@@ -27,14 +25,16 @@ from service.estimation.training.echo import TrainingPrecision
 class RunMetrics(Answer):
     """Metrics by which runs are compared; cost is null where no price is known."""
 
-    headroom: Annotated[
-        float,
-        Field(description="Share of memory used; free memory beyond the target does not lower it."),
-    ]
-    latency: Annotated[float, Field(description="Duration of the run [s], failures included.")]
-    carbon: Annotated[float, Field(description="kgCO2e of the run.")]
-    water: Annotated[float, Field(description="Litres of the run.")]
-    cost: Annotated[float | None, Field(description="USD of the run.")]
+    headroom: float
+    """Share of memory used; free memory beyond the target does not lower it."""
+    latency: float
+    """Duration of the run [s], failures included."""
+    carbon: float
+    """kgCO2e of the run."""
+    water: float
+    """Litres of the run."""
+    cost: float | None
+    """USD of the run."""
 
 
 class RunSettings(Answer):
@@ -59,18 +59,18 @@ class RunCandidate(Answer):
     precision: TrainingPrecision
     parallelism: Parallelism
     training: RunSettings
-    headroom_ratio: Annotated[
-        float, Field(description="Share of an accelerator's memory that is free.")
-    ]
+    headroom_ratio: float
+    """Share of an accelerator's memory that is free."""
     step_s: float
-    days: Annotated[float, Field(description="Duration of the run, failures included.")]
+    days: float
+    """Duration of the run, failures included."""
     mfu_ratio: float
     accelerator_hours: float
-    usd_per_hour: Annotated[
-        float | None, Field(description="Price of all accelerators; null if not known.")
-    ]
+    usd_per_hour: float | None
+    """Price of all accelerators; null if not known."""
     metrics: RunMetrics
-    score_ratio: Annotated[float, Field(description="Weighted sum of utilities; more is better.")]
+    score_ratio: float
+    """Weighted sum of utilities; more is better."""
 
 
 class RunRunnerUp(Answer):
@@ -92,13 +92,15 @@ class RunChoice(Answer):
     priority: str
     candidate: RunCandidate
     estimate: ChosenRunEstimate
-    limits: Annotated[list[LimitRow], Field(description="Further constraints are in the estimate.")]
+    limits: list[LimitRow]
+    """Further constraints are in the estimate."""
     contributions: list[Contribution]
     given_up: list[GivenUp]
     robustness: ChoiceRobustness
     nearest_loser: RunRunnerUp | None
     agreement: Agreement
-    confidence: Annotated[str, Field(description="high, medium or low.")]
+    confidence: str
+    """high, medium or low."""
 
 
 class DecisionRunLimits(Answer):
@@ -130,17 +132,17 @@ class TrainingRecommendationAnswer(Traced):
     """Choices by priority, the Pareto front, and what excluded the other candidates."""
 
     workload_kind: str
-    global_batch_size: Annotated[int, Field(description="Sequences per optimizer step.")]
+    global_batch_size: int
+    """Sequences per optimizer step."""
     weights: MetricWeights
     anchors: list[MetricAnchor]
     limits: DecisionRunLimits
     searched: Searched
     excluded: list[Excluded]
     choices: list[RunChoice]
-    front: Annotated[list[RunCandidate], Field(description="Runs that no other beats, at most 50.")]
-    least_violating: Annotated[
-        list[RunNearMiss],
-        Field(description="Configurations that miss the limits by the least, if none meets them."),
-    ]
+    front: list[RunCandidate]
+    """Runs that no other beats, at most 50."""
+    least_violating: list[RunNearMiss]
+    """Configurations that miss the limits by the least, if none meets them."""
     warnings: list[Remark]
     provenance: list[UsedEntry]

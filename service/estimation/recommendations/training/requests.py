@@ -44,69 +44,55 @@ _Counts = Annotated[
 class RunRequest(Request):
     """The training run."""
 
-    tokens: float = Field(ge=1.0, le=1e18, description="Tokens of the whole run.")
-    sequence_length: int = Field(4096, ge=1, le=100_000_000, description="Tokens per sequence.")
-    global_batch_size: int | None = Field(
-        None,
-        ge=1,
-        le=10_000_000,
-        description="Sequences per optimizer step, which layouts must divide. If null, the "
-        "largest power of two with at most 4 million tokens per step and at least "
-        "1,000 steps in the run.",
-    )
-    methods: _Methods = Field(
-        ["full"], description="What may be trained: all weights, or adapters."
-    )
-    optimizers: _Optimizers = Field(
-        ["adamw"], description="Optimizers to choose from, as a list or separated by commas."
-    )
-    lora_rank: int = Field(16, ge=1, le=8192, description="Rank of adapters.")
-    offload: bool = Field(
-        False, description="Also try optimizer states in host memory (ZeRO-Offload)."
-    )
-    framework: FrameworkReference = Field(
-        "default",
-        description="Framework whose measured overheads apply: id or alias of one in /v1/engines "
-        "that runs training.",
-    )
-    host_memory_bytes: float | None = Field(
-        None,
-        ge=0.0,
-        le=1e15,
-        description="Host memory available for each accelerator; if null, 256 GB.",
-    )
+    tokens: float = Field(ge=1.0, le=1e18)
+    """Tokens of the whole run."""
+    sequence_length: int = Field(4096, ge=1, le=100_000_000)
+    """Tokens per sequence."""
+    global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
+    """Sequences per optimizer step, which layouts must divide. If null, the largest power of two
+    with at most 4 million tokens per step and at least 1,000 steps in the run."""
+    methods: _Methods = Field(["full"])
+    """What may be trained: all weights, or adapters."""
+    optimizers: _Optimizers = Field(["adamw"])
+    """Optimizers to choose from, as a list or separated by commas."""
+    lora_rank: int = Field(16, ge=1, le=8192)
+    """Rank of adapters."""
+    offload: bool = False
+    """Also try optimizer states in host memory (ZeRO-Offload)."""
+    framework: FrameworkReference = "default"
+    """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
+    training."""
+    host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
+    """Host memory available for each accelerator; if null, 256 GB."""
     failures: FailuresRequest = FailuresRequest()
 
 
 class RunLimits(Request):
     """Hard limits; null means no limit."""
 
-    days: Limit = Field(None, description="Longest time of the run, failures included.")
-    usd: Limit = Field(None, description="Budget of the whole run.")
-    kgco2e: Limit = Field(None, description="Emissions of the whole run, manufacturing included.")
-    litres: Limit = Field(None, description="Water of the whole run, on site and off site.")
-    it_power_w: Limit = Field(
-        None, description="Highest mean power of all accelerators with their hosts, without PUE."
-    )
-    headroom_ratio_at_least: Ratio = Field(
-        0.0, description="Share of an accelerator's memory that must stay free."
-    )
+    days: Limit = None
+    """Longest time of the run, failures included."""
+    usd: Limit = None
+    """Budget of the whole run."""
+    kgco2e: Limit = None
+    """Emissions of the whole run, manufacturing included."""
+    litres: Limit = None
+    """Water of the whole run, on site and off site."""
+    it_power_w: Limit = None
+    """Highest mean power of all accelerators with their hosts, without PUE."""
+    headroom_ratio_at_least: Ratio = 0.0
+    """Share of an accelerator's memory that must stay free."""
 
 
 class TrainingSearchRequest(PlacesRequest):
     """What the search for training covers."""
 
-    precisions: FormatNames | None = Field(
-        None,
-        description="Formats of trained weights; if null, bf16, and fp8 on accelerators "
-        "that compute in it.",
-    )
-    max_accelerators: int = Field(
-        512, ge=1, le=MOST_ACCELERATORS, description="Largest number of accelerators of the run."
-    )
-    accelerator_counts: _Counts | None = Field(
-        None, description="Numbers of accelerators to try; if null, powers of two."
-    )
+    precisions: FormatNames | None = None
+    """Formats of trained weights; if null, bf16, and fp8 on accelerators that compute in it."""
+    max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
+    """Largest number of accelerators of the run."""
+    accelerator_counts: _Counts | None = None
+    """Numbers of accelerators to try; if null, powers of two."""
 
 
 class TrainingRecommendationRequest(ChoiceRequest):
@@ -128,9 +114,8 @@ class TrainingRecommendationRequest(ChoiceRequest):
     run: RunRequest
     limits: RunLimits = RunLimits()
     search: TrainingSearchRequest = TrainingSearchRequest()
-    weights: WeightsRequest | None = Field(
-        None, description="If null, those of the workload kind llm-training."
-    )
+    weights: WeightsRequest | None = None
+    """If null, those of the workload kind llm-training."""
 
     @model_validator(mode="after")
     def _some_count_is_allowed(self) -> TrainingRecommendationRequest:
