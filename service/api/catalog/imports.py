@@ -98,8 +98,9 @@ class CatalogFileContent(Request):
     """Models with their config.json."""
     regions: list[dict[str, JsonValue]] = Field([])
     """Regions with factors by year."""
-    memory_tiers: list[dict[str, JsonValue]] = Field([], alias="memory-tiers")
-    """Memory tiers beyond the accelerator's own memory."""
+    memory_tiers: list[dict[str, JsonValue]] = Field(
+        [], alias="memory-tiers", description="Memory tiers beyond the accelerator's own memory."
+    )
     interconnects: list[dict[str, JsonValue]] = Field([])
     """Links between machines."""
     instances: list[dict[str, JsonValue]] = Field([])
