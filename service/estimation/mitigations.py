@@ -35,6 +35,8 @@ def mitigations(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> M
         Say what becomes of a setup, and what may be changed of it.
     """
     began = judge(start)
+    if began is None:
+        return NOTHING_TO_CHANGE
     return {
         "would_help": [_step(taken, began) for taken in single_changes(start, judge, propose)],
         "plans": [_plan(plan, began) for plan in plans(start, judge, propose)],
@@ -43,9 +45,9 @@ def mitigations(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> M
 
 def remembered(judge: Judge[Setup], key: Callable[[Setup], Hashable]) -> Judge[Setup]:
     """The same judge, which judges no setup twice."""
-    known: dict[Hashable, Judgement[Setup]] = {}
+    known: dict[Hashable, Judgement[Setup] | None] = {}
 
-    def judge_once(setup: Setup) -> Judgement[Setup]:
+    def judge_once(setup: Setup) -> Judgement[Setup] | None:
         name = key(setup)
         if name not in known:
             known[name] = judge(setup)

@@ -75,6 +75,11 @@ class Problems:
     def __init__(self) -> None:
         self._errors: list[FieldError] = []
 
+    @property
+    def found(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._errors)
+
     def add(self, pointer: str, detail: str) -> None:
         """Note one error at a JSON pointer of the request."""
         self._errors.append(FieldError(pointer, detail))
@@ -276,7 +281,7 @@ def resolve_parallelism(
             + _working_data(parallelism.replica_accelerators, accelerator_count),
         )
         return None
-    if architecture is None or not _possible(parallelism, architecture, problems):
+    if architecture is None or not check_parallelism(parallelism, architecture, problems):
         return None
     return parallelism
 
@@ -302,9 +307,10 @@ def check_division(
         )
 
 
-def _possible(
+def check_parallelism(
     parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
 ) -> bool:
+    """Whether a model can be divided in the given way; notes, with degrees that work, if not."""
     fine = True
     for heads in architecture.query_head_counts:
         if heads % parallelism.tensor:
@@ -380,18 +386,23 @@ def resolve_disaggregation(
     """
     if asked is None:
         return None
-    pointer = "/serving/disaggregated"
-    if parallelism.data < 2:
-        problems.add(pointer, "needs at least 2 replicas: one for prompts, one for decoding")
-    elif asked.prefill_replicas is not None and asked.prefill_replicas >= parallelism.data:
-        problems.add(
-            f"{pointer}/prefill_replicas",
-            f"at most {parallelism.data - 1} of {parallelism.data} replicas can compute prompts",
-        )
+    check_pools(asked.prefill_replicas, parallelism, problems)
     link = scale_out(accelerator)
     if asked.link_bytes_per_s is not None:
         link = Link(asked.link_bytes_per_s, link.latency_s)
     return Disaggregation(asked.prefill_replicas, link)
+
+
+def check_pools(prefill_replicas: int | None, parallelism: Parallelism, problems: Problems) -> None:
+    """Note pools that leave no replica for prompts or for decoding."""
+    pointer = "/serving/disaggregated"
+    if parallelism.data < 2:
+        problems.add(pointer, "needs at least 2 replicas: one for prompts, one for decoding")
+    elif prefill_replicas is not None and prefill_replicas >= parallelism.data:
+        problems.add(
+            f"{pointer}/prefill_replicas",
+            f"at most {parallelism.data - 1} of {parallelism.data} replicas can compute prompts",
+        )
 
 
 def resolve_engine(

@@ -103,7 +103,8 @@ Cost: TypeAlias = tuple[float, bool, int, float, float, float]
 _UNKNOWN: Cost = (-inf, False, 0, 0.0, 0.0, 0.0)
 _HOPELESS: Cost = (inf, True, 0, 0.0, 0.0, 0.0)
 
-Judge = Callable[[Setup], Judgement[Setup]]
+#: What becomes of a setup; None of one that cannot be.
+Judge = Callable[[Setup], Judgement[Setup] | None]
 #: Changes that techniques propose to a setup, the least drastic of a technique first.
 Propose = Callable[[Setup], Iterable[tuple[Technique, Iterable[Change[Setup]]]]]
 
@@ -128,6 +129,8 @@ def single_changes(
     """
     best: dict[tuple[str, Reach], Taken[Setup]] = {}
     now = judge(start)
+    if now is None:
+        return ()
     for technique, changes in propose(start):
         _, found = _changes(now, judge, technique, changes, REACHES)
         for taken in found:
@@ -160,6 +163,8 @@ def plans(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> tuple[P
         it can; nothing if not even one change helps.
     """
     began = judge(start)
+    if began is None:
+        return ()
     fitting: list[Plan[Setup]] = []
     for reach, allowed in _ALLOWED.items():
         steps = _greedy(began, judge, propose, allowed)
@@ -238,7 +243,7 @@ def _changes(
 ) -> tuple[bool, list[Taken[Setup]]]:
     """Whether any was judged, and those that gain memory, up to the first that fits.
 
-    What would take more host memory than there is does not count.
+    What cannot be, or would take more host memory than there is, does not count.
     """
     least = _LEAST_GAIN_RATIO * now.capacity_bytes
     judged, found = False, []
@@ -246,7 +251,10 @@ def _changes(
         if (change.reach or technique.reach) not in allowed:
             continue
         judged = True
-        taken = Taken(technique, change, now, judge(change.apply(now.setup)))
+        after = judge(change.apply(now.setup))
+        if after is None:
+            continue
+        taken = Taken(technique, change, now, after)
         if _is_too_much_for_host(taken.after, now):
             continue
         if taken.gained_bytes > least:
@@ -284,10 +292,13 @@ def _is_too_much_for_host(after: Judgement[Setup], before: Judgement[Setup]) -> 
 def _replayed(
     began: Judgement[Setup], judge: Judge[Setup], steps: Sequence[Taken[Setup]]
 ) -> tuple[Taken[Setup], ...]:
+    """The steps from the start again; none if they cannot be made without others."""
     made: list[Taken[Setup]] = []
     now = began
     for taken in steps:
         after = judge(taken.change.apply(now.setup))
+        if after is None:
+            return ()
         made.append(Taken(taken.technique, taken.change, now, after))
         now = after
     return tuple(made)

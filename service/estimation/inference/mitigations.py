@@ -23,7 +23,12 @@ from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, remembered
 from service.estimation.requests import OffloadRequest, ServingRequest
-from service.estimation.resolution import Problems
+from service.estimation.resolution import (
+    Problems,
+    check_division,
+    check_parallelism,
+    check_pools,
+)
 
 
 def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
@@ -51,7 +56,9 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
             )
         return known[name]
 
-    def judge(setup: InferenceSetup) -> Judgement[InferenceSetup]:
+    def judge(setup: InferenceSetup) -> Judgement[InferenceSetup] | None:
+        if not _is_possible(setup):
+            return None
         found = memory_of(setup)
         tiers = None
         if setup.in_host_memory and around is not None:
@@ -87,6 +94,18 @@ def _name(setup: InferenceSetup) -> Hashable:
     deployment = setup.deployment
     changing = deployment.precision, deployment.parallelism, setup.workload, setup.serving
     return *changing, setup.in_host_memory
+
+
+def _is_possible(setup: InferenceSetup) -> bool:
+    """Whether a request for the setup would be answered."""
+    deployment, serving, problems = setup.deployment, setup.serving, Problems()
+    layout = deployment.parallelism
+    check_parallelism(layout, deployment.architecture, problems)
+    if serving.disaggregation is not None:
+        check_pools(serving.disaggregation.prefill_replicas, layout, problems)
+    if serving.speculation is not None and serving.speculation.architecture is not None:
+        check_division(serving.speculation.architecture, layout, "", problems)
+    return not problems.found
 
 
 def _judgement(

@@ -20,7 +20,9 @@ from service.estimation.mitigations import (
     mitigations,
     remembered,
 )
+from service.estimation.resolution import Problems, check_parallelism
 from service.estimation.training.calibrations import TrainingFigures, training_figures
+from service.estimation.training.setup import check_schedule
 
 
 def training_mitigations(
@@ -56,7 +58,9 @@ def training_mitigations(
             )
         return known[name]
 
-    def judge(setup: TrainingSetup) -> Judgement[TrainingSetup]:
+    def judge(setup: TrainingSetup) -> Judgement[TrainingSetup] | None:
+        if not _is_possible(setup):
+            return None
         found = memory_of(setup)
         return Judgement(
             setup=setup,
@@ -91,6 +95,20 @@ def _name(setup: TrainingSetup) -> Hashable:
     """What may differ between setups of one plan."""
     deployment = setup.deployment
     return deployment.precision, deployment.parallelism, setup.micro_batch, setup.settings
+
+
+def _is_possible(setup: TrainingSetup) -> bool:
+    """Whether a request for the setup would be answered."""
+    deployment, problems = setup.deployment, Problems()
+    check_parallelism(deployment.parallelism, deployment.architecture, problems)
+    check_schedule(
+        setup.settings,
+        setup.micro_batch.tokens,
+        deployment.architecture,
+        deployment.parallelism,
+        problems,
+    )
+    return not problems.found
 
 
 def _token_s(setup: TrainingSetup, memory: TrainingMemory, speeds: TrainingFigures) -> float:

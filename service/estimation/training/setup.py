@@ -9,6 +9,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
+from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.runtime import TrainingOverheads
@@ -75,6 +76,7 @@ def resolve_training(
     """
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
     training = _named(request.training, snapshot, problems)
+    settings = training_settings(training)
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(request.accelerator, snapshot)
     )
@@ -85,13 +87,13 @@ def resolve_training(
     if model is not None:
         _check_settings(request.training, model.value, problems)
         if parallelism is not None:
-            _check_division(request.training, model.value, parallelism, problems)
+            tokens = float(training.sequence_length)
+            check_schedule(settings, tokens, model.value, parallelism, problems)
         precision = _precision(request, model.value, problems)
     problems.stop_if_any()
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
-    settings = training_settings(training)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
@@ -207,24 +209,25 @@ def _check_names(
             )
 
 
-def _check_division(
-    asked: TrainingSettingsRequest,
+def check_schedule(
+    settings: TrainingSettings,
+    sequence_tokens: Number,
     architecture: ModelArchitecture,
     parallelism: Parallelism,
     problems: Problems,
 ) -> None:
     """Note schedules and lengths that the degrees of parallelism do not divide."""
-    if asked.sequence_length % parallelism.context:
+    if sequence_tokens % parallelism.context:
         problems.add(
             "/parallelism/context",
-            f"{asked.sequence_length} tokens cannot be divided among {parallelism.context} ranks; "
+            f"{sequence_tokens:.0f} tokens cannot be divided among {parallelism.context} ranks; "
             f"use a multiple of {parallelism.context}",
         )
-    if asked.pipeline_schedule != "interleaved":
-        if asked.virtual_stages > 1:
+    if settings.pipeline_schedule != "interleaved":
+        if settings.virtual_stages > 1:
             problems.add(
                 "/training/virtual_stages",
-                f"the {asked.pipeline_schedule} schedule has one stage per rank; virtual stages "
+                f"the {settings.pipeline_schedule} schedule has one stage per rank; virtual stages "
                 "need the interleaved schedule",
             )
         return
@@ -234,10 +237,10 @@ def _check_division(
             "/training/pipeline_schedule",
             "an interleaved schedule needs a pipeline of at least 2 stages",
         )
-    elif asked.virtual_stages > most:
+    elif settings.virtual_stages > most:
         problems.add(
             "/training/virtual_stages",
-            f"{architecture.layer_count} layers cannot fill {asked.virtual_stages} × "
+            f"{architecture.layer_count} layers cannot fill {settings.virtual_stages} × "
             f"{parallelism.pipeline} stages; at most {most} per rank work",
         )
 
