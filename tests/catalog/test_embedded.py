@@ -17,7 +17,7 @@ from tests.faults.processes import folder
 PROCESS = """
 import sys
 from pathlib import Path
-from service.catalog.embedded import EmbeddedPostgres
+from service.catalog.database.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]))
 print(server.start(), flush=True)
 sys.stdin.read()

@@ -17,11 +17,11 @@ from tests.catalog.examples import small_catalog
 #: Adds entries one by one; two of them also fight over one, each change based on what it saw.
 WRITER = """
 import asyncio, sys
-from service.catalog.database import create_engine
-from service.catalog.documents import document_hash
+from service.catalog.database.connection import create_engine
+from service.catalog.entries.documents import document_hash
 from service.catalog.files import read_schemas
-from service.catalog.importer import Change, EntryConflict, apply_change
-from service.catalog.revisions import load_snapshot
+from service.catalog.database.importer import Change, EntryConflict, apply_change
+from service.catalog.database.revisions import load_snapshot
 from service.settings import INSTALLATION
 from tests.catalog.examples import accelerator
 

@@ -625,14 +625,14 @@ def test_a_70b_model_is_served_as_people_do(packaged_snapshot):
                 "limits": {"weight_bits_at_least": 16},
                 "search": SMALL["search"] | {"precisions": ["fp8", "nvfp4"]},
             },
-            "16 bits contradict search.precisions: fp8 has 8",
+            "16 bits contradict search.precisions: the widest format there is fp8 with 8 bits",
         ),
         (
             {
                 "limits": {"weight_bits_at_least": 32},
                 "search": SMALL["search"] | {"precisions": None},
             },
-            "32 bits contradict what is tried: bf16 has 16",
+            "32 bits contradict what is tried: the widest format there is bf16 with 16 bits",
         ),
     ],
 )

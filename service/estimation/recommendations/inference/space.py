@@ -288,8 +288,8 @@ def check_bits(
         where = "search.precisions" if requested is not None else "what is tried"
         problems.add(
             "/limits/weight_bits_at_least",
-            f"{least_bits:g} bits contradict {where}: {most.id} has the most, "
-            f"{most.bits_per_element:g}",
+            f"{least_bits:g} bits contradict {where}: the widest format there is {most.id} with "
+            f"{most.bits_per_element:.3g} bits",
         )
 
 
