@@ -172,8 +172,8 @@ def _estimates(powers: Sequence[MeasuredPower]) -> Callable[[Mapping[str, FloatA
     idle = column(lambda power: power.idle_w)
     span = column(lambda power: power.thermal_design_power_w) - idle
     kernels = column(lambda power: float(power.usage.kernel_ratio))
-    memory = column(lambda power: float(power.usage.memory_ratio))
-    compute = column(lambda power: float(power.usage.compute_ratio))
+    memory = column(lambda power: float(power.usage.memory_utilisation_ratio))
+    compute = column(lambda power: float(power.usage.compute_utilisation_ratio))
 
     def predict(values: Mapping[str, FloatArray]) -> FloatArray:
         share = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from service.core.elementwise import Number
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.interval import Interval, quotient, scale
 
 HOURS_PER_YEAR = 8_760.0
@@ -24,11 +24,11 @@ COSTS = (
         "USD/h",
         "list prices of instances, or a price of an accelerator",
         "prices.rental.usd_per_hour",
-        {
-            "units": "prices.rental.units",
-            "usd_per_unit_hour": "prices.rental.usd_per_unit_hour",
-            "instance": "prices.rental.instance.id",
-        },
+        paths(
+            "prices.rental.units",
+            "prices.rental.usd_per_unit_hour",
+            instance="prices.rental.instance.id",
+        ),
     ),
     Formula(
         "hardware_usd_per_hour",
@@ -36,11 +36,7 @@ COSTS = (
         "USD/h",
         "straight-line depreciation",
         "hardware_usd_per_hour",
-        {
-            "accelerators": "prices.accelerators",
-            "purchase_usd": "prices.purchase_usd",
-            "amortisation_years": "prices.amortisation_years",
-        },
+        paths("prices.accelerators", "prices.purchase_usd", "prices.amortisation_years"),
     ),
     Formula(
         "electricity_usd_per_hour",
@@ -48,7 +44,7 @@ COSTS = (
         "USD/h",
         "definition",
         "electricity_usd_per_hour",
-        {"electricity_usd_per_kwh": "prices.electricity_usd_per_kwh"},
+        paths("prices.electricity_usd_per_kwh"),
     ),
     Formula(
         "emissions_usd_per_hour",
@@ -56,7 +52,7 @@ COSTS = (
         "USD/h",
         "definition",
         "emissions_usd_per_hour",
-        {"usd_per_tco2e": "prices.usd_per_tco2e"},
+        paths("prices.usd_per_tco2e"),
     ),
 )
 

@@ -68,11 +68,6 @@ def either(first: Truth, second: Truth) -> Truth:
     return first or second
 
 
-def holds_everywhere(condition: Truth) -> bool:
-    """Whether a condition holds in every element."""
-    return bool(np.all(condition))
-
-
 def ceil(number: Number) -> Number:
     """Smallest whole number not below ``number``."""
     return np.ceil(number) if isinstance(number, np.ndarray) else float(math.ceil(number))

@@ -30,10 +30,10 @@ class Formula:
     """A formula of a result: what it yields, in which unit, and who says so.
 
     ``expression`` is arithmetic over names, in the notation of Python. ``value`` is the path of
-    the explained figure (``"plan.weights.total_bytes"``); ``inputs`` has the paths of names whose
-    figure is no attribute of the same name, and of what is told beside the expression. A path to
-    figures by name stands for all of them, as in ``sum(weights_bytes)``. Units are those that the
-    names end in.
+    the explained figure (``"plan.weights.total_bytes"``). Names are attributes of the result;
+    ``inputs`` has the :func:`paths` of those that stand elsewhere, and of what is shown beside the
+    expression. A path to figures by name stands for all of them, as in ``sum(weights_bytes)``.
+    Units are those that the names end in.
     """
 
     name: str
@@ -42,6 +42,11 @@ class Formula:
     source: str
     value: str
     inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def paths(*same: str, **renamed: str) -> dict[str, str]:
+    """Paths by name: the last attribute of a path is its name, unless another is given."""
+    return {path.rpartition(".")[2]: path for path in same} | renamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ class NumberFormat:
     """A number format, compared by identity so that work derived from it can be cached.
 
     ``bits_per_element`` includes scales and zero points. ``quantised_classes`` are the tensor
-    classes stored in it; the rest stay in ``remainder_bits``. ``bits_by_class`` overrides single
-    classes and ``bits_by_tensor`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
+    classes stored in it; the rest stay in ``remainder_bits``. ``by_class_bits`` overrides single
+    classes and ``by_tensor_bits`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
     precision whose peak applies to its matrix products. ``source`` says where the layout is
     defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
     weight, and each key or value vector of a head ``vector_scale_bytes`` more.
@@ -45,20 +45,20 @@ class NumberFormat:
     source: str
     quantised_classes: frozenset[TensorClass] = _EVERYTHING
     remainder_bits: float = 16.0
-    bits_by_class: Mapping[TensorClass, float] = field(default_factory=lambda: MappingProxyType({}))
-    bits_by_tensor: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    by_class_bits: Mapping[TensorClass, float] = field(default_factory=lambda: MappingProxyType({}))
+    by_tensor_bits: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     cache_bits_per_element: float | None = None
     vector_scale_bytes: float = 0.0
 
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
-        by_name = self.bits_by_tensor.get(tensor.name)
+        by_name = self.by_tensor_bits.get(tensor.name)
         return self.bits(tensor.tensor_class) if by_name is None else by_name
 
     def bits(self, tensor_class: TensorClass) -> float:
         """Stored bits per element of a tensor of the given class."""
-        if tensor_class in self.bits_by_class:
-            return self.bits_by_class[tensor_class]
+        if tensor_class in self.by_class_bits:
+            return self.by_class_bits[tensor_class]
         if tensor_class in self.quantised_classes:
             return self.bits_per_element
         return self.remainder_bits
@@ -119,8 +119,8 @@ def _gguf(
         _GGML if head is None else _GGUF_MIX,
         _GGUF_MATRICES,
         remainder_bits=32.0,
-        bits_by_class=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
-        bits_by_tensor=MappingProxyType(tensors),
+        by_class_bits=MappingProxyType({k: v for k, v in of_class.items() if v is not None}),
+        by_tensor_bits=MappingProxyType(tensors),
     )
 
 

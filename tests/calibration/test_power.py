@@ -38,7 +38,7 @@ def powers(rows, bench: Bench) -> list[MeasuredPower]:
 def made(power: MeasuredPower) -> MeasuredPower:
     """The same run with the power that the core computes from known constants."""
     device = replace(H100, thermal_design_power_w=700.0)
-    watts = deployment_power(device, 1, power.usage, TRUE, INFRASTRUCTURE).busy_w.value
+    watts = deployment_power(device, 1, power.usage, TRUE, INFRASTRUCTURE).busy_power_w.value
     return replace(power, idle_w=70.0, thermal_design_power_w=700.0, measured_w=watts)
 
 

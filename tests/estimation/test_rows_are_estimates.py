@@ -283,8 +283,8 @@ def run_request(search, rows, row, question):
                 "method": chosen.method,
                 "optimizer": chosen.optimizer,
                 "sequence_length": run["sequence_length"],
-                "micro_batch_size": int(rows.micro_batch[row]),
-                "gradient_accumulation_steps": int(rows.accumulation[row]),
+                "micro_batch_size": int(rows.micro_batch_size[row]),
+                "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
                 "activation_checkpointing": chosen.activation_checkpointing,
                 "zero_stage": chosen.zero_stage,
                 "offload": {"optimizer": chosen.offload.optimizer},
@@ -395,7 +395,7 @@ def test_arrays_of_request_rates_are_the_single_rates(rates, tokens, drafted):
             (latency.requests_per_s.low, alone.requests_per_s.low),
             (latency.waiting_requests, alone.waiting_requests),
             (energy.request.it_wh.value, drawn.request.it_wh.value),
-            (energy.power.it_w.high, drawn.power.it_w.high),
+            (energy.power.it_power_w.high, drawn.power.it_power_w.high),
         ):
             row = np.broadcast_to(together, len(rates))[index]
             assert row == pytest.approx(single, rel=CLOSE, abs=1e-15)

@@ -137,7 +137,7 @@ def with_tiers(
     The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
     spread joins that of the measured efficiencies.
     """
-    bandwidth, hardware = tiers.bandwidth, calibration.hardware
+    bandwidth, hardware = tiers.bandwidth_bytes_per_s, calibration.hardware
     spread = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
     wider = replace(
         hardware,
@@ -182,7 +182,7 @@ class InferenceEnergy:
     @property
     def hour_kwh(self) -> Interval:
         """IT energy of an hour of all copies, whatever the rate turns out to be [kWh]."""
-        return scale(self.power.it_w, self.copies * _KWH_PER_WH)
+        return scale(self.power.it_power_w, self.copies * _KWH_PER_WH)
 
     @property
     def hour_hours(self) -> Interval:
@@ -217,7 +217,7 @@ def inference_energy(
         share = minimum(ended_per_s / rate.value, 1.0)
         usage = replace(
             usage,
-            compute_ratio=usage.compute_ratio * share,
+            compute_utilisation_ratio=usage.compute_utilisation_ratio * share,
             busy_ratio=minimum(latency.running_sequences_per_replica * share, 1.0),
         )
         rate = exact(ended_per_s)

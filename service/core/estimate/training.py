@@ -136,7 +136,7 @@ def training_footprints(
     return TrainingFootprints(
         step=worn(energy.step_kwh, energy.step_hours),
         hour=worn(
-            scale(energy.power.it_w, _KWH_PER_WH),
+            scale(energy.power.it_power_w, _KWH_PER_WH),
             exact(float(deployment.parallelism.accelerator_count)),
         ),
         run=whole,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
     Interval,
@@ -33,43 +33,35 @@ POWER = (
         " + compute_ratio * compute_utilisation_ratio, 1), thermal_design_power_w)",
         "W",
         "fitted on measured power, see the named calibration",
-        "power.busy_w",
-        {
-            "thermal_design_power_w": "power.thermal_design_power_w",
-            "idle_power_w": "power.idle_w",
-            "kernel_ratio": "power.usage.kernel_ratio",
-            "memory_utilisation_ratio": "power.usage.memory_ratio",
-            "compute_utilisation_ratio": "power.usage.compute_ratio",
-            "resident_ratio": "power.model.resident_ratio",
-            "active_ratio": "power.model.active_ratio",
-            "memory_ratio": "power.model.memory_ratio",
-            "compute_ratio": "power.model.compute_ratio",
-            "coefficients": "power.model.source",
-        },
+        "power.busy_power_w",
+        paths(
+            "power.thermal_design_power_w",
+            "power.usage.kernel_ratio",
+            "power.model.resident_ratio",
+            "power.model.active_ratio",
+            "power.model.memory_ratio",
+            "power.model.compute_ratio",
+            "power.idle_power_w",
+            "power.usage.memory_utilisation_ratio",
+            "power.usage.compute_utilisation_ratio",
+            coefficients="power.model.source",
+        ),
     ),
     Formula(
         "accelerator_mean_power_w",
         "busy_ratio * busy_power_w + (1 - busy_ratio) * idle_power_w",
         "W",
         "definition",
-        "power.mean_w",
-        {
-            "busy_ratio": "power.usage.busy_ratio",
-            "busy_power_w": "power.busy_w",
-            "idle_power_w": "power.idle_w",
-        },
+        "power.accelerator_mean_power_w",
+        paths("power.usage.busy_ratio", "power.busy_power_w", "power.idle_power_w"),
     ),
     Formula(
         "it_power_w",
         "accelerator_count * (accelerator_mean_power_w + host_power_w)",
         "W",
         "definition",
-        "power.it_w",
-        {
-            "accelerator_count": "power.accelerator_count",
-            "accelerator_mean_power_w": "power.mean_w",
-            "host_power_w": "power.host_w",
-        },
+        "power.it_power_w",
+        paths("power.accelerator_count", "power.accelerator_mean_power_w", "power.host_power_w"),
     ),
 )
 #: Paths start at an ``InferenceEnergy``.
@@ -80,7 +72,7 @@ REQUEST = (
         "Wh",
         "definition",
         "request.it_wh",
-        {"it_power_w": "power.it_w"},
+        paths("power.it_power_w"),
     ),
 )
 
@@ -89,15 +81,16 @@ REQUEST = (
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
 
-    Per accelerator [W]: ``busy_w`` while requests are in flight, ``idle_w`` otherwise, ``mean_w``
-    over time, ``host_w`` its share of the server. ``it_w`` is the whole deployment's.
+    Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``idle_power_w`` otherwise,
+    ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the server. ``it_power_w``
+    is the whole deployment's.
     """
 
-    busy_w: Interval
-    idle_w: Interval
-    mean_w: Interval
-    host_w: Interval
-    it_w: Interval
+    busy_power_w: Interval
+    idle_power_w: Interval
+    accelerator_mean_power_w: Interval
+    host_power_w: Interval
+    it_power_w: Interval
     thermal_design_power_w: Number
     accelerator_count: int
     usage: Usage
@@ -155,8 +148,8 @@ def deployment_power(
     share = minimum(
         model.resident_ratio
         + model.active_ratio * usage.kernel_ratio
-        + model.memory_ratio * usage.memory_ratio
-        + model.compute_ratio * usage.compute_ratio,
+        + model.memory_ratio * usage.memory_utilisation_ratio
+        + model.compute_ratio * usage.compute_utilisation_ratio,
         1.0,
     )
     busy_value = idle_w.value + maximum(tdp_w - idle_w.value, 0.0) * share
@@ -166,11 +159,11 @@ def deployment_power(
     )
     it_w = scale(independent_sum((mean_w, infrastructure.host_power_w)), accelerator_count)
     return DeploymentPower(
-        busy_w=busy_w,
-        idle_w=idle_w,
-        mean_w=mean_w,
-        host_w=infrastructure.host_power_w,
-        it_w=it_w,
+        busy_power_w=busy_w,
+        idle_power_w=idle_w,
+        accelerator_mean_power_w=mean_w,
+        host_power_w=infrastructure.host_power_w,
+        it_power_w=it_w,
         thermal_design_power_w=tdp_w,
         accelerator_count=accelerator_count,
         usage=usage,
@@ -195,10 +188,10 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
     """
     per_request_h = scale(quotient(_ONE, requests_per_s), 1.0 / SECONDS_PER_HOUR)
     count = power.accelerator_count
-    accelerators_wh = product(scale(power.mean_w, count), per_request_h)
-    host_wh = product(scale(power.host_w, count), per_request_h)
+    accelerators_wh = product(scale(power.accelerator_mean_power_w, count), per_request_h)
+    host_wh = product(scale(power.host_power_w, count), per_request_h)
     return RequestEnergy(
         accelerators_wh=accelerators_wh,
         host_wh=host_wh,
-        it_wh=product(power.it_w, per_request_h),
+        it_wh=product(power.it_power_w, per_request_h),
     )

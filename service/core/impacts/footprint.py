@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator, Region
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure, Making, making
 from service.core.interval import Interval, independent_sum, product, quotient, scale
 
@@ -22,7 +22,7 @@ FOOTPRINT = (
         "kWh",
         "ISO/IEC 30134-2:2016 (PUE)",
         "facility_energy_kwh",
-        {"pue_ratio": "region.pue_ratio"},
+        paths("region.pue_ratio"),
     ),
     Formula(
         "operational_location_gco2e",
@@ -30,7 +30,7 @@ FOOTPRINT = (
         "gCO2e",
         "GHG Protocol Scope 2 Guidance, 2015, location-based method",
         "operational_location_gco2e",
-        {"grid_gco2e_per_kwh": "region.grid_gco2e_per_kwh"},
+        paths("region.grid_gco2e_per_kwh"),
     ),
     Formula(
         "operational_market_gco2e",
@@ -38,7 +38,7 @@ FOOTPRINT = (
         "gCO2e",
         "GHG Protocol Scope 2 Guidance, 2015, market-based method",
         "operational_market_gco2e",
-        {"market_gco2e_per_kwh": "region.market_gco2e_per_kwh"},
+        paths("region.market_gco2e_per_kwh"),
     ),
     Formula(
         "marginal_signal_gco2e",
@@ -46,7 +46,7 @@ FOOTPRINT = (
         "gCO2e",
         "GHG Protocol for Project Accounting, 2005 (consequential; never added to an inventory)",
         "marginal_signal_gco2e",
-        {"marginal_gco2e_per_kwh": "region.marginal_gco2e_per_kwh"},
+        paths("region.marginal_gco2e_per_kwh"),
     ),
     Formula(
         "embodied_gco2e",
@@ -55,10 +55,7 @@ FOOTPRINT = (
         "Software Carbon Intensity, ISO/IEC 21031:2024 (M = TE · TS · RS, calendar time); of the "
         "accelerator, its share of the server and added memory",
         "embodied_gco2e",
-        {
-            "service_hours": "made.service_hours",
-            "embodied_kgco2e_per_accelerator": "made.embodied_kgco2e",
-        },
+        paths("made.service_hours", embodied_kgco2e_per_accelerator="made.embodied_kgco2e"),
     ),
     Formula(
         "total_location_gco2e",
@@ -73,7 +70,7 @@ FOOTPRINT = (
         "L",
         "The Green Grid, WUE, 2011; ISO/IEC 30134-9:2022",
         "water_on_site_l",
-        {"wue_l_per_kwh": "region.wue_l_per_kwh"},
+        paths("region.wue_l_per_kwh"),
     ),
     Formula(
         "off_site_l",
@@ -81,7 +78,7 @@ FOOTPRINT = (
         "L",
         "Li et al., Making AI Less Thirsty, 2023, section 3, https://arxiv.org/abs/2304.03271",
         "water_off_site_l",
-        {"ewif_l_per_kwh": "region.ewif_l_per_kwh"},
+        paths("region.ewif_l_per_kwh"),
     ),
     Formula(
         "total_l",
@@ -89,7 +86,7 @@ FOOTPRINT = (
         "L",
         "sum of the two",
         "water_total_l",
-        {"on_site_l": "water_on_site_l", "off_site_l": "water_off_site_l"},
+        paths(on_site_l="water_on_site_l", off_site_l="water_off_site_l"),
     ),
     Formula(
         "stress_weighted_l",
@@ -97,7 +94,7 @@ FOOTPRINT = (
         "L",
         "WRI Aqueduct 4.0, 2023, baseline water stress (withdrawal to supply) as weight",
         "water_stress_weighted_l",
-        {"total_l": "water_total_l", "water_stress_ratio": "region.water_stress_ratio"},
+        paths("region.water_stress_ratio", total_l="water_total_l"),
     ),
     Formula(
         "e_waste_kg",
@@ -105,11 +102,7 @@ FOOTPRINT = (
         "kg",
         "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (mass over service life)",
         "e_waste_kg",
-        {
-            "service_hours": "made.service_hours",
-            "mass_kg": "made.mass_kg",
-            "reused_ratio": "infrastructure.reused_ratio",
-        },
+        paths("made.service_hours", "made.mass_kg", "infrastructure.reused_ratio"),
     ),
     Formula(
         "primary_energy_mj",
@@ -118,7 +111,7 @@ FOOTPRINT = (
         "MJ",
         "EN 15978:2011, PENRT + PERT: use and production stages",
         "primary_energy_mj",
-        {"service_hours": "made.service_hours", "making_mj": "made.primary_energy_mj"},
+        paths("made.service_hours", making_mj="made.primary_energy_mj"),
     ),
     Formula(
         "abiotic_depletion_kgsbeq",
@@ -127,11 +120,7 @@ FOOTPRINT = (
         "kg Sb-eq",
         "CML-IA, abiotic depletion of elements, ultimate reserves; EN 15804:2012",
         "abiotic_depletion_kgsbeq",
-        {
-            "adpe_kgsbeq_per_kwh": "region.adpe_kgsbeq_per_kwh",
-            "service_hours": "made.service_hours",
-            "making_kgsbeq": "made.adpe_kgsbeq",
-        },
+        paths("region.adpe_kgsbeq_per_kwh", "made.service_hours", making_kgsbeq="made.adpe_kgsbeq"),
     ),
 )
 

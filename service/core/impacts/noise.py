@@ -12,7 +12,7 @@ from math import log10 as _log10
 from math import pi
 
 from service.core.elementwise import Number, log
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.interval import Interval
 
 #: What outdoor predictions by spreading alone are commonly granted.
@@ -22,7 +22,6 @@ SPREADING_UNCERTAINTY_DB = 5.0
 
 #: Sound power over fan speed: 50·log10, the exponent of the fan laws for sound.
 FAN_SOUND_EXPONENT = 5.0
-FAN_POWER_EXPONENT = 3.0
 
 #: Way of spreading: decibels per decade of distance, and the loss at one metre. A point in free
 #: space spreads over 4πr², on hard ground over 2πr²; a long line on hard ground over πr a metre.
@@ -50,7 +49,7 @@ NOISE = (
         "dB(A) re 1 pW",
         "Sum of incoherent sources",
         "sound_power_db",
-        {"power_pw": "source_powers_pw"},
+        paths(power_pw="source_powers_pw"),
     ),
     Formula(
         "sound_pressure_db",
@@ -59,15 +58,15 @@ NOISE = (
         "dB(A) re 20 µPa",
         "Outdoor propagation of sound after ISO 9613-2:1996, divergence term",
         "sound_pressure_db",
-        {
-            "decay_db_per_decade": "path.decay_db_per_decade",
-            "distance_m": "path.distance_m",
-            "spreading_db": "path.spreading_db",
-            "air_absorption_db": "path.air_absorption_db",
-            "barrier_db": "path.barrier_db",
-            "directivity_db": "path.directivity_db",
-            "propagation": "path.propagation",
-        },
+        paths(
+            "path.decay_db_per_decade",
+            "path.distance_m",
+            "path.spreading_db",
+            "path.air_absorption_db",
+            "path.barrier_db",
+            "path.directivity_db",
+            "path.propagation",
+        ),
     ),
 )
 
@@ -153,11 +152,6 @@ def level_sum_db(levels_db: Iterable[Number]) -> Number:
 def fan_level_change_db(speed_ratio: Number) -> Number:
     """Change of a fan's sound power with its speed: 50·log10(n₂/n₁) [dB]."""
     return 10.0 * FAN_SOUND_EXPONENT * _decades(speed_ratio)
-
-
-def fan_power_ratio(speed_ratio: Number) -> Number:
-    """Change of a fan's electrical power with its speed: (n₂/n₁)³ [-]."""
-    return speed_ratio**FAN_POWER_EXPONENT
 
 
 def fan_speed_ratio(level_change_db: Number) -> Number:

@@ -25,15 +25,11 @@ PROJECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """When cumulative inference overtakes training. ``crossover_days`` is None if it never does.
-
-    ``training_days_at_start`` is the training run's emissions in days of the first day's inference.
-    """
+    """When cumulative inference overtakes training. ``crossover_days`` is None if it never does."""
 
     training_gco2e: Interval
     first_day_gco2e: Interval
     growth_per_day: float
-    training_days_at_start: Interval
     crossover_days: Interval | None
 
     def cumulative_gco2e(self, day: Number) -> Interval:
@@ -79,7 +75,7 @@ def projection(
     if value is not None and low is not None:
         # Where even the pessimistic end never crosses, the upper end is without bound.
         crossover = Interval(value, low, float("inf") if high is None else high)
-    return Projection(training_gco2e, first_day, growth, ratio, crossover)
+    return Projection(training_gco2e, first_day, growth, crossover)
 
 
 def _days(growth_per_day: float, ratio: Number) -> float | None:

@@ -91,7 +91,7 @@ class Vibration:
 
     index: Number
     band: Band
-    drivers: dict[str, Number]
+    drivers_ratio: dict[str, Number]
 
 
 def vibration(

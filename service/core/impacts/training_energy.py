@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import maximum, minimum
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.impacts.energy import (
     SECONDS_PER_HOUR,
     DeploymentPower,
@@ -29,7 +29,7 @@ TRAINING = (
         "kWh",
         "definition",
         "step_kwh",
-        {"it_power_w": "power.it_w"},
+        paths("power.it_power_w"),
     ),
     Formula(
         "it_energy_kwh",
@@ -37,7 +37,7 @@ TRAINING = (
         "kWh",
         "definition",
         "run_kwh",
-        {"it_power_w": "power.it_w", "wall_s": "run.wall_s"},
+        paths("run.wall_s", "power.it_power_w"),
     ),
 )
 
@@ -68,7 +68,7 @@ def run_energy_kwh(power: DeploymentPower, run: TrainingRun) -> Interval:
     run
         With the time that it takes [s].
     """
-    return scale(product(power.it_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
+    return scale(product(power.it_power_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
 
 
 def training_energy(
@@ -104,10 +104,10 @@ def training_energy(
         If the accelerator's thermal design power is unknown.
     """
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
-    waiting_s = step.bubble_s + step.overhead_s + step.offload_s
+    waiting_s = step.pipeline_bubble_s + step.overhead_s + step.offload_stall_s
     usage = Usage(
-        memory_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
-        compute_ratio=minimum(step.hfu_ratio, 1.0),
+        memory_utilisation_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
+        compute_utilisation_ratio=minimum(step.hfu_ratio, 1.0),
         busy_ratio=1.0,
         kernel_ratio=maximum(1.0 - waiting_s / step.step_s, 0.0),
     )
@@ -116,7 +116,7 @@ def training_energy(
     return TrainingEnergy(
         power=power,
         step_s=step_s,
-        step_kwh=scale(product(power.it_w, step_hours), 1.0 / _WATTS),
+        step_kwh=scale(product(power.it_power_w, step_hours), 1.0 / _WATTS),
         step_hours=scale(step_hours, accelerators),
         run=run,
         run_kwh=None if run is None else run_energy_kwh(power, run),

@@ -40,8 +40,6 @@ CONVOLUTION_STATE_BYTES = 2.0
 #: and DeepSeek V3.2 indexer cache, 2025.
 LATENT_SCALE_BLOCK = 128
 
-SINGLE_ACCELERATOR = Parallelism()
-
 
 @dataclass(frozen=True, slots=True)
 class WindowedCache:
@@ -75,52 +73,6 @@ class CacheLayout:
     def windowed_bytes_per_token(self) -> float:
         """Bytes per token of windowed layers, while within their windows [B/token]."""
         return sum(part.bytes_per_token for part in self.windowed)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBytes:
-    """Cache bytes per token on one rank, over all layers.
-
-    ``full`` is the marginal size of a token beyond every window, ``windowed`` what it takes more
-    while it is within the windows.
-    """
-
-    full: float
-    windowed: float
-
-    @property
-    def within_windows(self) -> float:
-        """Bytes of a token that every layer keeps [B/token]."""
-        return self.full + self.windowed
-
-
-def kv_bytes_per_token(
-    architecture: ModelArchitecture, kv_format: NumberFormat, tensor_parallel: int = 1
-) -> TokenBytes:
-    """Cache bytes per token over all layers, on one tensor-parallel rank.
-
-    Parameters
-    ----------
-    architecture
-        The model.
-    kv_format
-        Number format of the cache.
-    tensor_parallel
-        Ranks among which KV heads are divided; past one head a rank they are replicated, and
-        latents are held whole by every rank.
-
-    Returns
-    -------
-    TokenBytes
-        Bytes per token of full and of windowed layers [B/token].
-
-    References
-    ----------
-    Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245;
-    DeepSeek-AI, DeepSeek-V2, 2024, section 2.1, https://arxiv.org/abs/2405.04434
-    """
-    layout = cache_layout(architecture, kv_format, Parallelism(tensor=tensor_parallel))
-    return TokenBytes(layout.full_bytes_per_token, layout.windowed_bytes_per_token)
 
 
 @lru_cache(maxsize=4096)
@@ -220,50 +172,6 @@ def window_pages(
     held = ceil(minimum(part.window_tokens - 1 + step_tokens, tokens) / block_tokens) + 1.0
     # A sequence shorter than its window cannot touch more pages than it has.
     return minimum(held, ceil(tokens / block_tokens))
-
-
-def sequence_cache_bytes(
-    architecture: ModelArchitecture,
-    kv_format: NumberFormat,
-    tokens: Number,
-    parallelism: Parallelism = SINGLE_ACCELERATOR,
-    block_tokens: int = 16,
-    step_tokens: Number = 1.0,
-) -> Number:
-    """Bytes that one sequence keeps on a rank of the deepest pipeline stage, in whole pages.
-
-    Parameters
-    ----------
-    architecture, kv_format, parallelism
-        The model, its cache format and its layout.
-    tokens
-        Tokens of the sequence [token].
-    block_tokens
-        Tokens of a page [token]; 1 gives the size without rounding.
-    step_tokens
-        Tokens that one step may add to this sequence [token].
-
-    Returns
-    -------
-    Number
-        Bytes on the rank [B].
-    """
-    layout = cache_layout(architecture, kv_format, parallelism, block_tokens)
-    return layout_sequence_bytes(layout, tokens, step_tokens)
-
-
-def cache_elements_per_token(architecture: ModelArchitecture) -> int:
-    """Elements that a token adds to the caches of the whole model, within all windows [-]."""
-    elements = 0
-    for group in architecture.groups:
-        match group.mixer:
-            case Attention(shares_kv=False) as mixer:
-                elements += group.count * mixer.kv_heads * (mixer.head_dim + mixer.value_head_dim)
-            case LatentAttention() as latent:
-                elements += group.count * (latent.kv_lora_rank + latent.qk_rope_head_dim)
-            case _:
-                pass
-    return elements
 
 
 def _attention_entry_bytes(attention: Attention, kv_format: NumberFormat, ranks: int) -> float:

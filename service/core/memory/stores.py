@@ -9,7 +9,7 @@ Navigable Small World graphs, 2016, https://arxiv.org/abs/1603.09320
 from __future__ import annotations
 
 from service.core.elementwise import Number, minimum
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 
 #: A neighbour in the graph is a 32-bit number.
 LINK_BYTES = 4.0
@@ -43,11 +43,11 @@ RETRIEVED = (
         "B",
         "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
         "cache_bytes",
-        {
-            "state_bytes": "layout.state_bytes",
-            "full_layers_bytes_per_token": "layout.full_bytes_per_token",
-            "bytes": "windows",
-        },
+        paths(
+            "layout.state_bytes",
+            full_layers_bytes_per_token="layout.full_bytes_per_token",
+            bytes="windows",
+        ),
     ),
 )
 

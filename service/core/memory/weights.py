@@ -22,48 +22,17 @@ from service.core.number_formats import NumberFormat
 class RankWeights:
     """Weights on one rank of a pipeline stage.
 
-    ``by_class`` and ``total_bytes`` are bytes on that rank, ``elements`` the parameters behind
-    them; ``total_model_bytes`` is the whole model stored once. ``layers`` is how many of the
+    ``by_class_bytes`` and ``total_bytes`` are bytes on that rank, ``elements`` the parameters
+    behind them; ``total_model_bytes`` is the whole model stored once. ``layers`` is how many of the
     model's layers the stage holds.
     """
 
     stage: int
     layers: int
     elements: float
-    by_class: Mapping[TensorClass, float]
+    by_class_bytes: Mapping[TensorClass, float]
     total_bytes: float
     total_model_bytes: float
-
-
-@lru_cache(maxsize=1024)
-def rank_weights(
-    architecture: ModelArchitecture, weights_format: NumberFormat, parallelism: Parallelism
-) -> RankWeights:
-    """Weights on the most loaded rank of all pipeline stages.
-
-    Parameters
-    ----------
-    architecture
-        The model.
-    weights_format
-        Number format of the weights; classes it does not quantise stay in 16 bit.
-    parallelism
-        Degrees of parallelism; data-parallel replicas each hold the same.
-
-    Returns
-    -------
-    RankWeights
-        Bytes by tensor class [B] and in total [B].
-
-    References
-    ----------
-    Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053
-    """
-    stages = (
-        stage_weights(architecture, weights_format, parallelism, stage)
-        for stage in range(parallelism.pipeline)
-    )
-    return max(stages, key=lambda weights: weights.total_bytes)
 
 
 @lru_cache(maxsize=4096)
@@ -81,8 +50,12 @@ def stage_weights(
 
     Parameters
     ----------
-    architecture, weights_format, parallelism
-        As for :func:`rank_weights`.
+    architecture
+        The model.
+    weights_format
+        Number format of the weights; classes it does not quantise stay in 16 bit.
+    parallelism
+        Degrees of parallelism; data-parallel replicas each hold the same.
     stage
         Pipeline stage, counted from 0.
 
@@ -90,6 +63,10 @@ def stage_weights(
     -------
     RankWeights
         Bytes by tensor class [B] and in total [B].
+
+    References
+    ----------
+    Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053
     """
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
     share = layers / architecture.layer_count
@@ -111,7 +88,7 @@ def stage_weights(
         stage=stage,
         layers=layers,
         elements=elements,
-        by_class=MappingProxyType(by_class),
+        by_class_bytes=MappingProxyType(by_class),
         total_bytes=sum(by_class.values()),
         total_model_bytes=total_model_bytes(architecture, weights_format),
     )

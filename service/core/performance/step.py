@@ -44,15 +44,15 @@ class StepLoad:
     """What one step processes on one replica (or one rank of a data-parallel expert group).
 
     ``prefill_tokens`` new prompt tokens from ``prefill_sequences`` prompts, each token attending
-    to ``prefill_context`` tokens on average, and ``decode_sequences`` sequences of
-    ``decode_context`` tokens that each get one more token.
+    to ``prefill_context_tokens`` tokens on average, and ``decode_sequences`` sequences of
+    ``decode_context_tokens`` tokens that each get one more token.
     """
 
     prefill_tokens: Number
     prefill_sequences: Number
-    prefill_context: Number
+    prefill_context_tokens: Number
     decode_sequences: Number
-    decode_context: Number
+    decode_context_tokens: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +286,8 @@ def attention_load(
     layer: AttentionWork, load: StepLoad, context_ranks: int
 ) -> tuple[Number, Number]:
     """FLOPs and bytes moved by attention over the contexts of a step."""
-    decode_span = load.decode_context
-    prefill_span = load.prefill_context
+    decode_span = load.decode_context_tokens
+    prefill_span = load.prefill_context_tokens
     if layer.window_tokens is not None:
         window = float(layer.window_tokens)
         # A chunked window is half full on average; a sliding one is full once it is reached.

@@ -140,15 +140,16 @@ class EvaluatedBatch:
     """What is known of the configurations of one layout and one choice of formats, as arrays.
 
     ``layout``, ``precision`` and ``speculation`` are positions in the space, ``accelerator`` too,
-    for each row. A row has ``replicas`` of the layout, each running ``concurrency`` sequences;
-    ``needed_replicas`` would carry the demand. ``estimate`` and ``energy`` are of one replica.
+    for each row. A row has ``replicas`` of the layout, each running ``concurrency_per_replica``
+    sequences; ``needed_replicas`` would carry the demand. ``estimate`` and ``energy`` are of one
+    replica.
     """
 
     layout: int
     precision: int
     speculation: int
     accelerator: NDArray[np.intp]
-    concurrency: FloatArray
+    concurrency_per_replica: FloatArray
     replicas: FloatArray
     needed_replicas: FloatArray
     estimate: InferenceEstimate
@@ -340,7 +341,7 @@ def _batch(
         accelerator=np.repeat(
             np.asarray(positions, dtype=np.intp), len(concurrency) // len(positions)
         ),
-        concurrency=concurrency,
+        concurrency_per_replica=concurrency,
         replicas=np.asarray(estimate.setup.copies),
         needed_replicas=needed,
         estimate=estimate,

@@ -44,13 +44,6 @@ def front(metrics: FloatArray, tolerance_ratio: float) -> NDArray[np.intp]:
     return kept
 
 
-def dominator(metrics: FloatArray, row: int, tolerance_ratio: float) -> int | None:
-    """A row that beats the given one, or None where none does."""
-    beaten = _beats(metrics, metrics[row], tolerance_ratio)
-    found = np.flatnonzero(beaten)
-    return int(found[0]) if len(found) else None
-
-
 def _minima(rows: FloatArray) -> NDArray[np.intp]:
     """Rows that no other row is nowhere worse than; rows are unique."""
     # A row can only be beaten by one whose metrics, each on its own scale, sum to less.
@@ -89,12 +82,6 @@ def _unbeaten(rows: FloatArray, minima: FloatArray, tolerance_ratio: float) -> N
         better = (rows > _exceeded(other, tolerance_ratio)).any(axis=1)
         beaten |= nowhere_worse & better
     return np.logical_not(beaten)
-
-
-def _beats(rows: FloatArray, row: FloatArray, tolerance_ratio: float) -> NDArray[np.bool_]:
-    nowhere_worse = (rows <= row).all(axis=1)
-    better = (row > _exceeded(rows, tolerance_ratio)).any(axis=1)
-    return np.logical_and(nowhere_worse, better)
 
 
 def _exceeded(better: FloatArray, tolerance_ratio: float) -> FloatArray:

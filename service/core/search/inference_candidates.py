@@ -31,33 +31,33 @@ class InferenceCandidates:
     """One row a candidate.
 
     ``precision``, ``layout``, ``draft``, ``offer`` are positions in the lists that were searched.
-    ``concurrency`` is what one replica runs at once, ``accelerators`` count all replicas.
-    ``headroom_ratio`` is free memory over capacity, negative where it does not fit and 0 where
-    tiers outside take what has no room, as ``spilled`` says [-].
-    Times [s]; ``requests_per_s`` is what all replicas can carry at these latencies [1/s].
-    Energy of IT equipment and accelerator time are those of one request [Wh, h], with
-    ``*_spread`` the ratio of the upper end of an interval to its value [-].
+    ``concurrency_per_replica`` is what one replica runs at once, ``accelerators`` count all
+    replicas. ``headroom_ratio`` is free memory over capacity, negative where it does not fit and 0
+    where tiers outside take what has no room, as ``spilled`` says [-]. Times [s];
+    ``requests_per_s`` is what all replicas can carry at these latencies [1/s]. Energy of IT
+    equipment and accelerator time are those of one request [Wh, h], with ``*_spread`` the ratio of
+    the upper end of an interval to its value [-].
     """
 
     precision: NDArray[np.intp]
     layout: NDArray[np.intp]
     draft: NDArray[np.intp]
     offer: NDArray[np.intp]
-    concurrency: FloatArray
+    concurrency_per_replica: FloatArray
     replicas: FloatArray
     accelerators: FloatArray
     headroom_ratio: FloatArray
-    memory_spread: FloatArray
+    memory_spread_ratio: FloatArray
     spilled: NDArray[np.bool_]
     ttft_s: FloatArray
     tpot_s: FloatArray
     e2e_s: FloatArray
-    latency_spread: FloatArray
+    latency_spread_ratio: FloatArray
     requests_per_s: FloatArray
     it_wh: FloatArray
-    it_wh_spread: FloatArray
+    it_wh_spread_ratio: FloatArray
     accelerator_hours: FloatArray
-    accelerator_hours_spread: FloatArray
+    accelerator_hours_spread_ratio: FloatArray
     power_w: FloatArray
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
     estimate, energy = batch.estimate, batch.energy
     memory, latency = estimate.memory, estimate.latency
     fitting, spilled = memory.max_concurrency.value, estimate.spilled
-    room = batch.concurrency <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
+    room = batch.concurrency_per_replica <= np.maximum(fitting * MOST_FILLED_RATIO, 1.0)
     fits = (room & np.asarray(memory.fits) & np.asarray(estimate.fits)) | np.asarray(spilled)
     headroom = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
@@ -118,20 +118,21 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
         layout=np.full(len(batch), batch.layout),
         draft=np.full(len(batch), batch.speculation),
         offer=batch.accelerator,
-        concurrency=batch.concurrency,
+        concurrency_per_replica=batch.concurrency_per_replica,
         replicas=batch.replicas,
         accelerators=batch.accelerators,
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
-        memory_spread=rows * (memory.total_bytes.high / memory.total_bytes.value),
+        memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
         ttft_s=rows * latency.ttft_s.value,
         tpot_s=rows * latency.tpot_s.value,
         e2e_s=rows * latency.e2e_s.value,
-        latency_spread=rows * (latency.e2e_s.high / latency.e2e_s.value),
+        latency_spread_ratio=rows * (latency.e2e_s.high / latency.e2e_s.value),
         requests_per_s=latency.requests_per_s.value * batch.replicas,
         it_wh=rows * it_wh.value,
-        it_wh_spread=rows * (it_wh.high / it_wh.value),
+        it_wh_spread_ratio=rows * (it_wh.high / it_wh.value),
         accelerator_hours=rows * energy.request_hours.value,
-        accelerator_hours_spread=rows * (energy.requests_per_s.value / energy.requests_per_s.low),
-        power_w=energy.power.it_w.value * batch.replicas,
+        accelerator_hours_spread_ratio=rows
+        * (energy.requests_per_s.value / energy.requests_per_s.low),
+        power_w=energy.power.it_power_w.value * batch.replicas,
     )

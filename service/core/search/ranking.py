@@ -39,18 +39,6 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Robustness:
-    """How often a choice stays first when inputs and weights vary.
-
-    ``share_ratio`` is over all draws; ``runner_up`` wins most of the others, None where none does.
-    """
-
-    share_ratio: float
-    clear: bool
-    runner_up: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Flip:
     """Smallest relative change of one metric of the runner-up that would make it first.
 
@@ -142,7 +130,7 @@ def robustness(
     anchors: Mapping[Metric, Anchor],
     weights: FloatArray,
     winner: int,
-) -> Robustness:
+) -> float:
     """Rank again with inputs drawn from their intervals and weights varied.
 
     Parameters
@@ -158,25 +146,20 @@ def robustness(
 
     Returns
     -------
-    Robustness
+    float
         Share of draws in which none scores higher [-]. A single candidate is first in all.
     """
     draw = np.random.default_rng(SEED)
     sigma = np.log(np.maximum(np.nan_to_num(spreads, nan=1.0), 1.0)) / Z_90
-    wins = np.zeros(len(metrics), dtype=np.intp)
+    wins = 0
     for _ in range(DRAWS):
         varied = metrics * np.exp(sigma * draw.standard_normal(metrics.shape))
         factor = 1.0 + WEIGHT_SPREAD * draw.uniform(-1.0, 1.0, len(weights))
         mixed = weights * factor
         drawn = scores(utilities(varied, anchors), mixed / mixed.sum())
         # What scores alike does not displace the choice.
-        ahead = drawn[winner] >= drawn.max() - _ALIKE
-        wins[winner if ahead else int(np.argmax(drawn))] += 1
-    share = float(wins[winner] / DRAWS)
-    others = wins.copy()
-    others[winner] = 0
-    rival = int(np.argmax(others)) if others.any() else None
-    return Robustness(share, share >= CLEAR_SHARE, rival)
+        wins += bool(drawn[winner] >= drawn.max() - _ALIKE)
+    return wins / DRAWS
 
 
 def nearest_flip(

@@ -124,18 +124,18 @@ class TrainingCandidates:
     variant: NDArray[np.intp]
     layout: NDArray[np.intp]
     offer: NDArray[np.intp]
-    micro_batch: FloatArray
-    accumulation: FloatArray
+    micro_batch_size: FloatArray
+    gradient_accumulation_steps: FloatArray
     accelerators: FloatArray
     headroom_ratio: FloatArray
-    memory_spread: FloatArray
+    memory_spread_ratio: FloatArray
     host_bytes: FloatArray
     step_s: FloatArray
     wall_s: FloatArray
-    wall_spread: FloatArray
+    wall_spread_ratio: FloatArray
     mfu_ratio: FloatArray
     it_wh: FloatArray
-    it_wh_spread: FloatArray
+    it_wh_spread_ratio: FloatArray
     accelerator_hours: FloatArray
     power_w: FloatArray
 
@@ -314,20 +314,20 @@ def _batch(
         variant=np.full(len(rows), variant_at),
         layout=np.full(len(rows), layout_at),
         offer=np.repeat(np.asarray(positions, dtype=np.intp), len(sizes)),
-        micro_batch=sequences,
-        accumulation=accumulation,
+        micro_batch_size=sequences,
+        gradient_accumulation_steps=accumulation,
         accelerators=rows * layout.accelerator_count,
         headroom_ratio=rows * (memory.headroom_bytes.value / memory.capacity_bytes),
-        memory_spread=rows * (memory.total_bytes.high / memory.total_bytes.value),
+        memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         host_bytes=rows * memory.host_bytes,
         step_s=rows * speed.step.step_s,
         wall_s=rows * run.wall_s.value,
-        wall_spread=rows * _spread(run.wall_s),
+        wall_spread_ratio=rows * _spread(run.wall_s),
         mfu_ratio=rows * speed.step.mfu_ratio,
         it_wh=rows * run_kwh.value * _WATT_HOURS,
-        it_wh_spread=rows * _spread(run_kwh),
+        it_wh_spread_ratio=rows * _spread(run_kwh),
         accelerator_hours=rows * run.accelerator_hours.value,
-        power_w=rows * energy.power.it_w.value,
+        power_w=rows * energy.power.it_power_w.value,
     )
 
 

@@ -19,16 +19,16 @@ Focus: TypeAlias = Literal["memory capacity", "memory speed", "environment", "hy
 class WorkloadKind:
     """One row of the matrix.
 
-    ``weights`` sum to one. ``headroom_target_ratio`` of memory left free is as good as any more.
-    ``ttft_s`` and ``tpot_s`` are the limits where the caller gives none [s]; None where the kind
-    has none. ``techniques`` are tried in this order.
+    ``metric_weights_ratio`` sum to one. ``headroom_target_ratio`` of memory left free is as good as
+    any more. ``ttft_s`` and ``tpot_s`` are the limits where the caller gives none [s]; None where
+    the kind has none. ``techniques`` are tried in this order.
     """
 
     id: str
     name: str
     focus: Focus
     hard_first: str
-    weights: Mapping[Metric, float]
+    metric_weights_ratio: Mapping[Metric, float]
     headroom_target_ratio: float
     ttft_s: float | None
     tpot_s: float | None
@@ -61,7 +61,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="LLM training",
                 focus="memory capacity",
                 hard_first="memory, time to finish",
-                weights=_weights(0.35, 0.15, 0.20, 0.10, 0.20),
+                metric_weights_ratio=_weights(0.35, 0.15, 0.20, 0.10, 0.20),
                 headroom_target_ratio=0.2,
                 ttft_s=None,
                 tpot_s=None,
@@ -80,7 +80,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Batch inference",
                 focus="memory capacity",
                 hard_first="memory for the batch",
-                weights=_weights(0.35, 0.05, 0.20, 0.10, 0.30),
+                metric_weights_ratio=_weights(0.35, 0.05, 0.20, 0.10, 0.30),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,
@@ -99,7 +99,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Real-time inference",
                 focus="memory speed",
                 hard_first="time to first token",
-                weights=_weights(0.10, 0.50, 0.15, 0.05, 0.20),
+                metric_weights_ratio=_weights(0.10, 0.50, 0.15, 0.05, 0.20),
                 headroom_target_ratio=0.5,
                 ttft_s=0.150,
                 tpot_s=0.050,
@@ -119,7 +119,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Agentic AI",
                 focus="memory speed",
                 hard_first="time for a whole task",
-                weights=_weights(0.15, 0.45, 0.15, 0.05, 0.20),
+                metric_weights_ratio=_weights(0.15, 0.45, 0.15, 0.05, 0.20),
                 headroom_target_ratio=0.5,
                 ttft_s=0.200,
                 tpot_s=0.050,
@@ -132,7 +132,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Sustainable AI",
                 focus="environment",
                 hard_first="rules, water and noise limits",
-                weights=_weights(0.10, 0.10, 0.40, 0.20, 0.20),
+                metric_weights_ratio=_weights(0.10, 0.10, 0.40, 0.20, 0.20),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,
@@ -146,7 +146,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Edge",
                 focus="hybrid",
                 hard_first="memory and power of the device",
-                weights=_weights(0.25, 0.25, 0.20, 0.05, 0.25),
+                metric_weights_ratio=_weights(0.25, 0.25, 0.20, 0.05, 0.25),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,

@@ -38,14 +38,14 @@ _ALLOWED: Mapping[Reach, tuple[Reach, ...]] = MappingProxyType(
 class Judgement(Generic[Setup]):
     """A setup with what a plan has to know of it.
 
-    ``total`` is its memory on the fullest accelerator, ``headroom_bytes`` what is left beside it
-    (negative if it does not fit), ``host_bytes`` what it keeps in host memory for each accelerator,
-    of ``host_capacity_bytes`` [B]. ``token_s`` is its time for each token, with all accelerators
-    at work [s].
+    ``total_bytes`` is its memory on the fullest accelerator, ``headroom_bytes`` what is left beside
+    it (negative if it does not fit), ``host_bytes`` what it keeps in host memory for each
+    accelerator, of ``host_capacity_bytes`` [B]. ``token_s`` is its time for each token, with all
+    accelerators at work [s].
     """
 
     setup: Setup
-    total: Interval
+    total_bytes: Interval
     capacity_bytes: float
     headroom_bytes: float
     host_bytes: float

@@ -54,8 +54,12 @@ _JOULES_PER_WH = 3600.0
 
 #: Use of an accelerator that is only known to have been in use, and the least that is likely. At
 #: most it draws its thermal design power.
-_USUAL_USE = Usage(memory_ratio=0.5, compute_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7)
-_LIGHT_USE = Usage(memory_ratio=0.2, compute_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3)
+_USUAL_USE = Usage(
+    memory_utilisation_ratio=0.5, compute_utilisation_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7
+)
+_LIGHT_USE = Usage(
+    memory_utilisation_ratio=0.2, compute_utilisation_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3
+)
 
 Energy = TypeVar("Energy")
 Bases = TypeVar("Bases")
@@ -286,8 +290,10 @@ def _assumed_power_w(
         return deployment_power(device, 1, usage, chosen.performance.power, around)
 
     usual, light = power_in_use(_USUAL_USE), power_in_use(_LIGHT_USE)
-    device_w = Interval(usual.mean_w.value, light.mean_w.value, most_w)
-    return independent_sum((device_w, usual.host_w))
+    device_w = Interval(
+        usual.accelerator_mean_power_w.value, light.accelerator_mean_power_w.value, most_w
+    )
+    return independent_sum((device_w, usual.host_power_w))
 
 
 def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.PlainImpacts:
@@ -304,14 +310,14 @@ def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.Plai
 def _energy(energy: InferenceEnergy, per_token: float) -> answers.DeploymentEnergy:
     power, request = energy.power, energy.request
     return {
-        "accelerator_busy_power_w": figure(power.busy_w),
-        "accelerator_idle_power_w": figure(power.idle_w),
-        "accelerator_mean_power_w": figure(power.mean_w),
-        "host_power_per_accelerator_w": figure(power.host_w),
-        "it_power_w": figure(power.it_w),
+        "accelerator_busy_power_w": figure(power.busy_power_w),
+        "accelerator_idle_power_w": figure(power.idle_power_w),
+        "accelerator_mean_power_w": figure(power.accelerator_mean_power_w),
+        "host_power_per_accelerator_w": figure(power.host_power_w),
+        "it_power_w": figure(power.it_power_w),
         "busy_ratio": float(power.usage.busy_ratio),
-        "memory_utilisation_ratio": float(power.usage.memory_ratio),
-        "compute_utilisation_ratio": float(power.usage.compute_ratio),
+        "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),
+        "compute_utilisation_ratio": float(power.usage.compute_utilisation_ratio),
         "it_energy_per_request_wh": figure(request.it_wh),
         "accelerator_energy_per_request_wh": figure(request.accelerators_wh),
         "host_energy_per_request_wh": figure(request.host_wh),

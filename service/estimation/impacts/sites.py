@@ -199,7 +199,7 @@ def _vibration_answer(result: Vibration | None) -> VibrationIndex | None:
     return {
         "index": float(result.index),
         "band": result.band,
-        "drivers": {name: float(part) for name, part in result.drivers.items()},
+        "drivers": {name: float(part) for name, part in result.drivers_ratio.items()},
         "expected_failures": None,
         "confidence": {"level": "low", "reason": _FAILURES},
     }

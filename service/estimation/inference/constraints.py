@@ -60,7 +60,7 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
     memory = computed.memory
     if computed.tiers is not None:
         # Nothing may be left without a place; how many sequences run follows from that.
-        unplaced = float(computed.tiers.unplaced.value)
+        unplaced = float(computed.tiers.unplaced_bytes.value)
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
     return [
         _at_most(

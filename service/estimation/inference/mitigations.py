@@ -122,12 +122,12 @@ def _judgement(
     if tiers is not None and not fits:
         deployment, performance = with_tiers(deployment, performance, tiers)
         fits = bool(tiers.fits)
-        headroom_bytes = -float(tiers.unplaced.value)
-        outside_bytes = sum(float(used.value) for used in tiers.used[1:])
+        headroom_bytes = -float(tiers.unplaced_bytes.value)
+        outside_bytes = sum(float(used.value) for used in tiers.used_bytes[1:])
         total = shift(total, -outside_bytes)
     return Judgement(
         setup=setup,
-        total=total,
+        total_bytes=total,
         capacity_bytes=float(memory.capacity_bytes),
         headroom_bytes=headroom_bytes,
         host_bytes=outside_bytes,

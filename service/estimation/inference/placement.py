@@ -53,7 +53,7 @@ def placement(tiers: InferenceTiers) -> Placement:
     return {
         "fits": bool(tiers.fits),
         **written(tiers, FitCertainty),
-        "unplaced_bytes": figure(tiers.unplaced),
+        "unplaced_bytes": figure(tiers.unplaced_bytes),
         "host_bytes": figure(tiers.held_outside(_HOST)),
         "nvme_bytes": figure(tiers.held_outside(_DRIVES)),
         "effective_bandwidth_bytes_per_s": known_figure(tiers.effective_bandwidth),
@@ -66,7 +66,7 @@ def placement(tiers: InferenceTiers) -> Placement:
                 "room_bytes": None
                 if tiers.rooms[at].capacity_bytes == inf
                 else float(tiers.rooms[at].capacity_bytes),
-                "used_bytes": figure(tiers.used[at]),
+                "used_bytes": figure(tiers.used_bytes[at]),
                 "touched_bytes_per_step": float(tiers.placement.touched_bytes(at)),
                 "hidden_share_ratio": float(tiers.free_share_ratio(at)) if at else None,
                 "parts_bytes": _parts(tiers, at),

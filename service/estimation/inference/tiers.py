@@ -148,7 +148,7 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
     """What a careful colleague would say of the placement."""
     said: list[EstimateWarning] = []
     if not tiers.fits:
-        missing = tiers.unplaced.value / 1e9
+        missing = tiers.unplaced_bytes.value / 1e9
         said.append(
             EstimateWarning(
                 "tiers_too_small",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
 from service.core.search.ranking import (
+    CLEAR_SHARE,
     Anchor,
     nearest_flip,
     ranking,
@@ -207,14 +208,14 @@ class RankedCandidates:
         if at not in contenders:
             contenders = np.append(contenders, at)
         winner = int(np.flatnonzero(contenders == at)[0])
-        found = robustness(
+        share_ratio = robustness(
             self.metrics[contenders],
             self.spreads[contenders],
             self.anchors,
             self.weights,
             winner,
         )
-        return {"share_ratio": found.share_ratio, "clear_winner": found.clear}
+        return {"share_ratio": share_ratio, "clear_winner": share_ratio >= CLEAR_SHARE}
 
     def _nearest_loser(self, at: int) -> dict[str, Any] | None:
         order = np.concatenate([[at], self.order[self.order != at]])

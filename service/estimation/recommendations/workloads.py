@@ -15,7 +15,7 @@ def workload_answers() -> list[dict[str, Any]]:
             "name": kind.name,
             "focus": kind.focus,
             "hard_first": kind.hard_first,
-            "weights": dict(kind.weights),
+            "weights": dict(kind.metric_weights_ratio),
             "headroom_target_ratio": kind.headroom_target_ratio,
             "ttft_s": kind.ttft_s,
             "tpot_s": kind.tpot_s,

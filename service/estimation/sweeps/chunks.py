@@ -193,7 +193,7 @@ def _batch(
         "accelerator": offer[kept],
         "accelerator_count": found.accelerators[kept],
         "data": found.replicas[kept],
-        "concurrency_per_replica": found.concurrency[kept],
+        "concurrency_per_replica": found.concurrency_per_replica[kept],
         "fits": np.broadcast_to(found.estimate.fits, len(found))[kept],
         **{name: np.full(len(kept), value) for name, value in same.items()},
         **_ends(picked(of_configuration, kept), len(kept)),
@@ -220,7 +220,7 @@ def _configuration_figures(found: EvaluatedBatch) -> dict[str, Interval]:
         "output_tokens_per_s": scale(latency.output_tokens_per_s, found.replicas),
         "requests_per_s": scale(latency.requests_per_s, found.replicas),
         "it_energy_per_request_wh": found.energy.request.it_wh,
-        "it_power_w": scale(found.energy.power.it_w, found.replicas),
+        "it_power_w": scale(found.energy.power.it_power_w, found.replicas),
     }
 
 

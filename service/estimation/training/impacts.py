@@ -84,12 +84,12 @@ def training_impacts(
 def _energy(energy: TrainingEnergy, per_token: float) -> answers.TrainingEnergy:
     power = energy.power
     return {
-        "accelerator_power_w": figure(power.mean_w),
-        "accelerator_idle_power_w": figure(power.idle_w),
-        "host_power_per_accelerator_w": figure(power.host_w),
-        "it_power_w": figure(power.it_w),
-        "memory_utilisation_ratio": float(power.usage.memory_ratio),
-        "compute_utilisation_ratio": float(power.usage.compute_ratio),
+        "accelerator_power_w": figure(power.accelerator_mean_power_w),
+        "accelerator_idle_power_w": figure(power.idle_power_w),
+        "host_power_per_accelerator_w": figure(power.host_power_w),
+        "it_power_w": figure(power.it_power_w),
+        "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),
+        "compute_utilisation_ratio": float(power.usage.compute_utilisation_ratio),
         "it_energy_per_step_kwh": figure(energy.step_kwh),
         "it_energy_per_1k_tokens_wh": figure(
             scale(energy.step_kwh, _WATT_HOURS * _TOKENS_PER_BASIS * per_token)

@@ -64,7 +64,7 @@ def training_mitigations(
         found = memory_of(setup)
         return Judgement(
             setup=setup,
-            total=found.total_bytes,
+            total_bytes=found.total_bytes,
             capacity_bytes=float(found.capacity_bytes),
             headroom_bytes=float(found.headroom_bytes.value),
             host_bytes=float(found.host_bytes),

@@ -80,7 +80,7 @@ def failures_of(asked: FailuresRequest, figures: TrainingFigures) -> Failures:
         rate = exact(asked.per_accelerator_day)
     write_s, restart_s = asked.checkpoint_write_s, asked.restart_s
     return Failures(
-        per_accelerator_day=rate,
+        failures_per_accelerator_day=rate,
         checkpoint_write_s=figures.checkpoint_write_s if write_s is None else write_s,
         restart_s=figures.restart_s if restart_s is None else restart_s,
         checkpoint_interval_s=asked.checkpoint_interval_s,

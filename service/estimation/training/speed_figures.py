@@ -13,7 +13,7 @@ from service.estimation.training import answers
 def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
     """Everything about the speed of a training run, as it goes over the wire."""
     step = speed.step
-    working_s = step.step_s - step.offload_s
+    working_s = step.step_s - step.offload_stall_s
     tokens = step.tokens_per_step / speed.setup.deployment.parallelism.accelerator_count
     return {
         "step_s": figure(speed.step_s),
@@ -24,23 +24,25 @@ def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
         "hfu_ratio": figure(speed.hfu_ratio),
         "bottleneck": bottleneck(step),
         "parts": {
-            "matrix_products_s": float(step.matrix_s),
+            "matrix_products_s": float(step.matrix_products_s),
             "attention_s": float(step.attention_s),
             "elementwise_s": float(step.elementwise_s),
-            "exposed_model_messages_s": float(step.tensor_messages_s),
-            "exposed_data_messages_s": float(step.data_messages_s),
-            "pipeline_bubble_s": float(step.bubble_s),
+            "exposed_model_messages_s": float(step.exposed_model_messages_s),
+            "exposed_data_messages_s": float(step.exposed_data_messages_s),
+            "pipeline_bubble_s": float(step.pipeline_bubble_s),
             "optimizer_s": float(step.optimizer_s),
-            "offload_stall_s": float(step.offload_s),
+            "offload_stall_s": float(step.offload_stall_s),
             "overhead_s": float(step.overhead_s),
         },
         "recompute_s": float(step.recompute_s),
-        "exposed_communication_s": float(step.tensor_messages_s + step.data_messages_s),
+        "exposed_communication_s": float(
+            step.exposed_model_messages_s + step.exposed_data_messages_s
+        ),
         "hidden_communication_s": float(
             step.hidden_tensor_messages_s + step.hidden_data_messages_s
         ),
-        "pipeline_bubble_ratio": float(step.bubble_s / step.step_s),
-        "offload_stall_ratio": float(step.offload_s / step.step_s),
+        "pipeline_bubble_ratio": float(step.pipeline_bubble_s / step.step_s),
+        "offload_stall_ratio": float(step.offload_stall_s / step.step_s),
         "offload_step_factor_ratio": float(step.step_s / working_s),
         "operations": {
             "model_flops_per_token": float(step.model_flops / tokens),

@@ -128,9 +128,17 @@ def test_every_figure_of_the_footprint_appears_in_a_step():
 def test_power_stays_between_idle_and_thermal_design_power(memory, compute, busy):
     usage = Usage(memory, compute, busy)
     power = deployment_power(H100, 8, usage, CALIBRATION.power, INFRASTRUCTURE)
-    assert 60.0 <= power.busy_w.low <= power.busy_w.value <= power.busy_w.high <= 700.0
-    assert power.mean_w.value <= power.busy_w.value + 1e-9
-    assert power.it_w.value == pytest.approx(8 * (power.mean_w.value + 290.0))
+    assert (
+        60.0
+        <= power.busy_power_w.low
+        <= power.busy_power_w.value
+        <= power.busy_power_w.high
+        <= 700.0
+    )
+    assert power.accelerator_mean_power_w.value <= power.busy_power_w.value + 1e-9
+    assert power.it_power_w.value == pytest.approx(
+        8 * (power.accelerator_mean_power_w.value + 290.0)
+    )
 
 
 def test_idle_power_falls_back_to_the_usual_share_of_tdp():
@@ -141,14 +149,14 @@ def test_idle_power_falls_back_to_the_usual_share_of_tdp():
 def test_request_energy_is_power_over_rate():
     power = deployment_power(H100, 8, Usage(0.5, 0.1, 1.0), CALIBRATION.power, INFRASTRUCTURE)
     energy = request_energy(power, exact(2.0))
-    assert energy.it_wh.value == pytest.approx(power.it_w.value / 2.0 / 3600.0)
+    assert energy.it_wh.value == pytest.approx(power.it_power_w.value / 2.0 / 3600.0)
     assert energy.it_wh.value == pytest.approx(energy.accelerators_wh.value + energy.host_wh.value)
     under_load = {"power": power, "request": energy, "requests_per_s": exact(2.0)}
     steps = explain(under_load, (*POWER, *REQUEST))
     assert [step.value for step in steps] == [
-        power.busy_w.value,
-        power.mean_w.value,
-        power.it_w.value,
+        power.busy_power_w.value,
+        power.accelerator_mean_power_w.value,
+        power.it_power_w.value,
         energy.it_wh.value,
     ]
 

@@ -10,7 +10,6 @@ from service.core.impacts.noise import (
     Path,
     SoundSource,
     fan_level_change_db,
-    fan_power_ratio,
     fan_speed_ratio,
     level_sum_db,
     noise,
@@ -37,7 +36,6 @@ def test_four_hundred_servers_of_91_db_together_and_at_200_m():
 
 def test_fan_laws():
     assert fan_level_change_db(0.8) == pytest.approx(-4.85, rel=0.005)
-    assert fan_power_ratio(0.8) == pytest.approx(0.512)
     assert fan_level_change_db(1.2) == pytest.approx(3.96, rel=0.005)
     # A chassis of 7.5 B at its slowest and 9.7 B at full speed.
     assert fan_speed_ratio(22.0) == pytest.approx(2.75, rel=0.005)

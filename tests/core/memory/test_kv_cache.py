@@ -6,11 +6,8 @@ import pytest
 from service.core.architecture.model import Span
 from service.core.deployment import Parallelism
 from service.core.memory.kv_cache import (
-    cache_elements_per_token,
     cache_layout,
-    kv_bytes_per_token,
     layout_sequence_bytes,
-    sequence_cache_bytes,
 )
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.memory.memory_models import (
@@ -30,6 +27,7 @@ from tests.core.memory.memory_models import (
 )
 
 BF16 = NUMBER_FORMATS["bf16"]
+SINGLE_ACCELERATOR = Parallelism()
 
 
 def of_span(span, window):
@@ -37,16 +35,24 @@ def of_span(span, window):
     return model(4096, 32000, [layers(32, mixer, feed_forward(4096, 11008), 4096)])
 
 
+def per_token(architecture, kv_format, tensor=1):
+    return cache_layout(architecture, kv_format, Parallelism(tensor=tensor)).full_bytes_per_token
+
+
+def sequence_bytes(architecture, tokens, parallelism=SINGLE_ACCELERATOR, step_tokens=1.0):
+    layout = cache_layout(architecture, BF16, parallelism)
+    return layout_sequence_bytes(layout, tokens, step_tokens)
+
+
 SLIDING = of_span(Span.SLIDING, 4096)
 CHUNKED = of_span(Span.CHUNKED, 4096)
 
 
 def test_known_bytes_per_token():
-    assert kv_bytes_per_token(LLAMA_31_70B, BF16).full == 327_680
-    assert kv_bytes_per_token(LLAMA_2_7B, BF16).full == 524_288
-    assert kv_bytes_per_token(MHA_13B, BF16).full == 819_200
-    assert kv_bytes_per_token(DEEPSEEK_V3, BF16).full == 61 * 576 * 2
-    assert cache_elements_per_token(LLAMA_31_70B) == 163_840
+    assert per_token(LLAMA_31_70B, BF16) == 327_680
+    assert per_token(LLAMA_2_7B, BF16) == 524_288
+    assert per_token(MHA_13B, BF16) == 819_200
+    assert per_token(DEEPSEEK_V3, BF16) == 61 * 576 * 2
 
 
 def test_figures_of_the_source_documents():
@@ -56,50 +62,45 @@ def test_figures_of_the_source_documents():
     shared = model(
         4096, 32000, [layers(32, attention(4096, 32, 1, 128), feed_forward(4096, 11008), 4096)]
     )
-    assert sequence_cache_bytes(LLAMA_2_7B, BF16, 4096) == pytest.approx(2.147e9, rel=0.001)
-    assert 8 * sequence_cache_bytes(LLAMA_2_7B, BF16, 4096) == pytest.approx(17.18e9, rel=0.001)
-    assert sequence_cache_bytes(grouped, BF16, 4096) == pytest.approx(0.537e9, rel=0.001)
-    assert sequence_cache_bytes(shared, BF16, 4096) == pytest.approx(0.0671e9, rel=0.001)
-    assert 32 * sequence_cache_bytes(MHA_13B, BF16, 4096) == pytest.approx(107.4e9, rel=0.001)
-    assert sequence_cache_bytes(LLAMA_2_7B, BF16, 131_072) == pytest.approx(68.7e9, rel=0.001)
-    assert sequence_cache_bytes(LLAMA_31_70B, BF16, 131_072) == pytest.approx(42.9e9, rel=0.002)
-    assert kv_bytes_per_token(MHA_13B, BF16).full / kv_bytes_per_token(MQA_13B, BF16).full == 40
+    assert sequence_bytes(LLAMA_2_7B, 4096) == pytest.approx(2.147e9, rel=0.001)
+    assert 8 * sequence_bytes(LLAMA_2_7B, 4096) == pytest.approx(17.18e9, rel=0.001)
+    assert sequence_bytes(grouped, 4096) == pytest.approx(0.537e9, rel=0.001)
+    assert sequence_bytes(shared, 4096) == pytest.approx(0.0671e9, rel=0.001)
+    assert 32 * sequence_bytes(MHA_13B, 4096) == pytest.approx(107.4e9, rel=0.001)
+    assert sequence_bytes(LLAMA_2_7B, 131_072) == pytest.approx(68.7e9, rel=0.001)
+    assert sequence_bytes(LLAMA_31_70B, 131_072) == pytest.approx(42.9e9, rel=0.002)
+    assert per_token(MHA_13B, BF16) / per_token(MQA_13B, BF16) == 40
 
 
 def test_a_sequence_wastes_less_than_a_page():
     # Half a page of 16 tokens on average: 6.6 MB a sequence of the 13B model.
-    sizes = [sequence_cache_bytes(MHA_13B, BF16, n) - 819_200 * n for n in range(4081, 4097)]
+    sizes = [sequence_bytes(MHA_13B, n) - 819_200 * n for n in range(4081, 4097)]
     assert max(sizes) == 15 * 819_200
     assert sum(sizes) / len(sizes) + 819_200 / 2 == pytest.approx(6.55e6, rel=0.001)
 
 
 def test_a_window_of_4096_leaves_3_percent_at_131072():
-    ratio = sequence_cache_bytes(SLIDING, BF16, 131_072) / sequence_cache_bytes(
-        LLAMA_2_7B, BF16, 131_072
-    )
+    ratio = sequence_bytes(SLIDING, 131_072) / sequence_bytes(LLAMA_2_7B, 131_072)
     assert ratio == pytest.approx(4096 / 131_072, rel=0.005)
 
 
 def test_windows_follow_the_page_rules_of_vllm():
     page = 16 * 524_288
-    assert sequence_cache_bytes(SLIDING, BF16, 131_072, step_tokens=2048) == page * (
+    assert sequence_bytes(SLIDING, 131_072, step_tokens=2048) == page * (
         -(-(4096 - 1 + 2048) // 16) + 1
     )
-    assert sequence_cache_bytes(CHUNKED, BF16, 131_072, step_tokens=2048) == page * (
-        -(-(4096 + 2048) // 16)
-    )
+    assert sequence_bytes(CHUNKED, 131_072, step_tokens=2048) == page * (-(-(4096 + 2048) // 16))
     # A sequence shorter than the window takes what it would take without one.
-    assert sequence_cache_bytes(SLIDING, BF16, 100) == sequence_cache_bytes(LLAMA_2_7B, BF16, 100)
+    assert sequence_bytes(SLIDING, 100) == sequence_bytes(LLAMA_2_7B, 100)
 
 
 def test_gemma_grows_by_its_ten_full_layers_only():
-    size = kv_bytes_per_token(GEMMA_3_27B, BF16)
-    assert size.full == 10 * 2 * 16 * 128 * 2
-    assert size.within_windows == 62 * 2 * 16 * 128 * 2
-    growth = sequence_cache_bytes(GEMMA_3_27B, BF16, 65_536) - sequence_cache_bytes(
-        GEMMA_3_27B, BF16, 32_768
-    )
-    assert growth == 32_768 * size.full
+    layout = cache_layout(GEMMA_3_27B, BF16, Parallelism())
+    per_token_bytes = layout.full_bytes_per_token
+    assert per_token_bytes == 10 * 2 * 16 * 128 * 2
+    assert per_token_bytes + layout.windowed_bytes_per_token == 62 * 2 * 16 * 128 * 2
+    growth = sequence_bytes(GEMMA_3_27B, 65_536) - sequence_bytes(GEMMA_3_27B, 32_768)
+    assert growth == 32_768 * per_token_bytes
 
 
 @pytest.mark.parametrize(
@@ -113,39 +114,39 @@ def test_gemma_grows_by_its_ten_full_layers_only():
     ],
 )
 def test_quantised_caches(format_id, ratio):
-    narrow = kv_bytes_per_token(LLAMA_3_8B, NUMBER_FORMATS[format_id]).full
-    assert narrow / kv_bytes_per_token(LLAMA_3_8B, BF16).full == ratio
+    narrow = per_token(LLAMA_3_8B, NUMBER_FORMATS[format_id])
+    assert narrow / per_token(LLAMA_3_8B, BF16) == ratio
 
 
 def test_heads_are_replicated_past_their_number_and_latents_always():
-    assert kv_bytes_per_token(LLAMA_3_8B, BF16, 8).full == 32 * 2 * 128 * 2
-    assert kv_bytes_per_token(LLAMA_3_8B, BF16, 16) == kv_bytes_per_token(LLAMA_3_8B, BF16, 8)
-    assert kv_bytes_per_token(DEEPSEEK_V3, BF16, 8) == kv_bytes_per_token(DEEPSEEK_V3, BF16)
+    assert per_token(LLAMA_3_8B, BF16, 8) == 32 * 2 * 128 * 2
+    assert per_token(LLAMA_3_8B, BF16, 16) == per_token(LLAMA_3_8B, BF16, 8)
+    assert per_token(DEEPSEEK_V3, BF16, 8) == per_token(DEEPSEEK_V3, BF16)
 
 
 def test_sparse_attention_keeps_656_bytes_and_an_index_in_8_bit():
     sparse = model(
         7168, 129280, [layers(1, latent_attention(True), feed_forward(7168, 18432), 7168)]
     )
-    assert kv_bytes_per_token(sparse, NUMBER_FORMATS["fp8"]).full == 656 + 132
-    assert kv_bytes_per_token(sparse, BF16).full == 576 * 2 + 132
+    assert per_token(sparse, NUMBER_FORMATS["fp8"]) == 656 + 132
+    assert per_token(sparse, BF16) == 576 * 2 + 132
 
 
 def test_states_do_not_grow():
     mixer = state_mixer(2048, 32, recurrent=64 * 64 * 128, convolution=3 * 4352)
     states = model(2048, 32000, [layers(24, mixer, None, 2048)])
     size = 24 * (64 * 64 * 128 * 4 + 3 * 4352 * 2)
-    assert sequence_cache_bytes(states, BF16, 10) == size
-    assert sequence_cache_bytes(states, BF16, 1_000_000) == size
-    assert sequence_cache_bytes(states, BF16, 10, Parallelism(tensor=4)) == size / 4
-    assert sequence_cache_bytes(states, BF16, 10, Parallelism(tensor=64)) == size / 32
+    assert sequence_bytes(states, 10) == size
+    assert sequence_bytes(states, 1_000_000) == size
+    assert sequence_bytes(states, 10, Parallelism(tensor=4)) == size / 4
+    assert sequence_bytes(states, 10, Parallelism(tensor=64)) == size / 32
 
 
 def test_pipeline_and_context_parallelism_divide_layers_and_tokens():
-    whole = sequence_cache_bytes(LLAMA_31_70B, BF16, 32_768)
-    halved = sequence_cache_bytes(LLAMA_31_70B, BF16, 32_768, Parallelism(context=2))
+    whole = sequence_bytes(LLAMA_31_70B, 32_768)
+    halved = sequence_bytes(LLAMA_31_70B, 32_768, Parallelism(context=2))
     assert halved == whole / 2
-    deepest = sequence_cache_bytes(LLAMA_31_70B, BF16, 32_768, Parallelism(pipeline=3))
+    deepest = sequence_bytes(LLAMA_31_70B, 32_768, Parallelism(pipeline=3))
     assert deepest == pytest.approx(whole * 27 / 80)
 
 

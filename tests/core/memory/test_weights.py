@@ -4,7 +4,7 @@ import pytest
 
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Parallelism
-from service.core.memory.weights import rank_weights, stage_weights, total_model_bytes
+from service.core.memory.weights import stage_weights, total_model_bytes
 from service.core.number_formats import NUMBER_FORMATS
 from tests.core.memory.memory_models import DEEPSEEK_V3, LLAMA_2_7B, LLAMA_3_8B, LLAMA_31_70B, dense
 
@@ -56,52 +56,57 @@ def test_files_have_their_published_size(architecture, format_id, gib):
 
 def test_tensor_parallel_weights_match_a_vllm_start():
     # vLLM pull request 10511: 14.96 GiB on one and 7.48 GiB on each of two accelerators.
-    single = rank_weights(LLAMA_3_8B, BF16, Parallelism())
-    half = rank_weights(LLAMA_3_8B, BF16, Parallelism(tensor=2))
+    single = stage_weights(LLAMA_3_8B, BF16, Parallelism(), 0)
+    half = stage_weights(LLAMA_3_8B, BF16, Parallelism(tensor=2), 0)
     assert single.total_bytes / GIB == pytest.approx(14.96, rel=0.001)
     assert half.total_bytes / GIB == pytest.approx(7.48, rel=0.001)
 
 
 def test_classes_add_up_and_4_bit_leaves_embedding_and_head_wide():
-    weights = rank_weights(LLAMA_31_70B, NUMBER_FORMATS["awq-int4"], Parallelism())
-    assert sum(weights.by_class.values()) == weights.total_bytes == weights.total_model_bytes
-    assert weights.by_class[TensorClass.EMBEDDING] == 2 * 8192 * 128256
-    assert weights.by_class[TensorClass.HEAD] == 2 * 8192 * 128256
-    assert weights.by_class[TensorClass.DENSE_FFN] == 80 * 3 * 8192 * 28672 * (4 + 20 / 128) / 8
+    weights = stage_weights(LLAMA_31_70B, NUMBER_FORMATS["awq-int4"], Parallelism(), 0)
+    assert sum(weights.by_class_bytes.values()) == weights.total_bytes == weights.total_model_bytes
+    assert weights.by_class_bytes[TensorClass.EMBEDDING] == 2 * 8192 * 128256
+    assert weights.by_class_bytes[TensorClass.HEAD] == 2 * 8192 * 128256
+    assert (
+        weights.by_class_bytes[TensorClass.DENSE_FFN] == 80 * 3 * 8192 * 28672 * (4 + 20 / 128) / 8
+    )
 
 
 def test_kv_projections_are_replicated_past_the_kv_heads():
-    sixteen = rank_weights(LLAMA_3_8B, BF16, Parallelism(tensor=16))
+    sixteen = stage_weights(LLAMA_3_8B, BF16, Parallelism(tensor=16), 0)
     attention = 32 * 2 * (2 * 4096 * 4096 / 16 + 2 * 4096 * 128)
-    assert sixteen.by_class[TensorClass.ATTENTION] == attention
+    assert sixteen.by_class_bytes[TensorClass.ATTENTION] == attention
 
 
 def test_experts_are_divided_by_expert_parallelism_and_attention_is_not():
-    spread = rank_weights(DEEPSEEK_V3, BF16, Parallelism(data=8, expert=8))
-    whole = rank_weights(DEEPSEEK_V3, BF16, Parallelism())
-    assert spread.by_class[TensorClass.EXPERT] == whole.by_class[TensorClass.EXPERT] / 8
-    assert spread.by_class[TensorClass.ATTENTION] == whole.by_class[TensorClass.ATTENTION]
+    spread = stage_weights(DEEPSEEK_V3, BF16, Parallelism(data=8, expert=8), 0)
+    whole = stage_weights(DEEPSEEK_V3, BF16, Parallelism(), 0)
+    assert spread.by_class_bytes[TensorClass.EXPERT] == whole.by_class_bytes[TensorClass.EXPERT] / 8
+    assert (
+        spread.by_class_bytes[TensorClass.ATTENTION] == whole.by_class_bytes[TensorClass.ATTENTION]
+    )
 
 
 def test_stages_hold_their_ends_and_together_the_model():
     parallelism = Parallelism(pipeline=3)
     stages = [stage_weights(LLAMA_2_7B, BF16, parallelism, stage) for stage in range(3)]
     assert sum(stage.total_bytes for stage in stages) == total_model_bytes(LLAMA_2_7B, BF16)
-    assert [TensorClass.EMBEDDING in stage.by_class for stage in stages] == [True, False, False]
-    assert [TensorClass.HEAD in stage.by_class for stage in stages] == [False, False, True]
-    assert rank_weights(LLAMA_2_7B, BF16, parallelism) == max(
-        stages, key=lambda stage: stage.total_bytes
-    )
+    assert [TensorClass.EMBEDDING in stage.by_class_bytes for stage in stages] == [
+        True,
+        False,
+        False,
+    ]
+    assert [TensorClass.HEAD in stage.by_class_bytes for stage in stages] == [False, False, True]
 
 
 def test_a_tied_table_is_held_by_both_ends():
     tied = dense(16, 2048, 32, 8, 8192, 128256, head_dim=64, tied=True)
     last = stage_weights(tied, BF16, Parallelism(pipeline=2), 1)
-    assert last.by_class[TensorClass.EMBEDDING] == 2 * 2048 * 128256
+    assert last.by_class_bytes[TensorClass.EMBEDDING] == 2 * 2048 * 128256
     assert total_model_bytes(tied, BF16) == 2 * tied.total_parameters
 
 
 def test_a_tied_table_is_stored_as_the_head():
     tied = dense(16, 2048, 32, 8, 8192, 128256, head_dim=64, tied=True)
-    weights = rank_weights(tied, NUMBER_FORMATS["gguf-q4_k_m"], Parallelism())
-    assert weights.by_class[TensorClass.EMBEDDING] == 2048 * 128256 * 6.5625 / 8
+    weights = stage_weights(tied, NUMBER_FORMATS["gguf-q4_k_m"], Parallelism(), 0)
+    assert weights.by_class_bytes[TensorClass.EMBEDDING] == 2048 * 128256 * 6.5625 / 8

@@ -32,7 +32,7 @@ def workshop(*options: Option, total=150.0):
         memory = total - sum(option.saves for option in setup)
         return Judgement(
             setup=setup,
-            total=exact(memory),
+            total_bytes=exact(memory),
             capacity_bytes=CAPACITY,
             headroom_bytes=CAPACITY - memory,
             host_bytes=sum(option.host for option in setup),

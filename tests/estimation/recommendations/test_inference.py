@@ -100,7 +100,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     for row in range(7, len(found), len(CONCURRENCY_GRID)):
         offer = offers[found.offer[row]]
         deployment = Deployment(architecture, precision, offer.accelerator, layout)
-        workload = InferenceWorkload(1024.0, 256.0, float(found.concurrency[row]))
+        workload = InferenceWorkload(1024.0, 256.0, float(found.concurrency_per_replica[row]))
         estimate = estimate_inference(
             InferenceSetup(deployment, workload, serving, around.runtime, offer.calibration)
         )
@@ -108,11 +108,11 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
         name = offer.accelerator.id
         assert found.ttft_s[row] == pytest.approx(latency.ttft_s.value), name
         assert found.tpot_s[row] == pytest.approx(latency.tpot_s.value), name
-        assert found.latency_spread[row] == pytest.approx(
+        assert found.latency_spread_ratio[row] == pytest.approx(
             latency.e2e_s.high / latency.e2e_s.value
         ), name
         assert found.requests_per_s[row] == pytest.approx(latency.requests_per_s.value), name
-        if memory.fits and memory.max_concurrency.value * 0.9 >= found.concurrency[row]:
+        if memory.fits and memory.max_concurrency.value * 0.9 >= found.concurrency_per_replica[row]:
             headroom = memory.headroom_bytes.value / offer.accelerator.memory_bytes
             assert found.headroom_ratio[row] == pytest.approx(headroom), name
         else:
@@ -458,7 +458,7 @@ def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snaps
                     "workload": {
                         "input_tokens": 512,
                         "output_tokens": 128,
-                        "concurrency": int(rows.concurrency[row]),
+                        "concurrency": int(rows.concurrency_per_replica[row]),
                     },
                     "serving": serving,
                 }
@@ -476,7 +476,9 @@ def test_rows_with_drafts_and_tiers_are_what_single_estimates_say(packaged_snaps
         assert rows.ttft_s[row] == pytest.approx(latency["ttft_s"]["value"], rel=close)
         assert rows.tpot_s[row] == pytest.approx(latency["tpot_s"]["value"], rel=close)
         e2e = latency["e2e_s"]
-        assert rows.latency_spread[row] == pytest.approx(e2e["high"] / e2e["value"], rel=close)
+        assert rows.latency_spread_ratio[row] == pytest.approx(
+            e2e["high"] / e2e["value"], rel=close
+        )
         energy = estimate["energy"]["it_energy_per_request_wh"]
         assert rows.it_wh[row] == pytest.approx(energy["value"], rel=close)
 

@@ -75,8 +75,8 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
                     "training": {
                         "method": settings.method,
                         "sequence_length": 4096,
-                        "micro_batch_size": int(rows.micro_batch[row]),
-                        "gradient_accumulation_steps": int(rows.accumulation[row]),
+                        "micro_batch_size": int(rows.micro_batch_size[row]),
+                        "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
                         "activation_checkpointing": settings.activation_checkpointing,
                         "zero_stage": settings.zero_stage,
                         "offload": {"optimizer": settings.offload.optimizer},
@@ -94,10 +94,10 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
         assert rows.mfu_ratio[row] == pytest.approx(speed["mfu_ratio"]["value"])
         days = speed["run"]["days"]
         assert rows.wall_s[row] / 86_400.0 == pytest.approx(days["value"])
-        assert rows.wall_spread[row] == pytest.approx(days["high"] / days["value"])
+        assert rows.wall_spread_ratio[row] == pytest.approx(days["high"] / days["value"])
         energy = estimate["energy"]["it_energy_run_kwh"]
         assert rows.it_wh[row] / 1000.0 == pytest.approx(energy["value"])
-        assert rows.it_wh_spread[row] == pytest.approx(energy["high"] / energy["value"])
+        assert rows.it_wh_spread_ratio[row] == pytest.approx(energy["high"] / energy["value"])
         assert rows.power_w[row] == pytest.approx(estimate["energy"]["it_power_w"]["value"])
     assert len({stage for stage, _, _ in seen}) == 3
     assert len({kind for _, kind, _ in seen}) == 3

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 
 _PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
 _DIFFERENCE = "Difference of the parts"
 _ENGINE = "Measured distributions by engine, see the calibration entry"
-_ROOM = {"room_bytes": "kv_cache_budget_bytes"}
-_LAYERS = {
-    "full_layers_bytes_per_token": "plan.cache.full_bytes_per_token",
-    "context_ranks": "plan.cache.context_ranks",
-}
-_PAGE = {"page_tokens": "plan.cache.block_tokens"}
+_ROOM = paths(room_bytes="kv_cache_budget_bytes")
+_LAYERS = paths(
+    "plan.cache.context_ranks", full_layers_bytes_per_token="plan.cache.full_bytes_per_token"
+)
+_PAGE = paths(page_tokens="plan.cache.block_tokens")
 
 #: Paths start at an ``InferenceMemory``.
 MEMORY = (
@@ -22,7 +21,7 @@ MEMORY = (
         "B",
         "Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053 (division of tensors)",
         "weights_bytes",
-        {"weights_bytes": "weights_by_class_bytes", "format": "deployment.precision.weights.id"},
+        paths(weights_bytes="weights_by_class_bytes", format="deployment.precision.weights.id"),
     ),
     Formula(
         "Cache of the next token",
@@ -30,7 +29,7 @@ MEMORY = (
         "B/token",
         "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
         "kv_cache_bytes_per_token",
-        {**_LAYERS, "bytes_per_token": "growing_windows"},
+        _LAYERS | paths(bytes_per_token="growing_windows"),
     ),
     Formula(
         "Cache of one sequence",
@@ -39,13 +38,7 @@ MEMORY = (
         "B",
         _PAGES,
         "sequence_bytes",
-        {
-            "cache_copies": "engine.cache_copies",
-            "state_bytes": "plan.cache.state_bytes",
-            **_LAYERS,
-            **_PAGE,
-            "bytes": "windows",
-        },
+        _LAYERS | _PAGE | paths("engine.cache_copies", "plan.cache.state_bytes", bytes="windows"),
     ),
     Formula(
         "Cache at the requested concurrency",
@@ -53,7 +46,7 @@ MEMORY = (
         "B",
         f"{_PAGES} (shared pages)",
         "kv_cache_bytes",
-        {"sequences": "rank_concurrency"},
+        paths(sequences="concurrency_per_replica"),
     ),
     Formula(
         "Temporary tensors of a step",
@@ -62,11 +55,11 @@ MEMORY = (
         "B",
         "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024",
         "peak_bytes",
-        {
-            "layer_bytes_per_token": "plan.peak.layer_bytes_per_token",
-            "vocabulary": "plan.peak.vocabulary_entries",
-            "bytes_per_logit": "engine.bytes_per_logit",
-        },
+        paths(
+            "plan.peak.layer_bytes_per_token",
+            "engine.bytes_per_logit",
+            vocabulary="plan.peak.vocabulary_entries",
+        ),
     ),
     Formula(
         "Peak of temporary tensors",
@@ -74,11 +67,7 @@ MEMORY = (
         "B",
         _ENGINE,
         "activations_bytes",
-        {
-            "activation_ratio": "engine.activation_ratio",
-            "workspace_bytes": "engine.workspace_bytes",
-            "calibration": "engine.calibration",
-        },
+        paths("engine.activation_ratio", "engine.workspace_bytes", "engine.calibration"),
     ),
     Formula(
         "Libraries",
@@ -87,14 +76,14 @@ MEMORY = (
         "B",
         _ENGINE,
         "fixed_runtime_bytes",
-        {
-            "context_bytes": "engine.context_bytes",
-            "collectives_bytes": "engine.collectives_bytes",
-            "replica_accelerators": "deployment.parallelism.replica_accelerators",
-            "expert_ranks": "deployment.parallelism.expert",
-            "reserved_bytes": "serving.reserved_bytes",
-            "calibration": "engine.calibration",
-        },
+        paths(
+            "engine.context_bytes",
+            "engine.collectives_bytes",
+            "deployment.parallelism.replica_accelerators",
+            "serving.reserved_bytes",
+            "engine.calibration",
+            expert_ranks="deployment.parallelism.expert",
+        ),
     ),
     Formula(
         "Slack of the allocator",
@@ -102,7 +91,7 @@ MEMORY = (
         "B",
         _ENGINE,
         "slack_bytes",
-        {"slack_ratio": "engine.slack_ratio", "calibration": "engine.calibration"},
+        paths("engine.slack_ratio", "engine.calibration"),
     ),
     Formula(
         "Runtime",
@@ -110,12 +99,12 @@ MEMORY = (
         "B",
         _ENGINE,
         "runtime_bytes",
-        {
-            "libraries_bytes": "fixed_runtime_bytes",
-            "graphs_bytes": "engine.graphs_bytes",
-            "engine": "serving.engine",
-            "calibration": "engine.calibration",
-        },
+        paths(
+            "engine.graphs_bytes",
+            "serving.engine",
+            "engine.calibration",
+            libraries_bytes="fixed_runtime_bytes",
+        ),
     ),
     Formula(
         "Total",
@@ -130,7 +119,7 @@ MEMORY = (
         "B",
         "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai",
         "usable_bytes",
-        {"memory_utilization_ratio": "serving.memory_utilization_ratio"},
+        paths("serving.memory_utilization_ratio"),
     ),
     Formula(
         "Room for caches",
@@ -140,12 +129,12 @@ MEMORY = (
         "B",
         "vLLM gpu_worker.py determine_available_memory, 2025",
         "kv_cache_budget_bytes",
-        {
-            "libraries_bytes": "fixed_runtime_bytes",
-            "activations_in_share": "engine.activations_in_share",
-            "graphs_in_share": "engine.graphs_in_share",
-            "graphs_bytes": "engine.graphs_bytes",
-        },
+        paths(
+            "engine.activations_in_share",
+            "engine.graphs_in_share",
+            "engine.graphs_bytes",
+            libraries_bytes="fixed_runtime_bytes",
+        ),
     ),
     Formula(
         "Headroom",
@@ -153,15 +142,9 @@ MEMORY = (
         "B",
         _DIFFERENCE,
         "headroom_bytes",
-        {**_ROOM, "fits_certainty": "fits_certainty"},
+        _ROOM | paths("fits_certainty"),
     ),
-    Formula(
-        "Shortfall",
-        "max(-headroom_bytes, 0)",
-        "B",
-        _DIFFERENCE,
-        "shortfall_bytes",
-    ),
+    Formula("Shortfall", "max(-headroom_bytes, 0)", "B", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Tokens that fit in the cache",
         "max(floor(room_bytes * (ceil(tokens / page_tokens) * page_tokens / max(sequence_bytes, 1))"
@@ -169,7 +152,7 @@ MEMORY = (
         "token",
         _PAGES,
         "kv_cache_capacity_tokens",
-        {**_ROOM, **_PAGE},
+        _ROOM | _PAGE,
     ),
     Formula(
         "Sequences that fit",
@@ -178,7 +161,7 @@ MEMORY = (
         "sequence",
         _PAGES,
         "max_concurrency",
-        {"replicas": "deployment.parallelism.data", **_ROOM},
+        _ROOM | paths(replicas="deployment.parallelism.data"),
     ),
     Formula(
         "Room for one sequence at the requested concurrency",
@@ -186,12 +169,12 @@ MEMORY = (
         "B",
         _PAGES,
         "room_each_bytes",
-        {
-            **_ROOM,
-            "cache_copies": "engine.cache_copies",
-            "windows_bytes_per_token": "plan.cache.windowed_bytes_per_token",
-            "sequences": "rank_concurrency",
-        },
+        _ROOM
+        | paths(
+            "engine.cache_copies",
+            windows_bytes_per_token="plan.cache.windowed_bytes_per_token",
+            sequences="concurrency_per_replica",
+        ),
     ),
     Formula(
         "Longest sequence at the requested concurrency",
@@ -201,12 +184,12 @@ MEMORY = (
         "token",
         _PAGES,
         "max_context_tokens",
-        {
-            "constant_bytes": "deciding_line.constant_bytes",
-            "growing_bytes_per_token": "deciding_line.bytes_per_token",
-            **_PAGE,
-            "limit_tokens": "context_limit_tokens",
-        },
+        _PAGE
+        | paths(
+            "deciding_line.constant_bytes",
+            growing_bytes_per_token="deciding_line.bytes_per_token",
+            limit_tokens="context_limit_tokens",
+        ),
     ),
 )
 #: Paths start at ``InferenceTiers``.
@@ -217,10 +200,7 @@ TIERS = (
         "B",
         "Sum of the parts",
         "room_bytes",
-        {
-            "weights_bytes": "memory.weights_bytes",
-            "room_for_caches_bytes": "memory.kv_cache_budget_bytes",
-        },
+        paths("memory.weights_bytes", room_for_caches_bytes="memory.kv_cache_budget_bytes"),
     ),
     Formula(
         "Bandwidth with tiers",
@@ -228,7 +208,7 @@ TIERS = (
         "B/s",
         "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
         "effective_bandwidth",
-        {"overlap_ratio": "offload.overlap_ratio"},
+        paths("offload.overlap_ratio"),
     ),
 )
 #: Paths start at a ``TierContent``.
@@ -240,7 +220,7 @@ TIER = (
         "Exchange argument: with the bytes touched most in the fastest tier with room, swapping "
         "bytes of two tiers could only make a step longer",
         "stored_bytes",
-        {"bytes": "parts", "tier": "name"},
+        paths(bytes="parts_bytes", tier="name"),
     ),
     Formula(
         "Time to read what a step touches in a tier",
@@ -248,6 +228,6 @@ TIER = (
         "s",
         "definition",
         "time_s",
-        {"tier": "name"},
+        paths(tier="name"),
     ),
 )

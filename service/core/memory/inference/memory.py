@@ -69,8 +69,8 @@ class InferenceMemory:
     nothing bounds it). ``kv_cache_bytes_per_token`` is the size of the next token at the workload's
     length, ``sequence_bytes`` that of a whole sequence, ``draft_model_bytes`` a draft model with
     its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
-    ``step_tokens`` are computed in one step, ``rank_concurrency`` sequences are held by a rank.
-    ``peak_bytes`` are temporary tensors before what was measured, ``fixed_runtime_bytes`` and
+    ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences are held by a
+    rank. ``peak_bytes`` are temporary tensors before what was measured, ``fixed_runtime_bytes`` and
     ``slack_bytes`` parts of the runtime memory.
     """
 
@@ -101,7 +101,7 @@ class InferenceMemory:
     prefill_bytes: Number
     step_tokens: Number
     sampled_sequences: Number
-    rank_concurrency: Number
+    concurrency_per_replica: Number
     peak_bytes: Number
     fixed_runtime_bytes: Interval
     slack_bytes: Interval
@@ -139,7 +139,7 @@ class InferenceMemory:
         return _room_each(
             self.plan.cache,
             self.kv_cache_budget_bytes.value / self.engine.cache_copies,
-            self.rank_concurrency,
+            self.concurrency_per_replica,
             self.step_tokens,
         )
 
@@ -272,7 +272,7 @@ def _on_stage(
         engine=engine,
         plan=plan,
         weights_bytes=exact(weights),
-        weights_by_class_bytes=plan.weights.by_class,
+        weights_by_class_bytes=plan.weights.by_class_bytes,
         kv_cache_bytes=exact(cache),
         activations_bytes=activations,
         runtime_bytes=runtime,
@@ -299,7 +299,7 @@ def _on_stage(
         prefill_bytes=prefill,
         step_tokens=step_tokens,
         sampled_sequences=sampled,
-        rank_concurrency=concurrency,
+        concurrency_per_replica=concurrency,
         peak_bytes=peak,
         fixed_runtime_bytes=libraries,
         slack_bytes=slack,

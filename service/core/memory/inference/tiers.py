@@ -91,7 +91,7 @@ class TierContent:
     """What a tier holds, by part [B], and what a decoding step reads of it."""
 
     name: str
-    parts: Mapping[str, Number]
+    parts_bytes: Mapping[str, Number]
     stored_bytes: Number
     touched_bytes: Number
     bandwidth_bytes_per_s: Number
@@ -110,11 +110,12 @@ class MemoryTiers:
 class InferenceTiers:
     """Where everything lives on the fullest accelerator, and what a decoding step reads.
 
-    The first of ``used``, ``rooms`` and the placement's tiers is the accelerator, the others are
-    those of ``outside``. ``fits`` says whether everything has a place, ``fits_certainty`` the same
-    of the whole interval: "yes", "likely", "unlikely" or "no". ``bandwidth`` is what all tiers
-    together amount to [B/s], and ``slowdown_ratio`` how much longer a step reads than with room for
-    everything in the accelerator; where something has no place, they are as if there were room.
+    The first of ``used_bytes``, ``rooms`` and the placement's tiers is the accelerator, the others
+    are those of ``outside``. ``fits`` says whether everything has a place, ``fits_certainty`` the
+    same of the whole interval: "yes", "likely", "unlikely" or "no". ``bandwidth_bytes_per_s`` is
+    what all tiers together amount to [B/s], and ``slowdown_ratio`` how much longer a step reads
+    than with room for everything in the accelerator; where something has no place, they are as if
+    there were room.
     """
 
     memory: InferenceMemory
@@ -122,17 +123,17 @@ class InferenceTiers:
     offload: Offload
     rooms: tuple[Room, ...]
     placement: Placement
-    used: tuple[Interval, ...]
-    unplaced: Interval
+    used_bytes: tuple[Interval, ...]
+    unplaced_bytes: Interval
     fits: Truth
     fits_certainty: Label
-    bandwidth: Interval
+    bandwidth_bytes_per_s: Interval
     slowdown_ratio: Interval
 
     @property
     def effective_bandwidth(self) -> Interval | None:
         """Bandwidth that all tiers together amount to; None if something has no place [B/s]."""
-        return self.bandwidth if self.fits else None
+        return self.bandwidth_bytes_per_s if self.fits else None
 
     @property
     def outside_bytes(self) -> Number:
@@ -144,7 +145,7 @@ class InferenceTiers:
         wanted = set(kinds)
         held = [
             used
-            for tier, used in zip(self.outside, self.used[1:], strict=True)
+            for tier, used in zip(self.outside, self.used_bytes[1:], strict=True)
             if tier.kind in wanted
         ]
         count = self.memory.deployment.parallelism.accelerator_count
@@ -182,7 +183,7 @@ class InferenceTiers:
             found.append(
                 TierContent(
                     name=name,
-                    parts=parts,
+                    parts_bytes=parts,
                     stored_bytes=self.placement.stored_bytes(index),
                     touched_bytes=traffic.touched_bytes,
                     bandwidth_bytes_per_s=traffic.bandwidth_bytes_per_s,
@@ -261,11 +262,11 @@ def inference_tiers(
         offload=offload,
         rooms=rooms,
         placement=placement,
-        used=used,
-        unplaced=unplaced,
+        used_bytes=used,
+        unplaced_bytes=unplaced,
         fits=fits,
         fits_certainty=certainty_of(fits, both(narrow.fits, lacking.high == 0.0), wide.fits),
-        bandwidth=together,
+        bandwidth_bytes_per_s=together,
         slowdown_ratio=slowdown,
     )
 
@@ -290,7 +291,7 @@ def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 
     Expected share of experts in use when each of B tokens picks k of E: 1 − (1 − k/E)^B.
     """
     architecture = memory.deployment.architecture
-    sequences = maximum(memory.rank_concurrency * 1.0, 1.0)
+    sequences = maximum(memory.concurrency_per_replica * 1.0, 1.0)
     touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
     if not architecture.tied_embeddings:
         touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 
 _ZERO = "Rajbhandari et al., ZeRO, 2019, https://arxiv.org/abs/1910.02054"
 _RECOMPUTATION = "Korthikanti et al., 2022, https://arxiv.org/abs/2205.05198"
@@ -10,16 +10,11 @@ _FRAMEWORK = "Measured distributions by framework, see the calibration entry"
 _PARTS = "Sum of the parts"
 _DIFFERENCE = "Difference of the parts"
 
-_BATCH = {
-    "sequences": "micro_batch.sequences",
-    "tokens": "micro_batch.tokens",
-    "context_ranks": "deployment.parallelism.context",
-}
-_RATIO = {"activation_ratio": "framework.activation_ratio", "calibration": "framework.calibration"}
-_FRAGMENTATION = {
-    "fragmentation_ratio": "framework.fragmentation_ratio",
-    "calibration": "framework.calibration",
-}
+_BATCH = paths(
+    "micro_batch.sequences", "micro_batch.tokens", context_ranks="deployment.parallelism.context"
+)
+_RATIO = paths("framework.activation_ratio", "framework.calibration")
+_FRAGMENTATION = paths("framework.fragmentation_ratio", "framework.calibration")
 
 #: Paths start at a ``TrainingMemory``.
 MEMORY = (
@@ -29,11 +24,11 @@ MEMORY = (
         "B",
         _ZERO,
         "weights_bytes",
-        {
-            "weights_bytes": "state.weights_by_class",
-            "offload": "settings.offload.parameters",
-            "format": "deployment.precision.weights.id",
-        },
+        paths(
+            weights_bytes="state.weights_by_class_bytes",
+            offload="settings.offload.parameters",
+            format="deployment.precision.weights.id",
+        ),
     ),
     Formula(
         "Gradients",
@@ -42,13 +37,13 @@ MEMORY = (
         "B",
         _ZERO,
         "gradients_bytes",
-        {
-            "gradient_bytes": "settings.gradient_bytes",
-            "gradient_elements": "state.gradient_elements",
-            "bucket_elements": "settings.bucket_elements",
-            "offload": "settings.offload.optimizer",
-            "zero_stage": "settings.zero_stage",
-        },
+        paths(
+            "settings.gradient_bytes",
+            "state.gradient_elements",
+            "settings.bucket_elements",
+            "settings.zero_stage",
+            offload="settings.offload.optimizer",
+        ),
     ),
     Formula(
         "Optimizer states",
@@ -57,13 +52,13 @@ MEMORY = (
         "B",
         _ZERO,
         "optimizer_bytes",
-        {
-            "optimizer_bytes": "state.optimizer_by_class",
-            "other_bytes": "without_optimizer_bytes",
-            "paged": "settings.paged",
-            "offload": "settings.offload.optimizer",
-            "optimizer": "settings.optimizer",
-        },
+        paths(
+            "settings.paged",
+            "settings.optimizer",
+            optimizer_bytes="state.optimizer_by_class_bytes",
+            other_bytes="without_optimizer_bytes",
+            offload="settings.offload.optimizer",
+        ),
     ),
     Formula(
         "Activations kept for the backward pass",
@@ -73,16 +68,16 @@ MEMORY = (
         "B",
         _RECOMPUTATION,
         "stored_activations_bytes",
-        {
-            **_BATCH,
-            "layers": "state.layers",
-            "model_layers": "deployment.architecture.layer_count",
-            "bytes_per_token": "stored_bytes_per_token",
-            "bytes_per_pair_of_tokens": "stored_bytes_per_pair",
-            "offload": "settings.offload.activations",
-            "checkpointing": "settings.activation_checkpointing",
-            "attention": "settings.attention",
-        },
+        _BATCH
+        | paths(
+            "state.layers",
+            model_layers="deployment.architecture.layer_count",
+            bytes_per_token="stored_bytes_per_token",
+            bytes_per_pair_of_tokens="stored_bytes_per_pair",
+            offload="settings.offload.activations",
+            checkpointing="settings.activation_checkpointing",
+        )
+        | paths("settings.attention"),
     ),
     Formula(
         "Backward pass of the widest layer",
@@ -91,11 +86,11 @@ MEMORY = (
         "B",
         _RECOMPUTATION,
         "working_bytes",
-        {
-            **_BATCH,
-            "bytes_per_token": "widest_layer.working_bytes_per_token",
-            "bytes_per_pair_of_tokens": "widest_layer.working_bytes_per_pair",
-        },
+        _BATCH
+        | paths(
+            bytes_per_token="widest_layer.working_bytes_per_token",
+            bytes_per_pair_of_tokens="widest_layer.working_bytes_per_pair",
+        ),
     ),
     Formula(
         "Logits and loss",
@@ -103,13 +98,13 @@ MEMORY = (
         "B",
         "Order of operations of the cross-entropy in PyTorch, 2024, https://pytorch.org/docs",
         "logits_bytes",
-        {
-            **_RATIO,
-            **_BATCH,
-            "bytes_per_token": "logits_bytes_per_token",
-            "chunk_bytes": "room.loss_chunk_bytes",
-            "cross_entropy": "settings.cross_entropy",
-        },
+        _RATIO
+        | _BATCH
+        | paths(
+            "settings.cross_entropy",
+            bytes_per_token="logits_bytes_per_token",
+            chunk_bytes="room.loss_chunk_bytes",
+        ),
     ),
     Formula(
         "Activations",
@@ -118,10 +113,7 @@ MEMORY = (
         "B",
         _RECOMPUTATION,
         "activations_bytes",
-        {
-            **_RATIO,
-            "whole_gradients_bytes": "room.whole_gradients_bytes",
-        },
+        _RATIO | paths("room.whole_gradients_bytes"),
     ),
     Formula(
         "Optimizer step",
@@ -130,12 +122,12 @@ MEMORY = (
         "B",
         "Measured by framework, see the calibration entry",
         "update_bytes",
-        {
-            "updated_elements": "state.updated_elements",
-            "elements_at_once": "framework.step_elements",
-            "bytes_per_element": "framework.step_bytes_per_element",
-            "optimizer_state_bytes": "settings.optimizer_state_bytes",
-        },
+        paths(
+            "state.updated_elements",
+            "settings.optimizer_state_bytes",
+            elements_at_once="framework.step_elements",
+            bytes_per_element="framework.step_bytes_per_element",
+        ),
     ),
     Formula(
         "Gathered parameters and message buffers",
@@ -143,7 +135,7 @@ MEMORY = (
         "B",
         _ZERO,
         "communication_bytes",
-        {"bytes": "communication_parts"},
+        paths(bytes="communication_parts_bytes"),
     ),
     Formula(
         "Libraries",
@@ -152,14 +144,14 @@ MEMORY = (
         "B",
         _FRAMEWORK,
         "libraries_bytes",
-        {
-            "context_bytes": "framework.context_bytes",
-            "collectives_bytes": "framework.collectives_bytes",
-            "replica_accelerators": "deployment.parallelism.replica_accelerators",
-            "data_ranks": "deployment.parallelism.data",
-            "expert_ranks": "deployment.parallelism.expert",
-            "calibration": "framework.calibration",
-        },
+        paths(
+            "framework.context_bytes",
+            "framework.collectives_bytes",
+            "deployment.parallelism.replica_accelerators",
+            "framework.calibration",
+            data_ranks="deployment.parallelism.data",
+            expert_ranks="deployment.parallelism.expert",
+        ),
     ),
     Formula(
         "Libraries and fragmentation",
@@ -191,22 +183,16 @@ MEMORY = (
         "B",
         _DIFFERENCE,
         "headroom_bytes",
-        {"fits_certainty": "fits_certainty"},
+        paths("fits_certainty"),
     ),
-    Formula(
-        "Shortfall",
-        "max(-headroom_bytes, 0)",
-        "B",
-        _DIFFERENCE,
-        "shortfall_bytes",
-    ),
+    Formula("Shortfall", "max(-headroom_bytes, 0)", "B", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Host memory for each accelerator",
         "sum(bytes)",
         "B",
         "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840",
         "host_bytes",
-        {"bytes": "host_parts"},
+        paths(bytes="host_parts_bytes"),
     ),
     Formula(
         "NVMe for each accelerator",
@@ -214,7 +200,7 @@ MEMORY = (
         "B",
         "Rajbhandari et al., ZeRO-Infinity, 2021, https://arxiv.org/abs/2104.07857",
         "nvme_bytes",
-        {"bytes": "nvme_parts"},
+        paths(bytes="nvme_parts_bytes"),
     ),
     Formula(
         "Room for temporary tensors",
@@ -224,7 +210,7 @@ MEMORY = (
         "B",
         _DIFFERENCE,
         "room.room_bytes",
-        {**_FRAGMENTATION, "paged": "settings.paged"},
+        _FRAGMENTATION | paths("settings.paged"),
     ),
     Formula(
         "Largest micro-batch on the fullest stage",
@@ -234,15 +220,15 @@ MEMORY = (
         "sequence",
         "Solution of the total for the micro-batch",
         "room.sequences",
-        {
-            **_RATIO,
-            "room_bytes": "room.room_bytes",
-            "whole_gradients_bytes": "room.whole_gradients_bytes",
-            "backward_bytes": "room.backward_bytes",
-            "loss_chunk_bytes": "room.loss_chunk_bytes",
-            "loss_bytes": "room.loss_bytes",
-            "update_bytes": "room.update_bytes",
-        },
+        _RATIO
+        | paths(
+            "room.room_bytes",
+            "room.whole_gradients_bytes",
+            "room.backward_bytes",
+            "room.loss_chunk_bytes",
+            "room.loss_bytes",
+            "room.update_bytes",
+        ),
     ),
     Formula(
         "Largest micro-batch",
@@ -250,6 +236,6 @@ MEMORY = (
         "sequence",
         "Solution of the total for the micro-batch",
         "max_micro_batch_size",
-        {"sequences": "sequences_by_stage"},
+        paths(sequences="stage_sequences"),
     ),
 )

@@ -54,7 +54,7 @@ class TrainingMemory:
     ``runtime_bytes`` is ``update_bytes``, ``communication_bytes`` and ``unallocated_bytes``
     together. ``fits`` compares the whole memory with ``total_bytes.value``, ``fits_certainty`` with
     the interval: "yes", "likely", "unlikely" or "no". ``max_micro_batch_size`` fit on all stages,
-    the rest being the same; they are the least of ``sequences_by_stage``. ``savings`` is what
+    the rest being the same; they are the least of ``stage_sequences``. ``savings`` is what
     layers keep, ``without_optimizer_bytes`` the total less optimizer states, and ``parts`` are what
     a figure is the sum of. Host memory and NVMe are those of the stage that needs most of each.
     """
@@ -89,11 +89,11 @@ class TrainingMemory:
     savings: tuple[LayerSavings, ...]
     logits_bytes_per_token: float
     without_optimizer_bytes: Interval
-    communication_parts: Mapping[str, float]
-    host_parts: Mapping[str, Number]
-    nvme_parts: Mapping[str, Number]
+    communication_parts_bytes: Mapping[str, float]
+    host_parts_bytes: Mapping[str, Number]
+    nvme_parts_bytes: Mapping[str, Number]
     room: MicroBatchRoom
-    sequences_by_stage: Mapping[str, Number]
+    stage_sequences: Mapping[str, Number]
 
     @property
     def stored_bytes_per_token(self) -> float:
@@ -159,13 +159,13 @@ def training_memory(
     return replace(
         fullest(stages, lambda stage: stage.total_bytes.value),
         max_micro_batch_size=_least(stages),
-        sequences_by_stage={
-            name: each for stage in stages for name, each in stage.sequences_by_stage.items()
+        stage_sequences={
+            name: each for stage in stages for name, each in stage.stage_sequences.items()
         },
         host_bytes=host.host_bytes,
-        host_parts=host.host_parts,
+        host_parts_bytes=host.host_parts_bytes,
         nvme_bytes=nvme.nvme_bytes,
-        nvme_parts=nvme.nvme_parts,
+        nvme_parts_bytes=nvme.nvme_parts_bytes,
     )
 
 
@@ -253,16 +253,16 @@ def _on_stage(
     unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
 
     capacity = deployment.accelerator.memory_bytes
-    fixed = places.weights + places.gradients + gathered
+    fixed = places.weights_bytes + places.gradients_bytes + gathered
     rest = shift(independent_sum((activations, losses, unallocated)), fixed + update)
-    optimizer, host = places.optimizer, places.host | {"activations": moved}
+    optimizer, host = places.optimizer_bytes, places.host_bytes | {"activations": moved}
     if settings.paged:
         # Unified memory pages optimizer states out where the accelerator has no room for them.
         kept = minimum(optimizer, maximum(capacity - rest.value, 0.0))
-        optimizer, host["paged_optimizer"] = kept, places.optimizer - kept
+        optimizer, host["paged_optimizer"] = kept, places.optimizer_bytes - kept
     room = MicroBatchRoom(
         capacity_bytes=capacity - fixed - (0.0 if settings.paged else optimizer),
-        libraries=held,
+        libraries_bytes=held,
         communication_bytes=gathered,
         framework=framework,
         backward_bytes=(stored + working) / micro_batch.sequences,
@@ -281,8 +281,8 @@ def _on_stage(
         framework=framework,
         state=state,
         micro_batches_in_flight=in_flight,
-        weights_bytes=exact(places.weights),
-        gradients_bytes=exact(places.gradients),
+        weights_bytes=exact(places.weights_bytes),
+        gradients_bytes=exact(places.gradients_bytes),
         optimizer_bytes=exact(optimizer),
         activations_bytes=activations,
         logits_bytes=losses,
@@ -298,18 +298,18 @@ def _on_stage(
         headroom_bytes=headroom,
         shortfall_bytes=shortfall(headroom),
         host_bytes=sum(host.values()),
-        nvme_bytes=sum(places.nvme.values()),
+        nvme_bytes=sum(places.nvme_bytes.values()),
         stored_activations_bytes=stored,
         working_bytes=working,
         max_micro_batch_size=most,
         savings=savings,
         logits_bytes_per_token=logits_each,
         without_optimizer_bytes=rest,
-        communication_parts=messages,
-        host_parts=host,
-        nvme_parts=places.nvme,
+        communication_parts_bytes=messages,
+        host_parts_bytes=host,
+        nvme_parts_bytes=places.nvme_bytes,
         room=room,
-        sequences_by_stage={f"stage_{stage}": most.value},
+        stage_sequences={f"stage_{stage}": most.value},
     )
 
 
@@ -317,11 +317,11 @@ def _on_stage(
 class _Places:
     """Where the parts of a rank's state are kept [B]."""
 
-    weights: float
-    gradients: float
-    optimizer: Number
-    host: dict[str, Number]
-    nvme: dict[str, Number]
+    weights_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: Number
+    host_bytes: dict[str, Number]
+    nvme_bytes: dict[str, Number]
 
 
 def _places(state: StageState, settings: TrainingSettings) -> _Places:

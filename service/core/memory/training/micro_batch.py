@@ -20,7 +20,7 @@ class MicroBatchRoom:
     """
 
     capacity_bytes: Number
-    libraries: Interval
+    libraries_bytes: Interval
     communication_bytes: float
     framework: FrameworkRuntime
     backward_bytes: Number
@@ -32,12 +32,12 @@ class MicroBatchRoom:
     @property
     def room_bytes(self) -> Number:
         """Room for temporary tensors beside libraries and fragmentation [B]."""
-        return self._room(self.libraries.value, self.framework.fragmentation_ratio.value)
+        return self._room(self.libraries_bytes.value, self.framework.fragmentation_ratio.value)
 
     @property
     def sequences(self) -> Interval:
         """Sequences that fit; the ends take all that is uncertain at its ends [-]."""
-        held = self.libraries
+        held = self.libraries_bytes
         slack, ratio = self.framework.fragmentation_ratio, self.framework.activation_ratio
         return Interval(
             self._most(held.value, slack.value, ratio.value),

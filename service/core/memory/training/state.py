@@ -57,9 +57,9 @@ class StageState:
 
     stage: int
     layers: int
-    weights_by_class: Mapping[TensorClass, float]
+    weights_by_class_bytes: Mapping[TensorClass, float]
     gradients_bytes: float
-    optimizer_by_class: Mapping[TensorClass, float]
+    optimizer_by_class_bytes: Mapping[TensorClass, float]
     elements: float
     gradient_elements: float
     trainable_elements: float
@@ -71,12 +71,12 @@ class StageState:
     @property
     def weights_bytes(self) -> float:
         """Weights on the rank [B]."""
-        return sum(self.weights_by_class.values())
+        return sum(self.weights_by_class_bytes.values())
 
     @property
     def optimizer_bytes(self) -> float:
         """Optimizer states on the rank [B]."""
-        return sum(self.optimizer_by_class.values())
+        return sum(self.optimizer_by_class_bytes.values())
 
 
 @lru_cache(maxsize=2048)
@@ -143,9 +143,9 @@ def stage_state(
     return StageState(
         stage=stage,
         layers=layers,
-        weights_by_class=MappingProxyType(weights),
+        weights_by_class_bytes=MappingProxyType(weights),
         gradients_bytes=reduced * settings.gradient_bytes,
-        optimizer_by_class=MappingProxyType(optimizer),
+        optimizer_by_class_bytes=MappingProxyType(optimizer),
         elements=held,
         gradient_elements=reduced,
         trainable_elements=trainable,

@@ -27,25 +27,25 @@ class SteadyState:
     """A replica in steady state with a fixed number of running sequences.
 
     ``decode`` is a step of decoding sequences only, ``prefill`` one of a prompt chunk alone,
-    ``mixed`` one of both. ``decoding`` and ``prefilling`` are mean numbers of sequences in either
-    phase, ``met`` those that a request meets. ``prompt_added_s`` is what a prompt adds to the steps
-    of its neighbours, of which a step takes ``prompts_per_step``; ``ttft_parts`` add up to
-    ``ttft_s``. All times [s], ``requests_per_s`` per replica.
+    ``mixed`` one of both. ``decoding_sequences`` and ``prefilling_sequences`` are mean numbers of
+    sequences in either phase, ``met`` those that a request meets. ``prompt_added_s`` is what a
+    prompt adds to the steps of its neighbours, of which a step takes ``prompts_per_step``;
+    ``ttft_parts_s`` add up to ``ttft_s``. All times [s], ``requests_per_s`` per replica.
     """
 
     decode: StepTime
     prefill: StepTime
     mixed: StepTime
     chunks: Number
-    decoding: Number
-    prefilling: Number
+    decoding_sequences: Number
+    prefilling_sequences: Number
     unloaded_ttft_s: Number
     ttft_s: Number
     tpot_s: Number
     requests_per_s: Number
-    ttft_parts: Mapping[str, Number]
-    met_decoding: Number
-    met_prefilling: Number = 0.0
+    ttft_parts_s: Mapping[str, Number]
+    met_decoding_sequences: Number
+    met_prefilling_sequences: Number = 0.0
     prompt_added_s: Number = 0.0
     prompts_per_step: Number | None = None
 
@@ -103,8 +103,8 @@ def steady_state(
     prefill_load, decode_load = lone_loads(
         new_input_tokens, context_tokens, output_tokens, in_flight, chunk_tokens
     )
-    chunk, prefill_context = prefill_load.prefill_tokens, prefill_load.prefill_context
-    decode_context = decode_load.decode_context
+    chunk, prefill_context = prefill_load.prefill_tokens, prefill_load.prefill_context_tokens
+    decode_context = decode_load.decode_context_tokens
     later_tokens = output_tokens - 1.0
     # Requests for a single token never decode: their steps are prefills alone.
     decodes = later_tokens > 0
@@ -162,20 +162,20 @@ def steady_state(
         prefill=prefill,
         mixed=mixed,
         chunks=chunks,
-        decoding=decoding,
-        prefilling=prefilling,
+        decoding_sequences=decoding,
+        prefilling_sequences=prefilling,
         unloaded_ttft_s=unloaded_ttft_s,
         ttft_s=served_s,
         tpot_s=tpot_s,
         requests_per_s=rate,
-        ttft_parts={
+        ttft_parts_s={
             "own_prompt": own_s,
             "earlier_prompts": waits_s * met_prefilling,
             "step_under_way": 0.5 * busy * tpot_s,
             "backlog": served_s - ttft_s,
         },
-        met_decoding=met_decoding,
-        met_prefilling=met_prefilling,
+        met_decoding_sequences=met_decoding,
+        met_prefilling_sequences=met_prefilling,
         prompt_added_s=added_s,
         prompts_per_step=prompts,
     )

@@ -95,14 +95,14 @@ class Pools:
             prefill=self.prefill,
             mixed=self.prefill,
             chunks=self.chunks,
-            decoding=running,
-            prefilling=rate_per_s * self.prompt_s / self.prefill_replicas,
+            decoding_sequences=running,
+            prefilling_sequences=rate_per_s * self.prompt_s / self.prefill_replicas,
             unloaded_ttft_s=self.prompt_s + self.transfer_s,
             ttft_s=self.ttft_s(rate_per_s),
             tpot_s=decode.total_s,
             requests_per_s=rate_per_s / self.replicas,
-            ttft_parts=self.ttft_parts(rate_per_s),
-            met_decoding=running,
+            ttft_parts_s=self.ttft_parts(rate_per_s),
+            met_decoding_sequences=running,
         )
 
 
@@ -147,14 +147,14 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
     }
     return OpenLoad(
         state=state,
-        running=state.decoding,
-        waiting=rate * float(queue.mean_wait_s),
+        running_sequences_per_replica=state.decoding_sequences,
+        waiting_requests=rate * float(queue.mean_wait_s),
         busy_ratio=min(utilisation, 1.0),
         requests_per_s=(limit if saturated else requests_per_s) / pools.replicas,
         utilisation_ratio=utilisation,
         saturated=saturated,
         mean_ttft_s=state.ttft_s,
-        ttft_parts=state.ttft_parts,
+        ttft_parts_s=state.ttft_parts_s,
         ttft_s=None if saturated else Percentiles(**ttft),
         e2e_s=None
         if saturated

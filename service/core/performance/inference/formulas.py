@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 
 _ROOFLINE = "Williams et al., Roofline, 2009, https://doi.org/10.1145/1498765.1498785"
 _CHUNKED = "Agrawal et al., Sarathi-Serve, 2024, https://arxiv.org/abs/2403.02310"
@@ -10,16 +10,13 @@ _LITTLE = "Little, 1961, https://doi.org/10.1287/opre.9.3.383"
 _QUEUE = "Kleinrock, Queueing Systems I, 1975, section 5.6 (Pollaczek–Khinchine mean)"
 _ARRIVAL = "Reiser and Lavenberg, 1980, https://doi.org/10.1145/322186.322195 (arrival theorem)"
 
-_TOKENS = {"output_tokens": "setup.workload.output_tokens"}
-_RUNNING = {"running_sequences_per_replica": "latency.running_sequences_per_replica"}
-_STAGES = {
-    "pipelined_ratio": "calibration.engine.pipelined_ratio",
-    "stages": "deployment.parallelism.pipeline",
-}
-_DECODE = {"decode_step_s": "latency.state.decode.total_s"}
-_PREFILL = {"prefill_step_s": "latency.state.prefill.total_s"}
-_MIXED = {"mixed_step_s": "latency.state.mixed.total_s", "chunks": "latency.state.chunks"}
-_PROMPT = {"prompt_added_s": "latency.state.prompt_added_s"}
+_TOKENS = paths("setup.workload.output_tokens")
+_RUNNING = paths("latency.running_sequences_per_replica")
+_STAGES = paths("calibration.engine.pipelined_ratio", stages="deployment.parallelism.pipeline")
+_DECODE = paths(decode_step_s="latency.state.decode.total_s")
+_PREFILL = paths(prefill_step_s="latency.state.prefill.total_s")
+_MIXED = paths("latency.state.chunks", mixed_step_s="latency.state.mixed.total_s")
+_PROMPT = paths("latency.state.prompt_added_s")
 _OTHERS = (
     "max(running_sequences_per_replica - 1, 0) / max(running_sequences_per_replica, 1)"
     " * prompt_added_s"
@@ -47,7 +44,7 @@ def _phase(name: str) -> tuple[Formula, ...]:
             "FLOP/B",
             _ROOFLINE,
             f"{at}.arithmetic_intensity_flop_per_byte",
-            {"flops": f"{at}.flops", "memory_bytes": f"{at}.memory_bytes"},
+            paths(flops=f"{at}.flops", memory_bytes=f"{at}.memory_bytes"),
         ),
         Formula(
             f"{name}_ridge_point",
@@ -55,13 +52,11 @@ def _phase(name: str) -> tuple[Formula, ...]:
             "FLOP/B",
             _ROOFLINE,
             f"{at}.ridge_point_flop_per_byte",
-            {
-                "peak_flops_per_s": f"{at}.peak_flops_per_s",
-                "memory_bandwidth_bytes_per_s": (
-                    "deployment.accelerator.memory_bandwidth_bytes_per_s"
-                ),
-                "matrix_precision": "deployment.precision.weights.matrix_precision",
-            },
+            paths(
+                "deployment.accelerator.memory_bandwidth_bytes_per_s",
+                "deployment.precision.weights.matrix_precision",
+                peak_flops_per_s=f"{at}.peak_flops_per_s",
+            ),
         ),
     )
 
@@ -77,13 +72,7 @@ LATENCY = (
         "s",
         _CHUNKED,
         "latency.state.prompt_added_s",
-        {
-            **_MIXED,
-            **_DECODE,
-            **_PREFILL,
-            **_TOKENS,
-            "prompts_per_step": "latency.state.prompts_per_step",
-        },
+        _MIXED | _DECODE | _PREFILL | _TOKENS | paths("latency.state.prompts_per_step"),
     ),
     Formula(
         "tpot_s",
@@ -91,14 +80,14 @@ LATENCY = (
         "s",
         _CHUNKED,
         "latency.tpot_s",
-        {
-            **_DECODE,
-            **_RUNNING,
-            **_PROMPT,
-            **_TOKENS,
-            "stages": "deployment.parallelism.pipeline",
-            "decoding_sequences": "latency.state.met_decoding",
-        },
+        _DECODE
+        | _RUNNING
+        | _PROMPT
+        | _TOKENS
+        | paths(
+            stages="deployment.parallelism.pipeline",
+            decoding_sequences="latency.state.met_decoding_sequences",
+        ),
     ),
     Formula(
         "own_prompt_s",
@@ -106,48 +95,46 @@ LATENCY = (
         f" * (prefill_step_s * (1 - {_BUSY}) + mixed_step_s * {_BUSY})",
         "s",
         _CHUNKED,
-        "latency.ttft_parts.own_prompt",
-        {**_MIXED, **_PREFILL, **_STAGES, **_RUNNING},
+        "latency.ttft_parts_s.own_prompt",
+        _MIXED | _PREFILL | _STAGES | _RUNNING,
     ),
     Formula(
         "earlier_prompts_s",
         f"{_OTHERS} / (1 + pipelined_ratio * (stages - 1)) * prefilling_sequences",
         "s",
         _ARRIVAL,
-        "latency.ttft_parts.earlier_prompts",
-        {
-            **_RUNNING,
-            **_PROMPT,
-            **_STAGES,
-            "prefilling_sequences": "latency.state.met_prefilling",
-        },
+        "latency.ttft_parts_s.earlier_prompts",
+        _RUNNING
+        | _PROMPT
+        | _STAGES
+        | paths(prefilling_sequences="latency.state.met_prefilling_sequences"),
     ),
     Formula(
         "step_under_way_s",
         f"0.5 * {_BUSY} * tpot_s",
         "s",
         _ARRIVAL,
-        "latency.ttft_parts.step_under_way",
-        {**_RUNNING, "tpot_s": "latency.tpot_s"},
+        "latency.ttft_parts_s.step_under_way",
+        _RUNNING | paths("latency.tpot_s"),
     ),
     Formula(
         "free_slot_s",
         "waiting_requests / (replicas * replica_requests_per_s)",
         "s",
         _LITTLE,
-        "latency.ttft_parts.free_slot",
-        {
-            "waiting_requests": "latency.waiting_requests",
-            "replicas": "latency.replicas",
-            "replica_requests_per_s": "latency.state.requests_per_s",
-        },
+        "latency.ttft_parts_s.free_slot",
+        paths(
+            "latency.waiting_requests",
+            "latency.replicas",
+            replica_requests_per_s="latency.state.requests_per_s",
+        ),
     ),
     Formula(
         "prompt_steps_s",
         "chunks * mixed_step_s",
         "s",
         _CHUNKED,
-        "latency.ttft_parts.prompt_steps",
+        "latency.ttft_parts_s.prompt_steps",
         _MIXED,
     ),
     Formula(
@@ -155,20 +142,20 @@ LATENCY = (
         "min(running_sequences_per_replica, 1) * tpot_s / 2",
         "s",
         _ARRIVAL,
-        "latency.ttft_parts.running_step",
-        {**_RUNNING, "tpot_s": "latency.tpot_s"},
+        "latency.ttft_parts_s.running_step",
+        _RUNNING | paths("latency.tpot_s"),
     ),
     Formula(
         "queue_s",
         f"{_WAITING} * prompt_steps_s / (2 * (1 - {_WAITING}))",
         "s",
         _QUEUE,
-        "latency.ttft_parts.queue",
-        {
-            "requests_per_s": "setup.workload.requests_per_s",
-            "replicas": "latency.replicas",
-            "prompt_steps_s": "latency.ttft_parts.prompt_steps",
-        },
+        "latency.ttft_parts_s.queue",
+        paths(
+            "setup.workload.requests_per_s",
+            "latency.replicas",
+            prompt_steps_s="latency.ttft_parts_s.prompt_steps",
+        ),
     ),
     Formula(
         "ttft_s",
@@ -176,7 +163,7 @@ LATENCY = (
         "s",
         "definition: from arrival to the first token, waiting included",
         "latency.ttft_s",
-        {"s": "latency.ttft_parts"},
+        paths(s="latency.ttft_parts_s"),
     ),
     Formula(
         "e2e_s",
@@ -184,7 +171,7 @@ LATENCY = (
         "s",
         "definition",
         "latency.e2e_s",
-        {"ttft_s": "latency.ttft_s", **_TOKENS, "tpot_s": "latency.tpot_s"},
+        _TOKENS | paths("latency.ttft_s", "latency.tpot_s"),
     ),
     Formula(
         "task_s",
@@ -192,10 +179,7 @@ LATENCY = (
         "s",
         "definition; a call has the average context of a task's calls",
         "latency.task_s",
-        {
-            "calls_per_task": "setup.workload.calls_per_task",
-            "tool_s": "setup.workload.tool_s",
-        },
+        paths("setup.workload.calls_per_task", "setup.workload.tool_s"),
     ),
     Formula(
         "saturation_requests_per_s",
@@ -203,11 +187,11 @@ LATENCY = (
         "1/s",
         f"{_LITTLE}, of a replica with all slots taken",
         "latency.saturation_requests_per_s",
-        {
-            "replicas": "latency.replicas",
-            "full_requests_per_s": "latency.full.requests_per_s",
-            "replica_requests_per_s": "latency.state.requests_per_s",
-        },
+        paths(
+            "latency.replicas",
+            full_requests_per_s="latency.full.requests_per_s",
+            replica_requests_per_s="latency.state.requests_per_s",
+        ),
     ),
     Formula(
         "saturation_requests_per_s",
@@ -215,10 +199,7 @@ LATENCY = (
         "1/s",
         "Zhong et al., DistServe, 2024, https://arxiv.org/abs/2401.09670",
         "latency.saturation_requests_per_s",
-        {
-            "prefill_limit_per_s": "latency.pools.prefill_limit_per_s",
-            "decode_limit_per_s": "latency.pools.decode_limit_per_s",
-        },
+        paths("latency.pools.prefill_limit_per_s", "latency.pools.decode_limit_per_s"),
     ),
     Formula(
         "requests_per_s",
@@ -226,11 +207,11 @@ LATENCY = (
         "1/s",
         _LITTLE,
         "latency.requests_per_s",
-        {
-            "concurrency": "setup.workload.concurrency",
-            "e2e_s": "latency.e2e_s",
-            "limit_requests_per_s": "latency.closed_limit_per_s",
-        },
+        paths(
+            "setup.workload.concurrency",
+            "latency.e2e_s",
+            limit_requests_per_s="latency.closed_limit_per_s",
+        ),
     ),
     Formula(
         "requests_per_s",
@@ -238,10 +219,10 @@ LATENCY = (
         "1/s",
         "definition",
         "latency.requests_per_s",
-        {
-            "asked_requests_per_s": "setup.workload.requests_per_s",
-            "saturation_requests_per_s": "latency.saturation_requests_per_s",
-        },
+        paths(
+            "latency.saturation_requests_per_s",
+            asked_requests_per_s="setup.workload.requests_per_s",
+        ),
     ),
     Formula(
         "output_tokens_per_s",
@@ -249,7 +230,7 @@ LATENCY = (
         "1/s",
         "definition",
         "latency.output_tokens_per_s",
-        {"requests_per_s": "latency.requests_per_s", **_TOKENS},
+        _TOKENS | paths("latency.requests_per_s"),
     ),
     Formula(
         "utilisation_ratio",
@@ -257,9 +238,9 @@ LATENCY = (
         "1",
         _LITTLE,
         "latency.load.utilisation_ratio",
-        {
-            "asked_requests_per_s": "setup.workload.requests_per_s",
-            "saturation_requests_per_s": "latency.saturation_requests_per_s",
-        },
+        paths(
+            "latency.saturation_requests_per_s",
+            asked_requests_per_s="setup.workload.requests_per_s",
+        ),
     ),
 )

@@ -55,13 +55,13 @@ class Phase:
 class Usage:
     """How hard one accelerator works while requests are in flight.
 
-    ``memory_ratio`` and ``compute_ratio`` are shares of peak bandwidth and peak FLOP/s;
-    ``busy_ratio`` is the share of time in which any request is in flight, ``kernel_ratio`` the
-    share of that in which kernels run rather than wait to be issued.
+    ``memory_utilisation_ratio`` and ``compute_utilisation_ratio`` are shares of peak bandwidth and
+    peak FLOP/s; ``busy_ratio`` is the share of time in which any request is in flight,
+    ``kernel_ratio`` the share of that in which kernels run rather than wait to be issued.
     """
 
-    memory_ratio: Number
-    compute_ratio: Number
+    memory_utilisation_ratio: Number
+    compute_utilisation_ratio: Number
     busy_ratio: Number
     kernel_ratio: Number = 1.0
 
@@ -70,7 +70,7 @@ class Usage:
 class InferenceLatency:
     """What users of the deployment see, and why. Times [s], rates [1/s].
 
-    ``ttft_parts`` add up to the time to the first token. ``full`` is a replica with all slots
+    ``ttft_parts_s`` add up to the time to the first token. ``full`` is a replica with all slots
     taken, ``pools`` stand in its place where prompts and decoding are apart, and
     ``closed_limit_per_s`` bounds the rate where no rate of arrivals is given.
     """
@@ -92,7 +92,7 @@ class InferenceLatency:
     usage: Usage
     state: SteadyState
     load: OpenLoad | None
-    ttft_parts: Mapping[str, Number]
+    ttft_parts_s: Mapping[str, Number]
     full: SteadyState | None
     pools: Pools | None
     closed_limit_per_s: Number | None
@@ -171,7 +171,7 @@ def inference_latency(
         # Fewer users than replicas leave some replicas without work part of the time.
         busy = minimum(wanted, 1.0)
         rate = state.requests_per_s * busy * replicas
-        parts = {**state.ttft_parts, "free_slot": wait_s}
+        parts = {**state.ttft_parts_s, "free_slot": wait_s}
         ttft_value = state.ttft_s + wait_s
     else:
         load = open_load(
@@ -181,8 +181,9 @@ def inference_latency(
             slots,
             later_tokens,
         )
-        state, running, waiting, busy = load.state, load.running, load.waiting, load.busy_ratio
-        rate, parts = load.requests_per_s * replicas, load.ttft_parts
+        state, busy = load.state, load.busy_ratio
+        running, waiting = load.running_sequences_per_replica, load.waiting_requests
+        rate, parts = load.requests_per_s * replicas, load.ttft_parts_s
         ttft_value = load.mean_ttft_s
     saturation = maximum(full.requests_per_s, state.requests_per_s) * replicas
     return _latency(
@@ -228,7 +229,7 @@ def _disaggregated(
     else:
         load = open_loop(pools, float(workload.requests_per_s))
         state, rate = load.state, load.requests_per_s * pools.replicas
-        busy, waiting = load.busy_ratio, load.waiting / pools.replicas
+        busy, waiting = load.busy_ratio, load.waiting_requests / pools.replicas
     return _latency(
         deployment,
         workload,
@@ -237,11 +238,11 @@ def _disaggregated(
         ttft_s=state.ttft_s,
         rate=rate,
         saturation=pools.saturation_per_s,
-        running=state.decoding,
+        running=state.decoding_sequences,
         waiting=waiting,
         busy=busy,
         load=load,
-        ttft_parts=state.ttft_parts,
+        ttft_parts=state.ttft_parts_s,
         pools=pools,
         closed_limit_per_s=pools.closed_limit_per_s if load is None else None,
     )
@@ -299,7 +300,7 @@ def _latency(
         usage=_usage(state, deployment, peak, busy, later_tokens),
         state=state,
         load=load,
-        ttft_parts=ttft_parts,
+        ttft_parts_s=ttft_parts,
         full=full,
         pools=pools,
         closed_limit_per_s=closed_limit_per_s,
@@ -358,7 +359,7 @@ def _usage(
     """
     accelerator = deployment.accelerator
     prefills_per_s = state.requests_per_s * state.chunks
-    steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding, 1e-9)
+    steps_per_s = state.requests_per_s * later_tokens / maximum(state.decoding_sequences, 1e-9)
     flops_per_s = prefills_per_s * state.prefill.flops + steps_per_s * state.decode.flops
     bytes_per_s = (
         prefills_per_s * state.prefill.memory_bytes + steps_per_s * state.decode.memory_bytes
@@ -367,8 +368,10 @@ def _usage(
         prefills_per_s * state.prefill.overhead_s + steps_per_s * state.decode.overhead_s
     )
     return Usage(
-        memory_ratio=minimum(bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0),
-        compute_ratio=minimum(flops_per_s / peak_flops, 1.0),
+        memory_utilisation_ratio=minimum(
+            bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
+        ),
+        compute_utilisation_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
         kernel_ratio=maximum(1.0 - waiting_ratio, 0.0),
     )

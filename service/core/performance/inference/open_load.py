@@ -38,19 +38,19 @@ class OpenLoad:
 
     ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
     replica has no steady state: its queue grows without end, and it has no percentiles, which are
-    None, and NaN in the elements of arrays. ``ttft_parts`` add up to ``mean_ttft_s`` of a single
+    None, and NaN in the elements of arrays. ``ttft_parts_s`` add up to ``mean_ttft_s`` of a single
     configuration.
     """
 
     state: SteadyState
-    running: Number
-    waiting: Number
+    running_sequences_per_replica: Number
+    waiting_requests: Number
     busy_ratio: Number
     requests_per_s: Number
     utilisation_ratio: Number
     saturated: Truth
     mean_ttft_s: Number
-    ttft_parts: Mapping[str, Number]
+    ttft_parts_s: Mapping[str, Number]
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
 
@@ -100,7 +100,7 @@ def open_load(
     prefill_s = state.chunks * state.mixed.total_s
     queue = prompt_queue(requests_per_s, prefill_s)
     base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
-    ttft, e2e, parts = None, None, state.ttft_parts
+    ttft, e2e, parts = None, None, state.ttft_parts_s
     if isinstance(saturated, np.ndarray) or not saturated:
         ttft, e2e = _percentiles(at, state, running, base_s, queue, slots, later_tokens, saturated)
         parts = {
@@ -110,14 +110,14 @@ def open_load(
         }
     return OpenLoad(
         state=state,
-        running=running,
-        waiting=where(saturated, 0.0, requests_per_s * queue.mean_wait_s),
+        running_sequences_per_replica=running,
+        waiting_requests=where(saturated, 0.0, requests_per_s * queue.mean_wait_s),
         busy_ratio=minimum(running, 1.0),
         requests_per_s=minimum(requests_per_s, full.requests_per_s),
         utilisation_ratio=utilisation,
         saturated=saturated,
         mean_ttft_s=where(saturated, state.ttft_s, base_s + queue.mean_wait_s),
-        ttft_parts=parts,
+        ttft_parts_s=parts,
         ttft_s=ttft,
         e2e_s=e2e,
     )

@@ -75,11 +75,12 @@ def speculated_step(
     StepTime
         Times [s], FLOPs and bytes for each token of a sequence.
     """
-    sequences, drafted = load.decode_sequences, drafting.draft_tokens
+    sequences, context_tokens = load.decode_sequences, load.decode_context_tokens
+    drafted = drafting.draft_tokens
     check = step_time(
         work,
         # The drafted tokens attend to the same context, whose cache is read once.
-        StepLoad(sequences * drafted, 0.0, load.decode_context, sequences, load.decode_context),
+        StepLoad(sequences * drafted, 0.0, context_tokens, sequences, context_tokens),
         accelerator,
         parallelism,
         calibration,

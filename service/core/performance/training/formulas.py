@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 
 _ROOFLINE = "Williams et al., Roofline, 2009, https://doi.org/10.1145/1498765.1498785"
 _FLASH = "Dao, FlashAttention-2, 2023, section 3.1, https://arxiv.org/abs/2307.08691"
@@ -14,40 +14,32 @@ _OFFLOAD = "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840"
 _PALM = "Chowdhery et al., PaLM, 2022, appendix B, https://arxiv.org/abs/2204.02311"
 _KAPLAN = "Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361"
 
-_SCHEDULE = {
-    "micro_batches": "setup.settings.gradient_accumulation_steps",
-    "stages": "setup.deployment.parallelism.pipeline",
-}
-_PASSES = {
-    "passes": "step.micro_batch.passes",
-    "recomputed_ratio": "step.micro_batch.recomputed_products_ratio",
-    "checkpointing": "setup.settings.activation_checkpointing",
-}
-_ATTENTION_AGAIN = {"recomputed_attention_ratio": "step.micro_batch.recomputed_attention_ratio"}
-_BANDWIDTH = {
-    "memory_bandwidth_bytes_per_s": "setup.deployment.accelerator.memory_bandwidth_bytes_per_s",
-    "memory_ratio": "setup.calibration.performance.hardware.memory_ratio",
-    "efficiencies": "setup.calibration.performance.source",
-}
-_FLOPS = {
-    "products_flops": "step.micro_batch.products_flops",
-    "attention_flops": "step.micro_batch.attention_flops",
-}
-_WORK = {
-    "matrix_products_s": "step.matrix_s",
-    "attention_s": "step.attention_s",
-    "elementwise_s": "step.elementwise_s",
-}
-_PARTS = {
-    **_WORK,
-    "exposed_model_messages_s": "step.tensor_messages_s",
-    "exposed_data_messages_s": "step.data_messages_s",
-    "pipeline_bubble_s": "step.bubble_s",
-    "optimizer_s": "step.optimizer_s",
-    "offload_stall_s": "step.offload_s",
-    "overhead_s": "step.overhead_s",
-}
-_TIME = {"step_s": "step.step_s", "peak_flops_per_s": "step.peak_flops_per_s"}
+_SCHEDULE = paths(
+    micro_batches="setup.settings.gradient_accumulation_steps",
+    stages="setup.deployment.parallelism.pipeline",
+)
+_PASSES = paths(
+    "step.micro_batch.passes",
+    recomputed_ratio="step.micro_batch.recomputed_products_ratio",
+    checkpointing="setup.settings.activation_checkpointing",
+)
+_ATTENTION_AGAIN = paths("step.micro_batch.recomputed_attention_ratio")
+_BANDWIDTH = paths(
+    "setup.deployment.accelerator.memory_bandwidth_bytes_per_s",
+    "setup.calibration.performance.hardware.memory_ratio",
+    efficiencies="setup.calibration.performance.source",
+)
+_FLOPS = paths("step.micro_batch.products_flops", "step.micro_batch.attention_flops")
+_WORK = paths("step.matrix_products_s", "step.attention_s", "step.elementwise_s")
+_PARTS = _WORK | paths(
+    "step.exposed_model_messages_s",
+    "step.exposed_data_messages_s",
+    "step.pipeline_bubble_s",
+    "step.optimizer_s",
+    "step.offload_stall_s",
+    "step.overhead_s",
+)
+_TIME = paths("step.step_s", "step.peak_flops_per_s")
 
 #: Paths start at a ``TrainingSpeed``.
 SPEED = (
@@ -56,13 +48,13 @@ SPEED = (
         "micro_batches / stages * forward_products_s * (passes + recomputed_ratio)",
         "s",
         _ROOFLINE,
-        "step.matrix_s",
-        {
-            **_SCHEDULE,
-            "forward_products_s": "step.micro_batch.forward_products_s",
-            **_PASSES,
-            "efficiencies": "setup.calibration.performance.source",
-        },
+        "step.matrix_products_s",
+        _SCHEDULE
+        | _PASSES
+        | paths(
+            "step.micro_batch.forward_products_s",
+            efficiencies="setup.calibration.performance.source",
+        ),
     ),
     Formula(
         "attention_s",
@@ -70,12 +62,12 @@ SPEED = (
         "s",
         _FLASH,
         "step.attention_s",
-        {
-            **_SCHEDULE,
-            "forward_attention_s": "step.micro_batch.forward_attention_s",
-            **_ATTENTION_AGAIN,
-            "checkpointing": "setup.settings.activation_checkpointing",
-        },
+        _SCHEDULE
+        | _ATTENTION_AGAIN
+        | paths(
+            "step.micro_batch.forward_attention_s",
+            checkpointing="setup.settings.activation_checkpointing",
+        ),
     ),
     Formula(
         "elementwise_s",
@@ -85,14 +77,14 @@ SPEED = (
         "s",
         _RECOMPUTATION,
         "step.elementwise_s",
-        {
-            **_SCHEDULE,
-            "moved_bytes": "step.micro_batch.moved_bytes",
-            "recomputed_elementwise_ratio": "step.micro_batch.recomputed_elementwise_ratio",
-            "dequantised_bytes": "step.micro_batch.dequantised_bytes",
-            "recomputed_ratio": "step.micro_batch.recomputed_products_ratio",
-            **_BANDWIDTH,
-        },
+        _SCHEDULE
+        | _BANDWIDTH
+        | paths(
+            "step.micro_batch.moved_bytes",
+            "step.micro_batch.recomputed_elementwise_ratio",
+            "step.micro_batch.dequantised_bytes",
+            recomputed_ratio="step.micro_batch.recomputed_products_ratio",
+        ),
     ),
     Formula(
         "exposed_model_messages_s",
@@ -100,14 +92,14 @@ SPEED = (
         " + max(ring_s - attention_s, 0))",
         "s",
         _MEGATRON,
-        "step.tensor_messages_s",
-        {
-            **_SCHEDULE,
-            "sent_s": "step.micro_batch.sent_s",
-            "tensor_overlap_ratio": "setup.calibration.tensor_overlap_ratio",
-            "ring_s": "step.micro_batch.ring_s",
-            "attention_s": "step.micro_batch.attention_s",
-        },
+        "step.exposed_model_messages_s",
+        _SCHEDULE
+        | paths(
+            "step.micro_batch.sent_s",
+            "setup.calibration.tensor_overlap_ratio",
+            "step.micro_batch.ring_s",
+            "step.micro_batch.attention_s",
+        ),
     ),
     Formula(
         "exposed_data_messages_s",
@@ -115,27 +107,27 @@ SPEED = (
         " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s), 0)",
         "s",
         _ZERO,
-        "step.data_messages_s",
-        {
-            **_WORK,
-            "exposed_model_messages_s": "step.tensor_messages_s",
-            "moved_s": "step.moved_data_messages_s",
-            "zero_stage": "setup.settings.zero_stage",
-            "data_overlap_ratio": "setup.calibration.data_overlap_ratio",
-            "micro_batches": "setup.settings.gradient_accumulation_steps",
-        },
+        "step.exposed_data_messages_s",
+        _WORK
+        | paths(
+            "setup.settings.zero_stage",
+            "setup.calibration.data_overlap_ratio",
+            "step.exposed_model_messages_s",
+            moved_s="step.moved_data_messages_s",
+            micro_batches="setup.settings.gradient_accumulation_steps",
+        ),
     ),
     Formula(
         "pipeline_bubble_s",
         "(stages - 1) / virtual_stages * micro_batch_s / stages",
         "s",
         _PIPELINE,
-        "step.bubble_s",
-        {
-            "stages": "setup.deployment.parallelism.pipeline",
-            "virtual_stages": "setup.settings.virtual_stages",
-            "micro_batch_s": "step.micro_batch.total_s",
-        },
+        "step.pipeline_bubble_s",
+        paths(
+            "setup.settings.virtual_stages",
+            stages="setup.deployment.parallelism.pipeline",
+            micro_batch_s="step.micro_batch.total_s",
+        ),
     ),
     Formula(
         "optimizer_s",
@@ -144,26 +136,22 @@ SPEED = (
         "s",
         _ZERO,
         "step.optimizer_s",
-        {
-            "optimizer_bytes": "step.state.optimizer_bytes",
-            "updated_elements": "step.state.updated_elements",
-            "gradient_bytes": "setup.settings.gradient_bytes",
-            **_BANDWIDTH,
-            "offload": "setup.settings.offload.optimizer",
-            "optimizer": "setup.settings.optimizer",
-        },
+        _BANDWIDTH
+        | paths(
+            "step.state.optimizer_bytes",
+            "step.state.updated_elements",
+            "setup.settings.gradient_bytes",
+            "setup.settings.optimizer",
+            offload="setup.settings.offload.optimizer",
+        ),
     ),
     Formula(
         "offload_stall_s",
         "host_update_s + max(transfers_s - (matrix_products_s + attention_s + elementwise_s), 0)",
         "s",
         _OFFLOAD,
-        "step.offload_s",
-        {
-            "host_update_s": "step.host_update_s",
-            "transfers_s": "step.transfers_s",
-            **_WORK,
-        },
+        "step.offload_stall_s",
+        _WORK | paths("step.host_update_s", "step.transfers_s"),
     ),
     Formula(
         "overhead_s",
@@ -171,34 +159,27 @@ SPEED = (
         "s",
         "Measured by framework, see the calibration entry",
         "step.overhead_s",
-        {
-            **_SCHEDULE,
-            "step_overhead_s": "setup.calibration.performance.engine.step_s",
-            "routing_s": "step.micro_batch.routing_s",
-            "issue_s": "step.micro_batch.issue_s",
-            "working_s": "step.micro_batch.working_s",
-        },
+        _SCHEDULE
+        | paths(
+            "step.micro_batch.routing_s",
+            "step.micro_batch.issue_s",
+            "step.micro_batch.working_s",
+            step_overhead_s="setup.calibration.performance.engine.step_s",
+        ),
     ),
-    Formula(
-        "step_s",
-        " + ".join(_PARTS),
-        "s",
-        "Sum of the parts",
-        "step.step_s",
-        _PARTS,
-    ),
+    Formula("step_s", " + ".join(_PARTS), "s", "Sum of the parts", "step.step_s", _PARTS),
     Formula(
         "tokens_per_step",
         "sequences * tokens * micro_batches * data_ranks",
         "token",
         "definition",
         "step.tokens_per_step",
-        {
-            "sequences": "setup.micro_batch.sequences",
-            "tokens": "setup.micro_batch.tokens",
-            "micro_batches": "setup.settings.gradient_accumulation_steps",
-            "data_ranks": "setup.deployment.parallelism.data",
-        },
+        paths(
+            "setup.micro_batch.sequences",
+            "setup.micro_batch.tokens",
+            micro_batches="setup.settings.gradient_accumulation_steps",
+            data_ranks="setup.deployment.parallelism.data",
+        ),
     ),
     Formula(
         "tokens_per_s",
@@ -206,7 +187,7 @@ SPEED = (
         "1/s",
         "definition",
         "step.tokens_per_s",
-        {"tokens_per_step": "step.tokens_per_step", "step_s": "step.step_s"},
+        paths("step.tokens_per_step", "step.step_s"),
     ),
     Formula(
         "model_flops",
@@ -214,7 +195,7 @@ SPEED = (
         "FLOP",
         _PALM,
         "step.model_flops",
-        {**_SCHEDULE, **_FLOPS, "passes": "step.micro_batch.passes"},
+        _SCHEDULE | _FLOPS | paths("step.micro_batch.passes"),
     ),
     Formula(
         "hardware_flops",
@@ -223,7 +204,7 @@ SPEED = (
         "FLOP",
         _PALM,
         "step.hardware_flops",
-        {**_SCHEDULE, **_FLOPS, **_PASSES, **_ATTENTION_AGAIN},
+        _SCHEDULE | _FLOPS | _PASSES | _ATTENTION_AGAIN,
     ),
     Formula(
         "six_nd_flops",
@@ -231,11 +212,11 @@ SPEED = (
         "FLOP",
         _KAPLAN,
         "step.six_nd_flops",
-        {
-            "active_parameters": "setup.deployment.architecture.active_parameters",
-            "tokens_per_step": "step.tokens_per_step",
-            "accelerators": "setup.deployment.parallelism.accelerator_count",
-        },
+        paths(
+            "setup.deployment.architecture.active_parameters",
+            "step.tokens_per_step",
+            accelerators="setup.deployment.parallelism.accelerator_count",
+        ),
     ),
     Formula(
         "mfu_ratio",
@@ -243,7 +224,7 @@ SPEED = (
         "1",
         _PALM,
         "step.mfu_ratio",
-        {"model_flops": "step.model_flops", **_TIME},
+        _TIME | paths("step.model_flops"),
     ),
     Formula(
         "hfu_ratio",
@@ -251,6 +232,6 @@ SPEED = (
         "1",
         _PALM,
         "step.hfu_ratio",
-        {"hardware_flops": "step.hardware_flops", **_TIME},
+        _TIME | paths("step.hardware_flops"),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number, exp, expm1, maximum, minimum, sqrt, where
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.interval import Interval, product, quotient, scale
 
 SECONDS_PER_HOUR = 3600.0
@@ -29,7 +29,7 @@ RUN = (
         "s",
         "Any failure stops a synchronous run; " + _DALY,
         "mean_time_between_failures_s",
-        {"failures_per_accelerator_day": "failures.per_accelerator_day"},
+        paths("failures.failures_per_accelerator_day"),
     ),
     Formula(
         "checkpoint_interval_s",
@@ -41,7 +41,7 @@ RUN = (
         "s",
         f"{_DALY}, equation 37; {_YOUNG}",
         "best_interval_s",
-        {"checkpoint_write_s": "failures.checkpoint_write_s"},
+        paths("failures.checkpoint_write_s"),
     ),
     Formula(
         "goodput_ratio",
@@ -53,18 +53,11 @@ RUN = (
         "1",
         f"{_DALY}, equation 20",
         "goodput_ratio",
-        {
-            "checkpoint_write_s": "failures.checkpoint_write_s",
-            "restart_s": "failures.restart_s",
-        },
+        paths("failures.checkpoint_write_s", "failures.restart_s"),
     ),
     Formula("wall_s", "useful_s / goodput_ratio", "s", "definition", "wall_s"),
     Formula(
-        "accelerator_hours",
-        "wall_s / 3600 * accelerators",
-        "h",
-        "definition",
-        "accelerator_hours",
+        "accelerator_hours", "wall_s / 3600 * accelerators", "h", "definition", "accelerator_hours"
     ),
 )
 
@@ -73,13 +66,13 @@ RUN = (
 class Failures:
     """How often accelerators stop a run, and what a stop costs.
 
-    ``per_accelerator_day`` counts everything that stops the run, the host and network around an
-    accelerator included [1/day]; ``checkpoint_write_s`` is how long training halts to write a
-    checkpoint, ``restart_s`` the time from a failure to the next step; ``checkpoint_interval_s``
-    of None is the best one.
+    ``failures_per_accelerator_day`` counts everything that stops the run, the host and network
+    around an accelerator included [1/day]; ``checkpoint_write_s`` is how long training halts to
+    write a checkpoint, ``restart_s`` the time from a failure to the next step;
+    ``checkpoint_interval_s`` of None is the best one.
     """
 
-    per_accelerator_day: Interval
+    failures_per_accelerator_day: Interval
     checkpoint_write_s: Number
     restart_s: Number
     checkpoint_interval_s: Number | None = None
@@ -144,7 +137,7 @@ def training_run(
     Generation Computer Systems 22, 2006, https://doi.org/10.1016/j.future.2004.11.016
     """
     steps = maximum(-(-tokens // tokens_per_step), 1.0)
-    rate = failures.per_accelerator_day
+    rate = failures.failures_per_accelerator_day
     between = _between_s(rate.value, accelerators)
     interval_s = failures.checkpoint_interval_s
     if interval_s is None:

@@ -50,28 +50,29 @@ SIX = 6.0
 class TrainingStep:
     """Time of an optimizer step [s] by what it is spent on, and the rates that follow.
 
-    ``matrix_s``, ``attention_s`` and ``elementwise_s`` are forward, backward and recomputation
-    of all micro-batches on one rank, ``recompute_s`` the part of them that is done twice.
-    ``tensor_messages_s`` and ``data_messages_s`` are what of the messages within a model copy
-    and between copies does not hide; ``bubble_s`` is the pipeline waiting, ``offload_s`` the
-    host in the way, ``overhead_s`` the accelerator waiting for its instructions. Per accelerator
-    and step, ``model_flops`` leave recomputation out, ``hardware_flops`` count it, and
-    ``six_nd_flops`` are six per active parameter and token. They follow from the ``micro_batch``,
-    from what of the training ``state`` is updated, and from the update and transfers of the host.
+    ``matrix_products_s``, ``attention_s`` and ``elementwise_s`` are forward, backward and
+    recomputation of all micro-batches on one rank, ``recompute_s`` the part of them that is done
+    twice. ``exposed_model_messages_s`` and ``exposed_data_messages_s`` are what of the messages
+    within a model copy and between copies does not hide; ``pipeline_bubble_s`` is the pipeline
+    waiting, ``offload_stall_s`` the host in the way, ``overhead_s`` the accelerator waiting for its
+    instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
+    ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
+    follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
+    update and transfers of the host.
     """
 
     step_s: Number
-    matrix_s: Number
+    matrix_products_s: Number
     attention_s: Number
     elementwise_s: Number
     recompute_s: Number
-    tensor_messages_s: Number
+    exposed_model_messages_s: Number
     hidden_tensor_messages_s: Number
-    data_messages_s: Number
+    exposed_data_messages_s: Number
     hidden_data_messages_s: Number
-    bubble_s: Number
+    pipeline_bubble_s: Number
     optimizer_s: Number
-    offload_s: Number
+    offload_stall_s: Number
     overhead_s: Number
     memory_bytes: Number
     tokens_per_step: Number
@@ -91,12 +92,12 @@ class TrainingStep:
     @property
     def moved_data_messages_s(self) -> Number:
         """Messages between model copies, hidden or not [s]."""
-        return self.data_messages_s + self.hidden_data_messages_s
+        return self.exposed_data_messages_s + self.hidden_data_messages_s
 
     @property
     def compute_s(self) -> Number:
         """Forward, backward and recomputation of all micro-batches on one rank [s]."""
-        return self.matrix_s + self.attention_s + self.elementwise_s
+        return self.matrix_products_s + self.attention_s + self.elementwise_s
 
 
 def training_step(
@@ -167,17 +168,17 @@ def training_step(
     active = deployment.architecture.active_parameters
     return TrainingStep(
         step_s=step_s,
-        matrix_s=share * micro.matrix_s,
+        matrix_products_s=share * micro.matrix_s,
         attention_s=share * micro.attention_s,
         elementwise_s=share * micro.elementwise_s,
         recompute_s=share * micro.recompute_s,
-        tensor_messages_s=messages_s,
+        exposed_model_messages_s=messages_s,
         hidden_tensor_messages_s=share * micro.hidden_messages_s,
-        data_messages_s=moved_s - hidden_s,
+        exposed_data_messages_s=moved_s - hidden_s,
         hidden_data_messages_s=hidden_s,
-        bubble_s=bubble_s,
+        pipeline_bubble_s=bubble_s,
         optimizer_s=optimizer_s,
-        offload_s=offload_s,
+        offload_stall_s=offload_s,
         overhead_s=overhead_s,
         memory_bytes=share * micro.memory_bytes,
         tokens_per_step=tokens_per_step,
@@ -335,11 +336,11 @@ Bottleneck: TypeAlias = Literal[
 def bottleneck(step: TrainingStep) -> Bottleneck:
     """What most of a single step's time is spent on."""
     parts: dict[Bottleneck, Number] = {
-        "compute": step.matrix_s + step.attention_s,
+        "compute": step.matrix_products_s + step.attention_s,
         "memory_bandwidth": step.elementwise_s + step.optimizer_s,
-        "interconnect": step.tensor_messages_s + step.data_messages_s,
-        "pipeline": step.bubble_s,
-        "offload": step.offload_s,
+        "interconnect": step.exposed_model_messages_s + step.exposed_data_messages_s,
+        "pipeline": step.pipeline_bubble_s,
+        "offload": step.offload_stall_s,
         "overhead": step.overhead_s,
     }
     return max(parts, key=lambda part: float(parts[part]))

@@ -108,5 +108,7 @@ def _rows(
         return next((rows, 0) for rows in result.by_model if len(rows))
     ranks = np.array([layout.replica_accelerators for layout in widest])[found.layout]
     fits = found.headroom_ratio >= 0.0
-    order = np.lexsort((np.abs(found.concurrency - _REFERENCE_CONCURRENCY), ranks, ~fits))
+    order = np.lexsort(
+        (np.abs(found.concurrency_per_replica - _REFERENCE_CONCURRENCY), ranks, ~fits)
+    )
     return found, int(order[0])

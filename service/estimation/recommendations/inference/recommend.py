@@ -114,7 +114,7 @@ def _description(
             "data": int(rows.replicas[row]),
             "context": layout.context,
         },
-        "concurrency_per_replica": int(rows.concurrency[row]),
+        "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
         "speculative": _shown_draft(search.drafts[rows.draft[row]]),
         "uses_memory_tiers": bool(rows.spilled[row]),
         "headroom_ratio": float(rows.headroom_ratio[row]),

@@ -111,13 +111,13 @@ def _candidate_set(
         accelerators=rows.accelerators,
         tensor=tensor[rows.layout],
         filled=filled(rows, search),
-        memory_spread=rows.memory_spread,
+        memory_spread=rows.memory_spread_ratio,
         seconds=latency_metric(rows, search),
-        seconds_spread=rows.latency_spread,
+        seconds_spread=rows.latency_spread_ratio,
         it_wh=rows.it_wh,
-        it_wh_spread=rows.it_wh_spread,
+        it_wh_spread=rows.it_wh_spread_ratio,
         accelerator_hours=rows.accelerator_hours,
-        accelerator_hours_spread=rows.accelerator_hours_spread,
+        accelerator_hours_spread=rows.accelerator_hours_spread_ratio,
     )
     return CandidateSet(metrics, row_indices, within_price, within_region)
 

@@ -203,7 +203,7 @@ def matrix_weights(requested: WeightsRequest | None, kind: WorkloadKind) -> Mapp
     """The caller's weights, else those of the matrix's row."""
     if requested is not None:
         return requested.model_dump()
-    return {str(metric): weight for metric, weight in kind.weights.items()}
+    return {str(metric): weight for metric, weight in kind.metric_weights_ratio.items()}
 
 
 #: A way of decoding as it was asked for, None for decoding token by token, and resolved.

@@ -102,7 +102,7 @@ def test_recomputation_is_what_it_adds():
 
 def test_adapters_leave_out_the_weight_gradients_but_move_more():
     full, lora = step(), step(TrainingSettings(method="lora"))
-    assert lora.matrix_s / full.matrix_s == pytest.approx(2 / 3, rel=0.03)
+    assert lora.matrix_products_s / full.matrix_products_s == pytest.approx(2 / 3, rel=0.03)
     assert lora.elementwise_s > full.elementwise_s
 
 
@@ -118,7 +118,7 @@ def test_a_quantised_base_is_turned_into_16_bit_on_every_pass():
     )
     added = qlora.elementwise_s - lora.elementwise_s
     assert added == pytest.approx(2 * 6.0 * elements / 8 / (3.35e12 * 0.85), rel=0.01)
-    assert qlora.matrix_s == lora.matrix_s
+    assert qlora.matrix_products_s == lora.matrix_products_s
 
 
 def test_products_run_in_the_narrower_of_what_can_be_trained():
@@ -131,7 +131,7 @@ def test_products_run_in_the_narrower_of_what_can_be_trained():
         frozen = replace(BF16, weights=NUMBER_FORMATS[base])
         assert product_format(frozen, adapters).id == "bf16"
     narrow = step(precision=replace(BF16, activations=eight))
-    assert narrow.matrix_s < 0.65 * step().matrix_s
+    assert narrow.matrix_products_s < 0.65 * step().matrix_products_s
     # Converting operands costs traffic that 16-bit products do not have.
     assert narrow.elementwise_s > step().elementwise_s
 
@@ -155,20 +155,22 @@ def test_32_bit_runs_move_twice_as_much():
 def test_the_pipeline_bubble_is_the_published_share():
     settings = TrainingSettings(gradient_accumulation_steps=8)
     result = step(settings, Parallelism(tensor=1, pipeline=4))
-    working = result.compute_s + result.tensor_messages_s + result.overhead_s
-    share = result.bubble_s / (result.bubble_s + working - CALIBRATION.engine.step_s)
+    working = result.compute_s + result.exposed_model_messages_s + result.overhead_s
+    share = result.pipeline_bubble_s / (
+        result.pipeline_bubble_s + working - CALIBRATION.engine.step_s
+    )
     assert share == pytest.approx(3 / 11, rel=1e-6)
     interleaved = step(replace(settings, virtual_stages=4), Parallelism(tensor=1, pipeline=4))
-    assert interleaved.bubble_s == pytest.approx(result.bubble_s / 4)
+    assert interleaved.pipeline_bubble_s == pytest.approx(result.pipeline_bubble_s / 4)
 
 
 def test_fully_sharded_traffic_is_one_and_a_half_times_that_of_an_all_reduce():
     layout = Parallelism(tensor=8, data=4)
     reduced = step(TrainingSettings(zero_stage=0), layout)
     sharded = step(TrainingSettings(zero_stage=3), layout)
-    assert sharded.data_messages_s / reduced.data_messages_s == pytest.approx(1.5)
-    assert step(TrainingSettings(zero_stage=1), layout).data_messages_s == pytest.approx(
-        reduced.data_messages_s
+    assert sharded.exposed_data_messages_s / reduced.exposed_data_messages_s == pytest.approx(1.5)
+    assert step(TrainingSettings(zero_stage=1), layout).exposed_data_messages_s == pytest.approx(
+        reduced.exposed_data_messages_s
     )
 
 
@@ -177,14 +179,16 @@ def test_frozen_weights_are_gathered_as_well():
     adapters = TrainingSettings(method="lora", zero_stage=3)
     held = architecture("llama-70b").total_parameters * 2 / 8
     wanted = 2 * held * 3 / 4 / (50e9 * 0.6)
-    assert step(adapters, layout).data_messages_s == pytest.approx(wanted, rel=0.02)
+    assert step(adapters, layout).exposed_data_messages_s == pytest.approx(wanted, rel=0.02)
 
 
 def test_a_ring_over_domains_uses_the_links_of_all_its_ranks_there():
     one_each = step(TrainingSettings(zero_stage=3), Parallelism(tensor=8, data=16))
     all_eight = step(TrainingSettings(zero_stage=3), Parallelism(tensor=1, data=16))
     # Eight times the weights a rank, over eight times the links.
-    assert all_eight.data_messages_s == pytest.approx(one_each.data_messages_s, rel=0.02)
+    assert all_eight.exposed_data_messages_s == pytest.approx(
+        one_each.exposed_data_messages_s, rel=0.02
+    )
 
 
 def test_messages_hide_behind_computation_as_far_as_they_can():
@@ -192,12 +196,12 @@ def test_messages_hide_behind_computation_as_far_as_they_can():
     overlapping = replace(USUAL, data_overlap_ratio=0.5)
     settings = TrainingSettings(zero_stage=3)
     seen, hidden = step(settings, layout), step(settings, layout, calibration=overlapping)
-    assert hidden.data_messages_s < seen.data_messages_s
-    assert hidden.data_messages_s + hidden.hidden_data_messages_s == pytest.approx(
-        seen.data_messages_s
+    assert hidden.exposed_data_messages_s < seen.exposed_data_messages_s
+    assert hidden.exposed_data_messages_s + hidden.hidden_data_messages_s == pytest.approx(
+        seen.exposed_data_messages_s
     )
     assert hidden.step_s < seen.step_s
-    assert seen.hidden_tensor_messages_s == pytest.approx(seen.tensor_messages_s / 3)
+    assert seen.hidden_tensor_messages_s == pytest.approx(seen.exposed_model_messages_s / 3)
 
 
 def test_gradients_hide_behind_the_last_backward_pass_only():
@@ -213,31 +217,31 @@ def test_context_ranks_pass_keys_and_values_on():
     deployment = Deployment(architecture("llama-70b"), BF16, slow, layout)
     found = training_step(deployment, TrainingSettings(), MicroBatch(1, 32768), HOST, USUAL)
     near = step(parallelism=layout, batch=MicroBatch(1, 32768))
-    assert near.tensor_messages_s < found.tensor_messages_s
+    assert near.exposed_model_messages_s < found.exposed_model_messages_s
     assert bottleneck(found) == "interconnect"
 
 
 def test_an_optimizer_on_the_host_is_seen_as_stall():
     here, there = step(), step(TrainingSettings(offload=Offload(optimizer="cpu")))
-    assert here.offload_s == 0
+    assert here.offload_stall_s == 0
     assert there.optimizer_s == 0
-    assert there.offload_s > 10 * here.optimizer_s
+    assert there.offload_stall_s > 10 * here.optimizer_s
     storage = step(TrainingSettings(offload=Offload(optimizer="nvme")))
-    assert storage.offload_s > there.offload_s
+    assert storage.offload_stall_s > there.offload_stall_s
     assert bottleneck(storage) == "offload"
 
 
 def test_transfers_stall_where_they_take_longer_than_computation():
     short, long = MicroBatch(1, 64), MicroBatch(1, 65536)
     away = TrainingSettings(offload=Offload(parameters="cpu"), zero_stage=3)
-    assert step(away, batch=short).offload_s > 0
-    assert step(away, batch=long).offload_s == 0
+    assert step(away, batch=short).offload_stall_s > 0
+    assert step(away, batch=long).offload_stall_s == 0
     kept = TrainingSettings(offload=Offload(activations="cpu"))
-    assert step(kept).offload_s >= 0
+    assert step(kept).offload_stall_s >= 0
     narrow = replace(HOST, link_bytes_per_s=1e9)
     deployment = Deployment(architecture("llama-70b"), BF16, H100, Parallelism(tensor=8))
     stalled = training_step(deployment, kept, MicroBatch(1, 4096), narrow, USUAL)
-    assert stalled.offload_s > step(kept).offload_s
+    assert stalled.offload_stall_s > step(kept).offload_stall_s
 
 
 def test_unfused_attention_moves_its_scores():
@@ -256,7 +260,7 @@ def test_short_steps_wait_for_the_host():
     assert bottleneck(waiting) == "overhead"
     assert waiting.step_s == pytest.approx(2 * 80, rel=0.01)
     sharded = step(TrainingSettings(zero_stage=3), Parallelism(tensor=4, data=2), calibration=slow)
-    assert sharded.overhead_s > 2 * 80 - sharded.compute_s - sharded.tensor_messages_s
+    assert sharded.overhead_s > 2 * 80 - sharded.compute_s - sharded.exposed_model_messages_s
 
 
 def test_routing_takes_time_in_every_layer_with_experts():
@@ -281,11 +285,11 @@ def test_parts_add_up_to_the_step():
     )
     parts = (
         found.compute_s
-        + found.tensor_messages_s
-        + found.data_messages_s
-        + found.bubble_s
+        + found.exposed_model_messages_s
+        + found.exposed_data_messages_s
+        + found.pipeline_bubble_s
         + found.optimizer_s
-        + found.offload_s
+        + found.offload_stall_s
         + found.overhead_s
     )
     assert found.step_s == pytest.approx(parts)
