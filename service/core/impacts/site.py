@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number, log, maximum, minimum
-from service.core.explanation import Formula
+from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.interval import Interval, scale
 
@@ -43,7 +43,7 @@ VIBRATION = (
         "1",
         "Headroom's own indicator: an order of concern, not a failure probability",
         "index",
-        {name: f"drivers.{name}" for name in VIBRATION_WEIGHTS},
+        paths(*(f"drivers_ratio.{name}" for name in VIBRATION_WEIGHTS)),
     ),
 )
 
