@@ -30,9 +30,9 @@ from service.api.http.worker_threads import beside
 from service.api.pages.images import image
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
-from service.charts.kinds import DRAWN
 from service.estimation.charts.answers import ChartAnswer, VegaLiteChart
-from service.estimation.charts.kinds import CHART_KINDS, ChartKind
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.references import Request
 
 router = Operations(prefix="/v1", tags=["charts"])
@@ -82,7 +82,7 @@ class _Drawing:
         shown = self.kind.use_case(self.request, self.snapshot)
         asked = self.request.style
         style = style_of(asked.theme, asked.width_px, asked.height_px)
-        return shown, DRAWN[self.kind.id](shown, style)
+        return shown, self.kind.draw(shown, style)
 
 
 def _form(http: HttpRequest, request: Any) -> Form:
@@ -165,12 +165,12 @@ def _add(kind: ChartKind) -> None:
     )
 
 
-for _kind in CHART_KINDS:
+for _kind in CHART_KINDS.values():
     _add(_kind)
 
 
 @router.api_route("/charts/{kind}", methods=["GET", "POST"], include_in_schema=False)
 async def no_chart(kind: str) -> Response:
     """An unknown kind of chart; the error lists the known ones."""
-    listed = ", ".join(one.id for one in CHART_KINDS)
+    listed = ", ".join(CHART_KINDS)
     raise Problem("not-found", f"there is no chart {kind[:100]!r}; choose from {listed}")

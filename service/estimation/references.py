@@ -41,6 +41,13 @@ class CatalogRequest(Request):
     catalog_revision."""
 
 
+def separated(given: object) -> object:
+    """Parts given as a list, or as one text separated by commas."""
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",") if part.strip())
+    return tuple(given) if isinstance(given, list) else given
+
+
 def _known_format(name: str) -> str:
     if name not in NUMBER_FORMATS:
         near = get_close_matches(name[:40], NUMBER_FORMATS, n=3, cutoff=0.5)

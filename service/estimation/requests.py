@@ -23,6 +23,7 @@ from service.estimation.references import (
     Ratio,
     Reference,
     Request,
+    separated,
 )
 
 #: The deployment that examples, documentation and benchmarks use throughout.
@@ -109,13 +110,6 @@ class MemoryTierRequest(Request):
     link."""
 
 
-def _tiers(given: object) -> object:
-    """Tiers given as a list, or as ids separated by commas."""
-    if isinstance(given, str):
-        return tuple(name for part in given.split(",") if (name := part.strip()))
-    return tuple(given) if isinstance(given, list) else given
-
-
 TierReference = Annotated[
     Annotated[Reference, Tag(BY_ID)] | Annotated[MemoryTierRequest, Tag(IN_LINE)], EITHER
 ]
@@ -182,7 +176,7 @@ class ServingRequest(Request):
         tuple[TierReference, ...],
         Field(max_length=8),
         BeforeValidator(
-            _tiers,
+            separated,
             json_schema_input_type=Annotated[str, Field(max_length=1_700)] | list[TierReference],
         ),
     ] = ()

@@ -9,26 +9,28 @@ from typing import Any, Literal
 from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charts.kinds import CHART_KINDS, ChartKind
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.charts.requests import StyleRequest
 from service.estimation.references import Request
 from service.estimation.rejection import Rejected
+from service.estimation.requests import DeploymentRequest
 from service.portal.questions import PageRequest
 from service.portal.training_questions import TrainingPageRequest
 
-#: Kinds that are shown of a deployment, in this order, with whether they depend on the region.
-_SHOWN = (
-    ("memory-breakdown", False),
-    ("throughput-latency", False),
-    ("roofline", False),
-    ("impacts-by-region", True),
-    ("impacts-map", True),
-    ("sensitivity", True),
+
+def _is_placed(kind: str) -> bool:
+    """Whether a kind of chart depends on the region."""
+    return "region" in CHART_KINDS[kind].request.model_fields
+
+
+#: Kinds that show a deployment, those that depend on its region last.
+_SHOWN = sorted(
+    (id_ for id_, kind in CHART_KINDS.items() if issubclass(kind.request, DeploymentRequest)),
+    key=_is_placed,
 )
-_PLACED = dict(_SHOWN)
-#: Kinds that are shown of a training run, beside inference by the same accelerators.
-_SHOWN_OF_TRAINING = ("memory-breakdown", "throughput-latency")
-KINDS = {kind.id: kind for kind in CHART_KINDS}
+#: Kinds that show a training run as well, beside inference by the same accelerators.
+_SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].request.model_fields]
 #: Widths that charts are drawn in, for wide and for narrow screens.
 _WIDE_PX, _NARROW_PX = 600, 340
 
@@ -61,16 +63,16 @@ class Picture:
 
 
 def pictures(
-    request: PageRequest, snapshot: CatalogSnapshot, kinds: Iterable[str] = tuple(_PLACED)
+    request: PageRequest, snapshot: CatalogSnapshot, kinds: Iterable[str] = tuple(_SHOWN)
 ) -> Iterator[Picture]:
     """The charts of a deployment; one that cannot be drawn of it is left out."""
     for id_ in kinds:
         if request.config is not None:
             address = f"pictures/{id_}?{request.link()}"
         else:
-            query = request.deployment_link(placed=_PLACED[id_])
+            query = request.deployment_link(placed=_is_placed(id_))
             address = f"v1/charts/{id_}?{query}&format=svg"
-        yield from _picture(KINDS[id_], deployment_fields(id_, request), address, snapshot)
+        yield from _picture(CHART_KINDS[id_], deployment_fields(id_, request), address, snapshot)
 
 
 def training_pictures(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> Iterator[Picture]:
@@ -81,14 +83,14 @@ def training_pictures(request: TrainingPageRequest, snapshot: CatalogSnapshot) -
         else:
             query = request.api_link("region", phases="both")
             address = f"v1/charts/{id_}?{query}&format=svg"
-        yield from _picture(KINDS[id_], training_fields(request), address, snapshot)
+        yield from _picture(CHART_KINDS[id_], training_fields(request), address, snapshot)
 
 
 def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
     """What a kind of chart is asked about a deployment."""
     estimate = request.estimate
     names = ["model", "precision", "accelerator", "accelerator_count", "parallelism", "workload"]
-    names += ["region"] if _PLACED[kind] else []
+    names += ["region"] if _is_placed(kind) else []
     return {name: getattr(estimate, name) for name in names}
 
 
@@ -104,7 +106,7 @@ def chart_request(
 ) -> tuple[ChartKind, Request] | None:
     """The chart that a picture is of; None where the page shows none of that kind."""
     trained = isinstance(request, TrainingPictureRequest)
-    if kind not in (_SHOWN_OF_TRAINING if trained else _PLACED):
+    if kind not in (_SHOWN_OF_TRAINING if trained else _SHOWN):
         return None
     fields = (
         training_fields(request)
@@ -112,7 +114,7 @@ def chart_request(
         else deployment_fields(kind, request)
     )
     style = StyleRequest(format="svg", theme=request.theme, width_px=request.width_px)
-    return KINDS[kind], KINDS[kind].request.model_validate({**fields, "style": style})
+    return CHART_KINDS[kind], CHART_KINDS[kind].request.model_validate({**fields, "style": style})
 
 
 def _picture(

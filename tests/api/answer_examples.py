@@ -20,7 +20,7 @@ from service import ENGINE_VERSION
 from service.api.app import create_app
 from service.api.sweeps.access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.charts.requests import MemoryChartRequest
+from service.estimation.charts.memory import MemoryChartRequest
 from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.measurements.compared import compared_measurement
 from service.estimation.measurements.requests import MeasurementRequest

@@ -18,7 +18,7 @@ from tests.api.conftest import UNPLACED
 LINK = "/v1/charts/memory-breakdown?model=llama-3.1-8b&accelerator=nvidia-l40s-48gb"
 
 
-@pytest.mark.parametrize("kind", CHART_KINDS, ids=lambda kind: kind.id)
+@pytest.mark.parametrize("kind", CHART_KINDS.values(), ids=lambda kind: kind.id)
 async def test_answers_are_as_declared(kind, client):
     document = (await client.get("/openapi.json")).json()
     whole = {"$ref": "#/components/schemas/ChartAnswer", "components": document["components"]}

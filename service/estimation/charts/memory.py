@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.bars import memory_breakdown
 from service.core.interval import exact
-from service.estimation.charts.requests import MemoryChartRequest, same_training
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import deployment_name, gigabytes
 from service.estimation.inference.estimate import inference_memory_answer
+from service.estimation.requests import EXAMPLE_WORKLOAD, MemoryInferenceRequest
 from service.estimation.training.estimate import training_memory_answer
-from service.estimation.training.requests import MemoryTrainingRequest
+from service.estimation.training.requests import MemoryTrainingRequest, TrainingSettingsRequest
 
 #: Parts of memory, in the order in which they are stacked.
 PARTS = (
@@ -24,6 +29,32 @@ PARTS = (
     "kv_cache",
     "runtime",
 )
+
+
+class MemoryChartRequest(MemoryInferenceRequest):
+    """What fills the memory of an accelerator, in inference, in training, or in both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                DEPLOYED,
+                {
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "accelerator": "nvidia-h100-sxm-80gb",
+                    "workload": EXAMPLE_WORKLOAD,
+                    "phases": "both",
+                    "training": {"sequence_length": 4096, "activation_checkpointing": "full"},
+                    "style": {"theme": "dark"},
+                },
+            ]
+        }
+    )
+
+    phases: Literal["inference", "training", "both"] = "inference"
+    """What is shown; both puts the two bars side by side."""
+    training: TrainingSettingsRequest = TrainingSettingsRequest()
+    """Used if training is shown."""
+    style: StyleRequest = StyleRequest()
 
 
 def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -100,3 +131,16 @@ def _told(phase: str, memory: Mapping[str, Any]) -> str:
         f"{gigabytes(memory['capacity_bytes'])} and {'fits' if memory['fits'] else 'does not fit'}:"
         f" {listed}. The largest part is {largest.replace('_', ' ')}."
     )
+
+
+KINDS = (
+    ChartKind(
+        "memory-breakdown",
+        "MemoryChart",
+        "Chart: what fills the memory of an accelerator, training beside inference",
+        "Parts of the memory of the fullest accelerator, stacked, with its capacity as a line.",
+        MemoryChartRequest,
+        memory_chart,
+        memory_breakdown,
+    ),
+)

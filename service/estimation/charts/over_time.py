@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.curves import impact_over_time
 from service.core.interval import Interval, independent_sum
 from service.estimation import answers
-from service.estimation.charts.requests import OverTimeChartRequest
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import StyleRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import number
 from service.estimation.projections.answers import OpenEndedInterval, ProjectionPoint
 from service.estimation.projections.over_time import projection_answer
+from service.estimation.projections.requests import ProjectionRequest
 
 _KG_PER_T = 1e3
+
+
+class OverTimeChartRequest(ProjectionRequest):
+    """A training run's emissions against the inference that follows it, day by day."""
+
+    style: StyleRequest = StyleRequest()
 
 
 def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -97,3 +106,17 @@ def _told(
         f"{told} Inference overtakes training on day {crossover['value']:,.0f} "
         f"({crossover['low']:,.0f} to {until})."
     )
+
+
+KINDS = (
+    ChartKind(
+        "impact-over-time",
+        "OverTimeChart",
+        "Chart: a training run's emissions against cumulative inference, and when they cross",
+        "Emissions of training, of inference added up day by day, and of both, with the day on "
+        "which inference has emitted as much as training.",
+        OverTimeChartRequest,
+        over_time_chart,
+        impact_over_time,
+    ),
+)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.curves import pareto_front
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS, Metric
-from service.estimation.charts.requests import ParetoChartRequest
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import number
 from service.estimation.recommendations.inference.recommend import UNITS, recommendation_answer
+from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import FieldError, Rejected
 
 _NAMES: Mapping[Metric, str] = {
@@ -21,6 +24,17 @@ _NAMES: Mapping[Metric, str] = {
     "water": "water",
     "cost": "cost",
 }
+
+
+class ParetoChartRequest(RecommendationRequest):
+    """The best trade-offs, on two of the metrics."""
+
+    x: Literal["headroom", "latency", "carbon", "water", "cost"] = "latency"
+    """Metric on the horizontal axis, where less is better; headroom is the share of memory
+    filled."""
+    y: Literal["headroom", "latency", "carbon", "water", "cost"] = "carbon"
+    """Metric on the vertical axis; must differ from x."""
+    style: StyleRequest = StyleRequest()
 
 
 def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -117,3 +131,17 @@ def _told(answer: Mapping[str, Any], chosen: list[dict[str, Any]], x: Metric, y:
             f"{number(metrics[x])} {UNITS[x]} and {number(metrics[y])} {UNITS[y]}."
         )
     return told if chosen else f"{told} No candidate meets all limits."
+
+
+KINDS = (
+    ChartKind(
+        "pareto-front",
+        "ParetoChart",
+        "Chart: the choices that nothing else beats, on two metrics",
+        "Members of a recommendation's Pareto front on two of its metrics, and the choice for "
+        "each priority; the request is that of a recommendation.",
+        ParetoChartRequest,
+        pareto_chart,
+        pareto_front,
+    ),
+)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.bars import impacts_by_region
+from service.charts.maps import impacts_map
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
-from service.estimation.charts.requests import MapChartRequest, RegionsChartRequest
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import deployment_name, number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.inference.echo import echo
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 
@@ -49,6 +56,45 @@ _IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, 
 ASKED_ABOUT = "asked about"
 
 Placed = tuple[str, Mapping[str, Any]]
+
+#: Regions that one chart may show.
+MOST_REGIONS = 60
+
+
+class RegionsChartRequest(InferenceRequest):
+    """The impact of one deployment in many regions."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [PLACED | {"regions": "aws/eu-north-1,aws/us-east-1,gcp/europe-west9"}]
+        }
+    )
+
+    regions: Annotated[
+        tuple[Reference, ...],
+        Field(max_length=1000),
+        BeforeValidator(
+            separated,
+            json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
+        ),
+    ] = ()
+    """Catalog ids or aliases (as a list or separated by commas); if empty, all cloud regions of the
+    provider of region, or of all providers if region is not a cloud region."""
+    impact: Literal["carbon", "water", "energy"] = "carbon"
+    """carbon: location-based operation and manufacturing of hardware; water: on site and at power
+    stations; energy: that of the facility."""
+    basis: Literal["per_request", "per_1k_tokens", "per_year"] = "per_1k_tokens"
+    """Basis of the impact: one request, 1,000 output tokens, or a year of the whole deployment."""
+    shown: int = Field(20, ge=1, le=MOST_REGIONS)
+    """Regions that are shown: the best ones, and region."""
+    style: StyleRequest = StyleRequest()
+
+
+class MapChartRequest(RegionsChartRequest):
+    """The impact of one deployment in many regions, on a map."""
+
+    shown: int = Field(1_000, ge=1, le=1_000)
+    """Regions that are shown: the best ones."""
 
 
 def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -232,3 +278,25 @@ def _told(placed: list[Placed], total: tuple[str, ...], home: str, unit: str, ba
 def _listed(ids: list[str]) -> str:
     few = ", ".join(ids[:5])
     return few if len(ids) <= 5 else f"{few} and {len(ids) - 5} more"
+
+
+KINDS = (
+    ChartKind(
+        "impacts-by-region",
+        "RegionsChart",
+        "Chart: carbon, water or energy of a deployment in many regions, ranked",
+        "The impact of one deployment in each region, split into its parts, the least first.",
+        RegionsChartRequest,
+        regions_chart,
+        impacts_by_region,
+    ),
+    ChartKind(
+        "impacts-map",
+        "MapChart",
+        "Chart: carbon, water or energy of a deployment in many regions, on a map",
+        "The impact of one deployment in each region whose place is known, on a map of the world.",
+        MapChartRequest,
+        map_chart,
+        impacts_map,
+    ),
+)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pydantic import ConfigDict
+
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.curves import roofline
 from service.core.elementwise import maximum
 from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
@@ -14,7 +17,8 @@ from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import rank_work
 from service.estimation.answers import warning_entries
-from service.estimation.charts.requests import RooflineChartRequest
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import DEPLOYED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import deployment_name, number
 from service.estimation.inference.deployment import (
@@ -23,6 +27,7 @@ from service.estimation.inference.deployment import (
     resolve_deployment,
 )
 from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 
 #: How far the roof is drawn beyond the outermost operators, as a factor of intensity.
@@ -33,6 +38,14 @@ _PLAIN_STEPS = EstimateWarning(
     "the chart shows operators of plain steps of a whole replica; it leaves out speculative "
     "decoding and disaggregated serving",
 )
+
+
+class RooflineChartRequest(LatencyInferenceRequest):
+    """The operators of prefill and decode under the roof of the accelerator."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [DEPLOYED]})
+
+    style: StyleRequest = StyleRequest()
 
 
 def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -151,3 +164,17 @@ def _finding(answer: Mapping[str, Any]) -> str:
 
 def _plain(bottleneck: str) -> str:
     return bottleneck.replace("_", " ")
+
+
+KINDS = (
+    ChartKind(
+        "roofline",
+        "RooflineChart",
+        "Chart: operators of prefill and decode under the accelerator's roof",
+        "Operators of a prefill and of a decoding step by arithmetic intensity and FLOP/s, "
+        "under the roof of peak bandwidth and peak FLOP/s.",
+        RooflineChartRequest,
+        roofline_chart,
+        roofline,
+    ),
+)

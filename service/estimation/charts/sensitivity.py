@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.bars import sensitivity
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval, exact
 from service.estimation.answers import frame, provenance, warning_entries
-from service.estimation.charts.requests import SensitivityChartRequest
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import deployment_name, number
 from service.estimation.impacts.estimate import deployment_impacts
@@ -21,6 +25,7 @@ from service.estimation.inference.deployment import (
     resolve_deployment,
 )
 from service.estimation.inference.echo import echo
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 
@@ -54,6 +59,27 @@ class _Input:
     span: Interval
     stated: bool
     changed: Callable[[float], _Case]
+
+
+class SensitivityChartRequest(InferenceRequest):
+    """How much a figure changes with each of its inputs."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [PLACED]})
+
+    figure: Literal[
+        "total_bytes",
+        "ttft_s",
+        "tpot_s",
+        "output_tokens_per_s",
+        "it_energy_per_request_wh",
+        "gco2e_per_1k_tokens",
+        "l_per_1k_tokens",
+    ] = "gco2e_per_1k_tokens"
+    """Figure to explain: memory of an accelerator, TTFT, TPOT, throughput of the deployment, IT
+    energy per request, or carbon or water per 1,000 output tokens."""
+    change_ratio: float = Field(0.2, gt=0.0, le=0.9)
+    """Relative change, up and down, of inputs that have no interval of their own."""
+    style: StyleRequest = StyleRequest()
 
 
 def sensitivity_chart(
@@ -256,3 +282,17 @@ def _told(
         for one, low, high in moved[:3]
     )
     return f"{told} These inputs change it most: {listed}."
+
+
+KINDS = (
+    ChartKind(
+        "sensitivity",
+        "SensitivityChart",
+        "Chart: how far a figure moves with each of what it depends on",
+        "The figure at both ends of each input, one input at a time and the widest first: over "
+        "its 90 % interval where it has one, else by change_ratio.",
+        SensitivityChartRequest,
+        sensitivity_chart,
+        sensitivity,
+    ),
+)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.charts.curves import throughput_latency
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS
-from service.estimation.charts.requests import MOST_POINTS, ThroughputChartRequest, same_training
+from service.estimation.charts.kind import ChartKind
+from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import deployment_name, duration, number
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.references import separated
+from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.estimate import training_latency_answer
-from service.estimation.training.requests import LatencyTrainingRequest
+from service.estimation.training.requests import LatencyTrainingRequest, TrainingSettingsRequest
 
 _NAMES = {
     "ttft_s": "time to first token",
@@ -26,6 +32,56 @@ _NAMES = {
 _MOST_IN_FLIGHT = 1024
 #: The last power of two is left out if the most that is held is nearer than this factor.
 _APART = 1.4
+
+#: Concurrencies that one curve may have.
+MOST_POINTS = 64
+
+
+def _counts(given: object) -> object:
+    """Whole numbers as a list, or as one text separated by commas."""
+    if not isinstance(given, str):
+        return separated(given)
+    parts = [part.strip() for part in given.split(",") if part.strip()]
+    return tuple(
+        int(part) if part.isascii() and part.isdigit() and len(part) < 10 else part
+        for part in parts
+    )
+
+
+class ThroughputChartRequest(LatencyInferenceRequest):
+    """Throughput against latency over the number of requests in flight."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                DEPLOYED | {"latency": "ttft_s", "limit_s": 1.0},
+                DEPLOYED
+                | {"phases": "both", "training": {"zero_stage": 3, "sequence_length": 4096}},
+            ]
+        }
+    )
+
+    latency: Literal["ttft_s", "tpot_s", "e2e_s"] = "ttft_s"
+    """Latency on the horizontal axis."""
+    limit_s: float | None = Field(None, gt=0.0, le=1e6)
+    """Service level objective, drawn as a line; if null, that of real-time inference in the
+    decision matrix, and none for e2e_s."""
+    concurrencies: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...],
+        Field(max_length=MOST_POINTS),
+        BeforeValidator(
+            _counts,
+            json_schema_input_type=Annotated[str, Field(max_length=640)]
+            | list[Annotated[int, Field(ge=1, le=1_000_000)]],
+        ),
+    ] = Field((), examples=["1,2,4,8,16,32"])
+    """Requests in flight, one point each, instead of the workload's own (as a list or separated by
+    commas); if empty, powers of two up to what fits in memory."""
+    phases: Literal["inference", "both"] = "inference"
+    """What is shown; both adds the throughput of training as a line with its MFU."""
+    training: TrainingSettingsRequest = TrainingSettingsRequest()
+    """Used if training is shown."""
+    style: StyleRequest = StyleRequest()
 
 
 def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -143,3 +199,17 @@ def _told(
         f"{number(best['y']['value'])} tokens per second ({number(best['y']['low'])} to "
         f"{number(best['y']['high'])})."
     )
+
+
+KINDS = (
+    ChartKind(
+        "throughput-latency",
+        "ThroughputChart",
+        "Chart: throughput against latency over the requests in flight",
+        "Output tokens per second and accelerator against a latency, one point for each number "
+        "of requests in flight, with the best point within the limit.",
+        ThroughputChartRequest,
+        throughput_chart,
+        throughput_latency,
+    ),
+)

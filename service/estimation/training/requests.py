@@ -16,6 +16,7 @@ from service.estimation.references import (
     ModelReference,
     RegionReference,
     Request,
+    separated,
 )
 from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
 
@@ -60,20 +61,13 @@ EXAMPLE_RUN: dict[str, Any] = {
 }
 
 
-def _names(given: object) -> object:
-    """Names given as a list, or as one text separated by commas."""
-    if isinstance(given, str):
-        return tuple(name for part in given.split(",") if (name := part.strip()))
-    return tuple(given) if isinstance(given, list) else given
-
-
 TensorName = Annotated[str, Field(min_length=1, max_length=100)]
 #: One name, several separated by commas, or a list of names.
 TensorNames = Annotated[
     tuple[TensorName, ...],
     Field(max_length=64),
     BeforeValidator(
-        _names, json_schema_input_type=Annotated[str, Field(max_length=1_000)] | list[TensorName]
+        separated, json_schema_input_type=Annotated[str, Field(max_length=1_000)] | list[TensorName]
     ),
 ]
 Dtype = Literal["fp32", "bf16", "fp16"]
