@@ -30,7 +30,7 @@ from service.api.http.worker_threads import beside
 from service.api.pages.images import image
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
-from service.estimation.charts.answers import ChartAnswer, VegaLiteChart
+from service.estimation.charts.answers import ChartAnswer, ChartFindings, VegaLiteChart
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.references import Request
@@ -77,7 +77,7 @@ class _Drawing:
     form: Form
     snapshot: CatalogSnapshot
 
-    def chart(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def chart(self) -> tuple[ChartFindings, dict[str, Any]]:
         """What is shown, and the specification that shows it."""
         shown = self.kind.use_case(self.request, self.snapshot)
         asked = self.request.style

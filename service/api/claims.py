@@ -84,5 +84,5 @@ async def get_claim(http: HttpRequest) -> Response:
     return confirmed_or(http, tag, lambda: _json(answer))
 
 
-def _json(answer: dict[str, Any]) -> Response:
+def _json(answer: object) -> Response:
     return Response(orjson.dumps(answer), media_type="application/json")

@@ -83,7 +83,7 @@ async def get_technique(http: HttpRequest) -> Response:
     return _answered(http, answer["id"], answer)
 
 
-def _answered(http: HttpRequest, what: str, answer: dict[str, Any]) -> Response:
+def _answered(http: HttpRequest, what: str, answer: object) -> Response:
     tag = entity_tag(shared(http).store.snapshot, "techniques", what)
     return confirmed_or(
         http, tag, lambda: Response(orjson.dumps(answer), media_type="application/json")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from service.catalog.entries.texts import Text, packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
@@ -69,7 +69,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def claims_answer(snapshot: CatalogSnapshot, wanted: Mapping[str, str]) -> dict[str, Any]:
+def claims_answer(snapshot: CatalogSnapshot, wanted: Mapping[str, str]) -> ClaimPage:
     """All claims, or those with a verdict or of a document."""
     kept = [
         text
@@ -77,10 +77,10 @@ def claims_answer(snapshot: CatalogSnapshot, wanted: Mapping[str, str]) -> dict[
         if wanted.get("verdict") in (None, text.fields["verdict"])
         and wanted.get("document") in (None, *text.fields["documents"])
     ]
-    return frame(snapshot.revision) | {"items": [_answer(snapshot, text) for text in kept]}
+    return {**frame(snapshot.revision), "items": [_answer(snapshot, text) for text in kept]}
 
 
-def claim_answer(snapshot: CatalogSnapshot, name: str) -> dict[str, Any]:
+def claim_answer(snapshot: CatalogSnapshot, name: str) -> ClaimEntry:
     """One claim.
 
     Raises
@@ -92,7 +92,7 @@ def claim_answer(snapshot: CatalogSnapshot, name: str) -> dict[str, Any]:
     return _answer(snapshot, texts.by_id[texts.find(name)])
 
 
-def _answer(snapshot: CatalogSnapshot, text: Text) -> dict[str, Any]:
+def _answer(snapshot: CatalogSnapshot, text: Text) -> ClaimEntry:
     fields = text.fields
     cited = [f"{one['publisher']}, {one['year']}, {one['url']}" for one in text.sources]
     return {

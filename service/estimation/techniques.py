@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from service.catalog.entries.texts import Text, packaged_texts
 from service.core.techniques.registry import TECHNIQUES
@@ -111,7 +111,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _TECHNIQUES = {technique.id: technique for technique in TECHNIQUES}
 
 
-def techniques_answer(wanted: Mapping[str, str]) -> dict[str, Any]:
+def techniques_answer(wanted: Mapping[str, str]) -> TechniquePage:
     """All techniques, or those with the wanted values of :data:`FILTERS`."""
     texts = packaged_texts()["techniques"].by_id
     return {
@@ -123,7 +123,7 @@ def techniques_answer(wanted: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def named_technique_answer(name: str) -> dict[str, Any]:
+def named_technique_answer(name: str) -> TechniqueEntry:
     """One technique by its id or alias.
 
     Raises
@@ -136,10 +136,13 @@ def named_technique_answer(name: str) -> dict[str, Any]:
     return _answer(_TECHNIQUES[technique_id], texts.by_id[technique_id])
 
 
-def _answer(technique: Technique, text: Text) -> dict[str, Any]:
+def _answer(technique: Technique, text: Text) -> TechniqueEntry:
     """A technique as it goes over the wire."""
     fields = text.fields
-    proposals = {"training": technique.training, "inference": technique.inference}
+    proposals: dict[Kind, object] = {
+        "training": technique.training,
+        "inference": technique.inference,
+    }
     return {
         "id": technique.id,
         "name": fields["name"],

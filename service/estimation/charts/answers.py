@@ -63,10 +63,9 @@ class VegaLiteChart(_VegaLiteChart):
     usermeta: dict[str, Any]
 
 
-class ChartAnswer(Answer):
-    """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
+class ChartFindings(Answer):
+    """What a chart shows, in figures and in words."""
 
-    kind: str
     title: str
     """The finding, a colon, and the deployment that it is about."""
     description: str
@@ -81,4 +80,10 @@ class ChartAnswer(Answer):
     sources: list[UsedSource]
     explanation: NotRequired[list[ExplanationStep]]
     """Present if the request sets explain."""
+
+
+class ChartAnswer(ChartFindings):
+    """What a chart shows, in figures, in words, and as a Vega-Lite specification."""
+
+    kind: str
     vega_lite: VegaLiteChart

@@ -8,6 +8,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import Style
+from service.estimation.charts.answers import ChartFindings
 from service.estimation.references import Request
 
 
@@ -23,5 +24,5 @@ class ChartKind:
     summary: str
     description: str
     request: type[Request]
-    use_case: Callable[[Any, CatalogSnapshot], dict[str, Any]]
+    use_case: Callable[[Any, CatalogSnapshot], ChartFindings]
     draw: Callable[[Mapping[str, Any], Style], dict[str, Any]]

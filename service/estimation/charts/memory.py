@@ -10,6 +10,7 @@ from pydantic import ConfigDict
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.bars import memory_breakdown
 from service.core.interval import exact
+from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
@@ -57,7 +58,7 @@ class MemoryChartRequest(MemoryInferenceRequest):
     style: StyleRequest = StyleRequest()
 
 
-def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """Parts of the memory of an accelerator, with its capacity.
 
     Raises

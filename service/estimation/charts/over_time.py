@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import impact_over_time
 from service.core.interval import Interval, independent_sum
 from service.estimation import answers
+from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import StyleRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
@@ -25,7 +24,7 @@ class OverTimeChartRequest(ProjectionRequest):
     style: StyleRequest = StyleRequest()
 
 
-def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """Cumulative emissions of inference with their band, training's, and the day they cross.
 
     Raises

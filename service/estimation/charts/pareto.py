@@ -9,6 +9,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import pareto_front
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS, Metric
+from service.estimation.charts.answers import ChartFindings, ChartPoint
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
@@ -37,7 +38,7 @@ class ParetoChartRequest(RecommendationRequest):
     style: StyleRequest = StyleRequest()
 
 
-def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """Members of the Pareto front of a recommendation, and the choice for each priority.
 
     Raises
@@ -84,12 +85,12 @@ def _known(candidate: Mapping[str, Any], x: Metric, y: Metric) -> bool:
 
 def _point(
     candidate: Mapping[str, Any], x: Metric, y: Metric, group: str | None = None
-) -> dict[str, Any]:
+) -> ChartPoint:
     metrics = candidate["metrics"]
     return point(candidate_name(candidate), exact(metrics[y]), exact(metrics[x]), group)
 
 
-def _point_at(at: list[Any], label: str) -> dict[str, Any]:
+def _point_at(at: list[Any], label: str) -> ChartPoint:
     return point(label, exact(at[1]), exact(at[0]))
 
 

@@ -14,6 +14,7 @@ from service.charts.maps import impacts_map
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
+from service.estimation.charts.answers import ChartFindings, ChartLocation
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
@@ -97,7 +98,7 @@ class MapChartRequest(RegionsChartRequest):
     """Regions that are shown: the best ones."""
 
 
-def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """An impact of the deployment in each region, the least first.
 
     Raises
@@ -179,7 +180,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> di
     )
 
 
-def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """An impact of the deployment in each region of known place, the least first.
 
     Raises
@@ -198,14 +199,15 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> dict[str, 
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
     unplaced = EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known")
     missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
-    return shown | {
+    return {
+        **shown,
         "description": shown["description"] + missing,
         "series": [{"name": total["name"], "points": points}],
         "warnings": [*shown["warnings"], *(warning_entries([unplaced]) if adrift else ())],
     }
 
 
-def located(entry: Entry[Region]) -> dict[str, float] | None:
+def located(entry: Entry[Region]) -> ChartLocation | None:
     """Where a region is [deg], if the catalog or the caller says so."""
     latitude, longitude = (entry.document.get(name) for name in ("latitude", "longitude"))
     if latitude is None or longitude is None:

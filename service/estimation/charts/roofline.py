@@ -17,6 +17,7 @@ from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import rank_work
 from service.estimation.answers import warning_entries
+from service.estimation.charts.answers import ChartFindings, ChartSeries
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
@@ -48,7 +49,7 @@ class RooflineChartRequest(LatencyInferenceRequest):
     style: StyleRequest = StyleRequest()
 
 
-def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """FLOP/s against FLOP per byte of each kind of operator, and what bounds them.
 
     Raises
@@ -83,7 +84,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
         )
         for phase, operators in phases.items()
     ]
-    intensities = [p["x"]["value"] for line in lines for p in line["points"]]
+    intensities = [p["x"]["value"] for line in lines for p in line["points"] if p["x"]]
     roofs = _roofs(computed, min(intensities) / _MARGIN, max(intensities) * _MARGIN)
     accelerator = computed.estimate.deployment.accelerator
     ridge = answer["decode"]["ridge_point_flop_per_byte"]
@@ -123,7 +124,7 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     return {"prefill": operators(prefill), "decode": operators(decode)}
 
 
-def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[dict[str, Any]]:
+def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[ChartSeries]:
     """What the datasheet allows, and what the hardware was measured to reach of it."""
     hardware = computed.estimate.calibration.hardware
     bandwidth = float(computed.estimate.deployment.accelerator.memory_bandwidth_bytes_per_s)

@@ -14,6 +14,7 @@ from service.charts.bars import sensitivity
 from service.core.deployment import Accelerator, Region
 from service.core.interval import Interval, exact
 from service.estimation.answers import frame, provenance, warning_entries
+from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
@@ -82,9 +83,7 @@ class SensitivityChartRequest(InferenceRequest):
     style: StyleRequest = StyleRequest()
 
 
-def sensitivity_chart(
-    request: SensitivityChartRequest, snapshot: CatalogSnapshot
-) -> dict[str, Any]:
+def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """The figure at both ends of each input, the input that matters most first.
 
     Raises

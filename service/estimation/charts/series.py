@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from service.core.interval import Interval
 from service.estimation import answers
 from service.estimation.answers import figure
+from service.estimation.charts.answers import (
+    ChartAxis,
+    ChartFindings,
+    ChartLimit,
+    ChartLocation,
+    ChartPoint,
+    ChartSeries,
+)
 
 #: A figure as it goes over the wire.
 Figure = answers.Interval | Mapping[str, float]
@@ -18,8 +26,8 @@ def point(
     y: Interval | Figure,
     x: Interval | Figure | None = None,
     group: str | None = None,
-    location: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+    location: ChartLocation | None = None,
+) -> ChartPoint:
     """One figure of a series.
 
     Parameters
@@ -36,23 +44,23 @@ def point(
     return {
         "label": label,
         "group": group,
-        "x": _figure(x),
+        "x": None if x is None else _figure(x),
         "y": _figure(y),
         "location": location,
     }
 
 
-def series(name: str, points: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def series(name: str, points: Iterable[ChartPoint]) -> ChartSeries:
     """Points that belong together."""
     return {"name": name, "points": list(points)}
 
 
-def axis(name: str, unit: str) -> dict[str, str]:
+def axis(name: str, unit: str) -> ChartAxis:
     """What an axis measures, and in what unit."""
     return {"name": name, "unit": unit}
 
 
-def limit(name: str, of: str, at: Interval | Figure, unit: str) -> dict[str, Any]:
+def limit(name: str, of: Literal["x", "y"], at: Interval | Figure, unit: str) -> ChartLimit:
     """A reference line that figures are compared with.
 
     Parameters
@@ -70,11 +78,11 @@ def limit(name: str, of: str, at: Interval | Figure, unit: str) -> dict[str, Any
 def chart(
     title: str,
     description: str,
-    axes: tuple[Mapping[str, str] | None, Mapping[str, str]],
-    lines: Sequence[Mapping[str, Any]],
+    axes: tuple[ChartAxis | None, ChartAxis],
+    lines: Sequence[ChartSeries],
     sources: Sequence[Mapping[str, Any]],
-    limits: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
+    limits: Sequence[ChartLimit] = (),
+) -> ChartFindings:
     """What a chart shows.
 
     Parameters
@@ -94,7 +102,7 @@ def chart(
         Lines that figures are held against.
     """
     first = sources[0]
-    shown = {
+    shown: ChartFindings = {
         "catalog_revision": first["catalog_revision"],
         "engine_version": first["engine_version"],
         "title": title,
@@ -109,19 +117,19 @@ def chart(
         ),
     }
     explained = [step for answer in sources for step in answer.get("explanation", ())]
-    return shown | ({"explanation": explained} if explained else {})
+    if explained:
+        shown["explanation"] = explained
+    return shown
 
 
-def _figure(given: Interval | Figure | None) -> answers.Interval | None:
-    if given is None:
-        return None
+def _figure(given: Interval | Figure) -> answers.Interval:
     if isinstance(given, Interval):
         return figure(given)
     return {"value": given["value"], "low": given["low"], "high": given["high"]}
 
 
-def _each_once(lists: Iterable[Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-    found: dict[tuple[tuple[str, Any], ...], Mapping[str, Any]] = {}
+def _each_once(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    found: dict[tuple[tuple[str, Any], ...], Any] = {}
     for items in lists:
         for item in items:
             found.setdefault(tuple(sorted(item.items(), key=lambda pair: pair[0])), item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -11,6 +12,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import throughput_latency
 from service.core.interval import exact
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.charts.answers import ChartFindings, ChartLimit, ChartPoint
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
@@ -84,7 +86,7 @@ class ThroughputChartRequest(LatencyInferenceRequest):
     style: StyleRequest = StyleRequest()
 
 
-def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
+def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """Output tokens a second of one accelerator against latency, and the best within the limit.
 
     Raises
@@ -105,7 +107,7 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
         for answer in answers
     ]
     limit_s = request.limit_s or _usual_limit(request.latency)
-    within = [p for p in points if limit_s is None or p["x"]["value"] <= limit_s]
+    within = [p for p in points if limit_s is None or _latency_s(p) <= limit_s]
     best = max(within, key=lambda p: float(p["y"]["value"]), default=None)
     lines = [series("requests in flight", points)]
     if best is not None:
@@ -128,7 +130,7 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
     )
 
 
-def _training_line(trained: Mapping[str, Any]) -> dict[str, Any]:
+def _training_line(trained: Mapping[str, Any]) -> ChartLimit:
     """Training has nobody who waits, so that it is a line, named by the use of the peak."""
     name = f"training, MFU {trained['mfu_ratio']['value']:.0%}"
     return limit(name, "y", trained["tokens_per_s_per_accelerator"], "1/s")
@@ -159,12 +161,16 @@ def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[
     return [*(step for step in steps if step * _APART <= most), most]
 
 
+def _latency_s(shown: ChartPoint) -> float:
+    return shown["x"]["value"] if shown["x"] is not None else nan
+
+
 def _usual_limit(latency: str) -> float | None:
     limits = WORKLOAD_KINDS["real-time-inference"]
     return {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}.get(latency)
 
 
-def _finding(name: str, best: dict[str, Any] | None, limit_s: float | None, fits: bool) -> str:
+def _finding(name: str, best: ChartPoint | None, limit_s: float | None, fits: bool) -> str:
     if not fits:
         return "Does not fit; throughput and latency assume enough memory"
     if best is None:
@@ -177,8 +183,8 @@ def _finding(name: str, best: dict[str, Any] | None, limit_s: float | None, fits
 
 def _told(
     name: str,
-    points: list[dict[str, Any]],
-    best: dict[str, Any] | None,
+    points: list[ChartPoint],
+    best: ChartPoint | None,
     limit_s: float | None,
     fits: bool,
 ) -> str:
@@ -186,7 +192,7 @@ def _told(
     span = (
         ("" if fits else "It does not fit; these speeds assume enough memory. ")
         + f"From {first['label']} to {last['label']} requests in flight, {name} goes from "
-        f"{duration(first['x']['value'])} to {duration(last['x']['value'])} and an accelerator "
+        f"{duration(_latency_s(first))} to {duration(_latency_s(last))} and an accelerator "
         f"from {number(first['y']['value'])} to {number(last['y']['value'])} output tokens per "
         "second."
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +30,8 @@ class Exclusion:
     limit: str
     threshold: float | None
     unit: str
-    excluded: int
+    candidates: int
     nearest_value: float | None
-
-    def answer(self) -> dict[str, Any]:
-        """The exclusion as it goes over the wire."""
-        return {
-            "limit": self.limit,
-            "threshold": self.threshold,
-            "unit": self.unit,
-            "candidates": self.excluded,
-            "nearest_value": self.nearest_value,
-        }
 
 
 class Exclusions:
@@ -79,7 +68,7 @@ class Exclusions:
             else []
         )
         found = min(nearest, default=inf)
-        count = int(excluded_mask.sum()) + (known.excluded if known is not None else 0)
+        count = int(excluded_mask.sum()) + (known.candidates if known is not None else 0)
         shown = sign * found if np.isfinite(found) else None
         self._by_limit[limit.name] = Exclusion(
             limit.name, sign * check.most, limit.unit, count, shown
@@ -89,8 +78,8 @@ class Exclusions:
         """Note what has no candidates."""
         if left.too_small:
             known = self._by_limit[HEADROOM]
-            count = known.excluded + len(left.too_small)
-            self._by_limit[HEADROOM] = replace(known, excluded=count)
+            count = known.candidates + len(left.too_small)
+            self._by_limit[HEADROOM] = replace(known, candidates=count)
         for condition, count in (
             (WITHIN_DOMAIN, left.beyond_domain),
             (FORMATS_AND_POWER, left.unable),
@@ -102,5 +91,5 @@ class Exclusions:
     def without_threshold(self, condition: Condition, count: int) -> None:
         """Note candidates that a condition excluded which has no threshold."""
         known = self._by_limit.get(condition.name)
-        before = 0 if known is None else known.excluded
+        before = 0 if known is None else known.candidates
         self._by_limit[condition.name] = Exclusion(condition.name, None, "-", before + count, None)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from service.estimation.recommendations.answers import LimitRow
+
 if TYPE_CHECKING:
     from service.core.elementwise import FloatArray
 
@@ -70,7 +72,7 @@ def limit_checks(
 
 def limit_rows(
     limits: Iterable[Limit[Any]], bounds: Bounds, estimate: Written, candidate: Written
-) -> list[dict[str, Any]]:
+) -> list[LimitRow]:
     """The limits that are set, each with the figure of a single estimate and a verdict."""
     return [
         _row(limit, bound, limit.of_estimate(estimate, candidate))
@@ -79,7 +81,7 @@ def limit_rows(
     ]
 
 
-def _row(limit: Limit[Any], bound: float, value: float | None) -> dict[str, Any]:
+def _row(limit: Limit[Any], bound: float, value: float | None) -> LimitRow:
     margin = None if value is None else limit.sign * (bound - value)
     return {
         "name": limit.name,

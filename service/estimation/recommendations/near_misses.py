@@ -9,6 +9,7 @@ import numpy as np
 
 from service.core.elementwise import FloatArray
 from service.core.search.rows import TooSmall
+from service.estimation.recommendations.answers import MustChange
 from service.estimation.recommendations.limits import MEMORY, LimitCheck
 from service.estimation.recommendations.search_context import SearchContext
 
@@ -54,7 +55,7 @@ def past_limits(
     for row in np.argsort(past, kind="stable")[:_MOST_TRIED]:
         if not np.isfinite(past[row]):
             break
-        changes = [
+        changes: list[MustChange] = [
             {
                 "limit": check.limit.name,
                 "value": float(check.values[row]),
@@ -84,5 +85,5 @@ def beyond_memory(
     return found
 
 
-def _more_memory(memory_bytes: float, missing_bytes: float) -> dict[str, Any]:
+def _more_memory(memory_bytes: float, missing_bytes: float) -> MustChange:
     return {"limit": MEMORY.name, "value": memory_bytes, "must_rise_by": missing_bytes}

@@ -45,7 +45,7 @@ Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateMetrics:
+class MetricRows:
     """What configurations are compared by before they stand anywhere, one row each.
 
     ``tensor`` is the size of tensor-parallel groups, ``filled`` the share of memory filled beyond
@@ -66,7 +66,7 @@ class CandidateMetrics:
     accelerator_hours: FloatArray
     accelerator_hours_spread: FloatArray
 
-    def taken(self, rows: NDArray[Any]) -> CandidateMetrics:
+    def taken(self, rows: NDArray[Any]) -> MetricRows:
         """The given rows only."""
         return taken(self, rows)
 
@@ -89,7 +89,7 @@ class CandidateSet:
     ``within_region`` which of them are within those on totals in a region.
     """
 
-    metrics: CandidateMetrics
+    metrics: MetricRows
     row_indices: NDArray[np.intp]
     within_price: Callable[[NDArray[np.intp], FloatArray], NDArray[np.bool_]]
     within_region: Callable[[NDArray[np.intp], ImpactTotals], NDArray[np.bool_]]
@@ -252,7 +252,7 @@ def _place_in_group(
 
 
 def metrics_in_regions(
-    rows: CandidateMetrics,
+    rows: MetricRows,
     usd_per_hour: FloatArray,
     regions: Sequence[Region],
     context: SearchContext,
@@ -306,7 +306,7 @@ def _per_kwh(region: Region, infrastructure: Infrastructure) -> tuple[float, flo
 
 
 def _impacts(
-    rows: CandidateMetrics, regions: Sequence[Region], context: SearchContext
+    rows: MetricRows, regions: Sequence[Region], context: SearchContext
 ) -> dict[str, Interval]:
     """Carbon and water of a unit of work [g, L], by row, then region."""
 
@@ -332,7 +332,7 @@ def _spread(figure: Interval) -> FloatArray:
 
 
 def _unbeaten(
-    metrics: CandidateMetrics, hourly: FloatArray, embodied_kgco2e: Sequence[Interval]
+    metrics: MetricRows, hourly: FloatArray, embodied_kgco2e: Sequence[Interval]
 ) -> NDArray[np.intp]:
     """Rows that no other beats in any place: not in memory, time, energy, wear or money."""
     embodied = np.array([one.value for one in embodied_kgco2e])

@@ -21,6 +21,12 @@ from service.core.search.ranking import (
     utilities,
 )
 from service.core.search.workloads import METRICS, Metric, WorkloadKind
+from service.estimation.recommendations.answers import (
+    Agreement,
+    ChoiceRobustness,
+    Contribution,
+    GivenUp,
+)
 from service.estimation.recommendations.placement import PlacedCandidates, metrics_in_regions
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
@@ -170,7 +176,7 @@ class RankedCandidates:
         values: FloatArray = self.metrics[:, [str(one) for one in METRICS].index(metric)]
         return values
 
-    def _contributions(self, at: int) -> list[dict[str, Any]]:
+    def _contributions(self, at: int) -> list[Contribution]:
         """What each metric adds to the score."""
         return [
             {
@@ -184,9 +190,9 @@ class RankedCandidates:
             for column, name in enumerate(METRICS)
         ]
 
-    def _given_up(self, at: int) -> list[dict[str, Any]]:
+    def _given_up(self, at: int) -> list[GivenUp]:
         """How much worse than the best of the front on each metric."""
-        found = []
+        found: list[GivenUp] = []
         for column, name in enumerate(METRICS):
             values = self.metrics[:, column]
             mine = float(values[at])
@@ -203,7 +209,7 @@ class RankedCandidates:
             )
         return found
 
-    def _robustness(self, at: int) -> dict[str, Any]:
+    def _robustness(self, at: int) -> ChoiceRobustness:
         contenders = self.order[:_MOST_DRAWN]
         if at not in contenders:
             contenders = np.append(contenders, at)
@@ -229,7 +235,7 @@ class RankedCandidates:
             else {"metric": flip.metric, "change_ratio": flip.change_ratio},
         }
 
-    def _agreement(self, at: int) -> dict[str, Any]:
+    def _agreement(self, at: int) -> Agreement:
         """Whether the figures confirm the deciding factor of the decision matrix."""
         kind = self.subject.kind
         decisive: dict[str, Metric] = {

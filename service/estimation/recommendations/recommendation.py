@@ -10,17 +10,16 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
-from service.core.search.ranking import (
-    Anchor,
-    weight_row,
-)
+from service.core.search.ranking import Anchor, weight_row
 from service.core.search.workloads import METRICS, Metric, WorkloadKind
 from service.estimation.answers import frame, provenance, warning_entries
+from service.estimation.recommendations.answers import Excluded, MetricAnchor
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import RankedCandidates, Subject
 from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
 from service.estimation.references import Request
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.writing import written
 
 
 class Search(Protocol):
@@ -103,7 +102,7 @@ def recommendation(
             "candidates": found.placed.combined,
             "unbeaten": unbeaten,
         },
-        "excluded": [one.answer() for one in found.exclusions if one.excluded],
+        "excluded": [written(one, Excluded) for one in found.exclusions if one.candidates],
         "choices": choices,
         "front": front,
         "least_violating": near,
@@ -169,9 +168,7 @@ def _weighted(
         raise Rejected([FieldError("/weights", str(error))]) from None
 
 
-def _anchors(
-    anchored: Mapping[Metric, Anchor], units: Mapping[Metric, str]
-) -> list[dict[str, Any]]:
+def _anchors(anchored: Mapping[Metric, Anchor], units: Mapping[Metric, str]) -> list[MetricAnchor]:
     """Anchors as they go over the wire."""
     return [
         {"metric": name, "best": one.best, "worst": one.worst, "unit": units[name]}

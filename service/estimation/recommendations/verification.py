@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from service.core.search.workloads import WorkloadKind
+from service.estimation.recommendations.answers import LimitRow
 from service.estimation.recommendations.limits import Written
-from service.estimation.recommendations.placement import CandidateMetrics
+from service.estimation.recommendations.placement import MetricRows
 
 #: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
 _WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
@@ -30,17 +31,17 @@ class Verified:
     """
 
     estimate: dict[str, Any]
-    limits: list[dict[str, Any]]
+    limits: list[LimitRow]
     confidence: str
     figures: dict[str, Any]
-    metrics: CandidateMetrics
+    metrics: MetricRows
 
 
 def verified_estimate(
     estimate: Written,
-    limits: list[dict[str, Any]],
+    limits: list[LimitRow],
     figures: dict[str, Any],
-    metrics: CandidateMetrics,
+    metrics: MetricRows,
 ) -> Verified | None:
     """An estimate with the limits it was held to, or None where it misses one."""
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
@@ -59,7 +60,7 @@ def estimate_metrics(
     estimate: Written,
     time_s: tuple[float, float],
     work: Written,
-) -> CandidateMetrics:
+) -> MetricRows:
     """What a single estimate is compared by before it is placed: a table of one row.
 
     Parameters
@@ -85,7 +86,7 @@ def estimate_metrics(
         return column(figure["high"] / figure["value"])
 
     energy, hours = work["it_energy_kwh"], work["accelerator_hours"]
-    return CandidateMetrics(
+    return MetricRows(
         offer=column(offer),
         accelerators=column(float(candidate["accelerator_count"])),
         tensor=column(candidate["parallelism"]["tensor"]),

@@ -19,9 +19,9 @@ from service.estimation.recommendations.inference.limits import (
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.placement import (
-    CandidateMetrics,
     CandidateSet,
     ImpactTotals,
+    MetricRows,
     SearchResult,
     place_candidates,
 )
@@ -106,7 +106,7 @@ def _candidate_set(
     figures = replace(deployment_figures(rows, search), headroom_ratio=rows.headroom_ratio)
     row_indices = np.flatnonzero(within(figures, len(rows)))
     excluded.left_out(left)
-    metrics = CandidateMetrics(
+    metrics = MetricRows(
         offer=rows.offer,
         accelerators=rows.accelerators,
         tensor=tensor[rows.layout],

@@ -14,9 +14,9 @@ from service.core.search.training_candidates import TrainingCandidates, training
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.limits import MAKES_PROGRESS, limit_checks
 from service.estimation.recommendations.placement import (
-    CandidateMetrics,
     CandidateSet,
     ImpactTotals,
+    MetricRows,
     SearchResult,
     place_candidates,
 )
@@ -94,7 +94,7 @@ def _candidate_set(
         return within(figures, len(row_indices))
 
     return CandidateSet(
-        CandidateMetrics(
+        MetricRows(
             offer=rows.offer,
             accelerators=rows.accelerators,
             tensor=tensor[rows.layout],
