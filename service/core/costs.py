@@ -21,7 +21,6 @@ COSTS = (
     Formula(
         "rented_usd_per_hour",
         "units * usd_per_unit_hour",
-        "USD/h",
         "list prices of instances, or a price of an accelerator",
         "prices.rental.usd_per_hour",
         paths(
@@ -33,7 +32,6 @@ COSTS = (
     Formula(
         "hardware_usd_per_hour",
         "accelerators * purchase_usd / (amortisation_years * 8760)",
-        "USD/h",
         "straight-line depreciation",
         "hardware_usd_per_hour",
         paths("prices.accelerators", "prices.purchase_usd", "prices.amortisation_years"),
@@ -41,7 +39,6 @@ COSTS = (
     Formula(
         "electricity_usd_per_hour",
         "facility_kwh_per_hour * electricity_usd_per_kwh",
-        "USD/h",
         "definition",
         "electricity_usd_per_hour",
         paths("prices.electricity_usd_per_kwh"),
@@ -49,7 +46,6 @@ COSTS = (
     Formula(
         "emissions_usd_per_hour",
         "gco2e_per_hour * usd_per_tco2e / 1000000",
-        "USD/h",
         "definition",
         "emissions_usd_per_hour",
         paths("prices.usd_per_tco2e"),

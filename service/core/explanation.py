@@ -20,6 +20,33 @@ FUNCTIONS = frozenset(
     {"min", "max", "sum", "ceil", "floor", "sqrt", "exp", "log", "log10", "expm1"}
 )
 
+#: Units as explanations write them, by the ending of a figure's name.
+UNITS = {
+    "_bytes": "B",
+    "_bytes_per_s": "B/s",
+    "_bytes_per_token": "B/token",
+    "_days": "d",
+    "_flop_per_byte": "FLOP/B",
+    "_flops": "FLOP",
+    "_gco2e": "gCO2e",
+    "_gco2e_per_kwh": "gCO2e/kWh",
+    "_hours": "h",
+    "_kg": "kg",
+    "_kgsbeq": "kg Sb-eq",
+    "_kwh": "kWh",
+    "_l": "L",
+    "_m3_per_s": "m³/s",
+    "_mj": "MJ",
+    "_per_s": "1/s",
+    "_ratio": "1",
+    "_s": "s",
+    "_sequences": "sequence",
+    "_tokens": "token",
+    "_usd_per_hour": "USD/h",
+    "_w": "W",
+    "_wh": "Wh",
+}
+
 _WORDS = frozenset({"if", "else", "and", "or"})
 _TEXT = re.compile(r'"[^"]*"')
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
@@ -33,15 +60,28 @@ class Formula:
     the explained figure (``"plan.weights.total_bytes"``). Names are attributes of the result;
     ``inputs`` has the :func:`paths` of those that stand elsewhere, and of what is shown beside the
     expression. A path to figures by name stands for all of them, as in ``sum(weights_bytes)``.
-    Units are those that the names end in.
+    Units are those that the names end in: ``unit`` is given where the value's name has none.
     """
 
     name: str
     expression: str
-    unit: str
     source: str
     value: str
     inputs: Mapping[str, str] = field(default_factory=dict)
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        """Read the unit from the value's name."""
+        object.__setattr__(self, "unit", self.unit or unit_of(self.value))
+
+
+def unit_of(path: str) -> str:
+    """Unit that the last name with a unit in a path ends in, empty where none has one."""
+    for name in reversed(path.split(".")):
+        endings = [ending for ending in UNITS if f"_{name}".endswith(ending)]
+        if endings:
+            return UNITS[max(endings, key=len)]
+    return ""
 
 
 def paths(*same: str, **renamed: str) -> dict[str, str]:

@@ -121,12 +121,12 @@ def _fitting_sequences(
 ) -> Number:
     """Sequences that a replica has room for; all there are where it has not room for one [-]."""
     replicas = memory.deployment.parallelism.data
-    concurrency = workload.concurrency / replicas
+    concurrency_per_replica = workload.concurrency / replicas
     fitting: Number = memory.max_concurrency.value / replicas
     if tiers is not None:
         # What has no room in the accelerator lies outside: all sequences run.
-        fitting = where(tiers.fits, maximum(fitting, concurrency), fitting)
-    return where(fitting < 1.0, maximum(concurrency, 1.0), fitting)
+        fitting = where(tiers.fits, maximum(fitting, concurrency_per_replica), fitting)
+    return where(fitting < 1.0, maximum(concurrency_per_replica, 1.0), fitting)
 
 
 def with_tiers(

@@ -31,7 +31,6 @@ POWER = (
         "min(idle_power_w + max(thermal_design_power_w - idle_power_w, 0) * min(resident_ratio"
         " + active_ratio * kernel_ratio + memory_ratio * memory_utilisation_ratio"
         " + compute_ratio * compute_utilisation_ratio, 1), thermal_design_power_w)",
-        "W",
         "fitted on measured power, see the named calibration",
         "power.busy_power_w",
         paths(
@@ -50,7 +49,6 @@ POWER = (
     Formula(
         "accelerator_mean_power_w",
         "busy_ratio * busy_power_w + (1 - busy_ratio) * idle_power_w",
-        "W",
         "definition",
         "power.accelerator_mean_power_w",
         paths("power.usage.busy_ratio", "power.busy_power_w", "power.idle_power_w"),
@@ -58,7 +56,6 @@ POWER = (
     Formula(
         "it_power_w",
         "accelerator_count * (accelerator_mean_power_w + host_power_w)",
-        "W",
         "definition",
         "power.it_power_w",
         paths("power.accelerator_count", "power.accelerator_mean_power_w", "power.host_power_w"),
@@ -69,7 +66,6 @@ REQUEST = (
     Formula(
         "it_energy_per_request_wh",
         "it_power_w / requests_per_s / 3600",
-        "Wh",
         "definition",
         "request.it_wh",
         paths("power.it_power_w"),

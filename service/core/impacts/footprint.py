@@ -19,7 +19,6 @@ FOOTPRINT = (
     Formula(
         "facility_energy_kwh",
         "it_energy_kwh * pue_ratio",
-        "kWh",
         "ISO/IEC 30134-2:2016 (PUE)",
         "facility_energy_kwh",
         paths("region.pue_ratio"),
@@ -27,7 +26,6 @@ FOOTPRINT = (
     Formula(
         "operational_location_gco2e",
         "facility_energy_kwh * grid_gco2e_per_kwh",
-        "gCO2e",
         "GHG Protocol Scope 2 Guidance, 2015, location-based method",
         "operational_location_gco2e",
         paths("region.grid_gco2e_per_kwh"),
@@ -35,7 +33,6 @@ FOOTPRINT = (
     Formula(
         "operational_market_gco2e",
         "facility_energy_kwh * market_gco2e_per_kwh",
-        "gCO2e",
         "GHG Protocol Scope 2 Guidance, 2015, market-based method",
         "operational_market_gco2e",
         paths("region.market_gco2e_per_kwh"),
@@ -43,7 +40,6 @@ FOOTPRINT = (
     Formula(
         "marginal_signal_gco2e",
         "facility_energy_kwh * marginal_gco2e_per_kwh",
-        "gCO2e",
         "GHG Protocol for Project Accounting, 2005 (consequential; never added to an inventory)",
         "marginal_signal_gco2e",
         paths("region.marginal_gco2e_per_kwh"),
@@ -51,7 +47,6 @@ FOOTPRINT = (
     Formula(
         "embodied_gco2e",
         "accelerator_hours / service_hours * 1000 * embodied_kgco2e_per_accelerator",
-        "gCO2e",
         "Software Carbon Intensity, ISO/IEC 21031:2024 (M = TE · TS · RS, calendar time); of the "
         "accelerator, its share of the server and added memory",
         "embodied_gco2e",
@@ -60,14 +55,12 @@ FOOTPRINT = (
     Formula(
         "total_location_gco2e",
         "operational_location_gco2e + embodied_gco2e",
-        "gCO2e",
         "Software Carbon Intensity, ISO/IEC 21031:2024 (O + M)",
         "total_location_gco2e",
     ),
     Formula(
         "on_site_l",
         "it_energy_kwh * wue_l_per_kwh",
-        "L",
         "The Green Grid, WUE, 2011; ISO/IEC 30134-9:2022",
         "water_on_site_l",
         paths("region.wue_l_per_kwh"),
@@ -75,7 +68,6 @@ FOOTPRINT = (
     Formula(
         "off_site_l",
         "facility_energy_kwh * ewif_l_per_kwh",
-        "L",
         "Li et al., Making AI Less Thirsty, 2023, section 3, https://arxiv.org/abs/2304.03271",
         "water_off_site_l",
         paths("region.ewif_l_per_kwh"),
@@ -83,7 +75,6 @@ FOOTPRINT = (
     Formula(
         "total_l",
         "on_site_l + off_site_l",
-        "L",
         "sum of the two",
         "water_total_l",
         paths(on_site_l="water_on_site_l", off_site_l="water_off_site_l"),
@@ -91,7 +82,6 @@ FOOTPRINT = (
     Formula(
         "stress_weighted_l",
         "total_l * water_stress_ratio",
-        "L",
         "WRI Aqueduct 4.0, 2023, baseline water stress (withdrawal to supply) as weight",
         "water_stress_weighted_l",
         paths("region.water_stress_ratio", total_l="water_total_l"),
@@ -99,7 +89,6 @@ FOOTPRINT = (
     Formula(
         "e_waste_kg",
         "accelerator_hours / service_hours * mass_kg * (1 - reused_ratio)",
-        "kg",
         "Wang et al., 2024, https://doi.org/10.1038/s43588-024-00712-6 (mass over service life)",
         "e_waste_kg",
         paths("made.service_hours", "made.mass_kg", "infrastructure.reused_ratio"),
@@ -108,7 +97,6 @@ FOOTPRINT = (
         "primary_energy_mj",
         "facility_energy_kwh * primary_energy_mj_per_kwh"
         " + accelerator_hours / service_hours * making_mj",
-        "MJ",
         "EN 15978:2011, PENRT + PERT: use and production stages",
         "primary_energy_mj",
         paths("made.service_hours", making_mj="made.primary_energy_mj"),
@@ -117,7 +105,6 @@ FOOTPRINT = (
         "abiotic_depletion_kgsbeq",
         "facility_energy_kwh * adpe_kgsbeq_per_kwh"
         " + accelerator_hours / service_hours * making_kgsbeq",
-        "kg Sb-eq",
         "CML-IA, abiotic depletion of elements, ultimate reserves; EN 15804:2012",
         "abiotic_depletion_kgsbeq",
         paths("region.adpe_kgsbeq_per_kwh", "made.service_hours", making_kgsbeq="made.adpe_kgsbeq"),

@@ -15,7 +15,6 @@ MEMORY_CHOICE = (
     Formula(
         "break_even_gco2e_per_kwh",
         "saved_gco2e_per_token / extra_kwh_per_token",
-        "gCO2e/kWh",
         "Embodied saving per token over extra energy per token",
         "break_even_gco2e_per_kwh",
     ),

@@ -36,9 +36,9 @@ SOURCE = (
     Formula(
         "source_db",
         "sound_power_db + 10 * log10(count) + 50 * log10(fan_speed_ratio) - building_loss_db",
-        "dB(A) re 1 pW",
         "Sum of incoherent sources; fan laws; ISO 9296 declared levels",
         "outside_db",
+        unit="dB(A) re 1 pW",
     ),
 )
 #: Paths start at ``Noise``.
@@ -46,16 +46,15 @@ NOISE = (
     Formula(
         "sound_power_db",
         "10 * log10(sum(power_pw))",
-        "dB(A) re 1 pW",
         "Sum of incoherent sources",
         "sound_power_db",
         paths(power_pw="source_powers_pw"),
+        unit="dB(A) re 1 pW",
     ),
     Formula(
         "sound_pressure_db",
         "sound_power_db - decay_db_per_decade * log10(distance_m) - spreading_db"
         " - air_absorption_db - barrier_db + directivity_db",
-        "dB(A) re 20 µPa",
         "Outdoor propagation of sound after ISO 9613-2:1996, divergence term",
         "sound_pressure_db",
         paths(
@@ -67,6 +66,7 @@ NOISE = (
             "path.directivity_db",
             "path.propagation",
         ),
+        unit="dB(A) re 20 µPa",
     ),
 )
 

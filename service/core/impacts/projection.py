@@ -16,7 +16,6 @@ PROJECTION = (
         "crossover_days",
         "log(1 + growth_per_day * training_gco2e / first_day_gco2e) / growth_per_day"
         " if growth_per_day != 0 else training_gco2e / first_day_gco2e",
-        "d",
         "time at which the integral of exponentially growing daily emissions equals the training's",
         "crossover_days",
     ),

@@ -30,7 +30,6 @@ HEAT = (
     Formula(
         "airflow_m3_per_s",
         "1000 * air_cooled_kw / (1.204 * 1005 * temperature_rise_k)",
-        "m³/s",
         "Sensible heat of an air stream, Q = ṁ · cp · ΔT, at 20 °C and sea level",
         "airflow_m3_per_s",
     ),
@@ -40,10 +39,10 @@ VIBRATION = (
     Formula(
         "vibration_index",
         "100 * (0.35 * hard_disks + 0.25 * fans + 0.20 * density + 0.20 * mounting)",
-        "1",
         "Headroom's own indicator: an order of concern, not a failure probability",
         "index",
         paths(*(f"drivers_ratio.{name}" for name in VIBRATION_WEIGHTS)),
+        unit="1",
     ),
 )
 

@@ -26,7 +26,6 @@ TRAINING = (
     Formula(
         "it_energy_per_step_kwh",
         "it_power_w * step_s / 3600 / 1000",
-        "kWh",
         "definition",
         "step_kwh",
         paths("power.it_power_w"),
@@ -34,7 +33,6 @@ TRAINING = (
     Formula(
         "it_energy_kwh",
         "it_power_w * wall_s / 3600 / 1000",
-        "kWh",
         "definition",
         "run_kwh",
         paths("run.wall_s", "power.it_power_w"),

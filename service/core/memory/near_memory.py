@@ -13,14 +13,13 @@ ON_CHIP = (
     Formula(
         "Chips that hold everything",
         "ceil(held_bytes / room_bytes)",
-        "chip",
         "Abts et al., Think Fast: A Tensor Streaming Processor, 2020 (no external memory)",
         "chips",
+        unit="chip",
     ),
     Formula(
         "Least time of a decoding step",
         "held_bytes / chips / bandwidth_bytes_per_s + (chips - 1) * hop_s",
-        "s",
         "Every chip reads what it holds once",
         "step_s",
     ),
@@ -30,9 +29,9 @@ IN_MEMORY = (
     Formula(
         "Speed-up of decoding",
         "1 / (1 - memory_bound_time_ratio + memory_bound_time_ratio / kernel_speedup_ratio)",
-        "-",
         "Amdahl, 1967, https://doi.org/10.1145/1465482.1465560",
         "decode_speedup_ratio",
+        unit="-",
     ),
 )
 #: Paths start at memory that compares what it holds.
@@ -40,7 +39,6 @@ SEARCH = (
     Formula(
         "Search through memory that compares",
         "scan_s * stored_bytes / array_bytes",
-        "s",
         "In proportion to size; see the tier's source",
         "search_s",
     ),

@@ -21,16 +21,11 @@ BOTTOM_LAYER_FACTOR = 2.0
 #: Paths start at a store of vectors.
 STORE = (
     Formula(
-        "Vectors",
-        "count * dimensions * bytes_per_element",
-        "B",
-        "Sum of the elements",
-        "vectors_bytes",
+        "Vectors", "count * dimensions * bytes_per_element", "Sum of the elements", "vectors_bytes"
     ),
     Formula(
         "Links of the graph",
         "count * 2 * links_per_vector * 4",
-        "B",
         "Malkov and Yashunin, HNSW, 2016, https://arxiv.org/abs/1603.09320",
         "index_bytes",
     ),
@@ -40,7 +35,6 @@ RETRIEVED = (
     Formula(
         "Cache of what is retrieved",
         "state_bytes + full_layers_bytes_per_token * tokens + sum(bytes)",
-        "B",
         "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
         "cache_bytes",
         paths(

@@ -147,9 +147,9 @@ def _steps(entry: Entry[Rule], facts: dict[str, Fact]) -> Iterator[Step]:
         formula = Formula(
             f"{entry.id}: {condition.fact}",
             f"fact {_SIGNS[condition.comparison]} limit",
-            "1",
             str(entry.document["source"]),
             "holds",
+            unit="1",
         )
         compared = {"fact": facts[condition.fact], "limit": condition.value, "holds": holds}
         yield from explain(compared, (formula,))

@@ -18,7 +18,6 @@ MEMORY = (
     Formula(
         "Weights on the fullest accelerator",
         "sum(weights_bytes)",
-        "B",
         "Shoeybi et al., Megatron-LM, 2019, https://arxiv.org/abs/1909.08053 (division of tensors)",
         "weights_bytes",
         paths(weights_bytes="weights_by_class_bytes", format="deployment.precision.weights.id"),
@@ -26,7 +25,6 @@ MEMORY = (
     Formula(
         "Cache of the next token",
         "full_layers_bytes_per_token / context_ranks + sum(bytes_per_token)",
-        "B/token",
         "Ainslie et al., GQA, 2023, https://arxiv.org/abs/2305.13245",
         "kv_cache_bytes_per_token",
         _LAYERS | paths(bytes_per_token="growing_windows"),
@@ -35,7 +33,6 @@ MEMORY = (
         "Cache of one sequence",
         "cache_copies * (state_bytes + full_layers_bytes_per_token * page_tokens"
         " * ceil(ceil(tokens / context_ranks) / page_tokens) + sum(bytes))",
-        "B",
         _PAGES,
         "sequence_bytes",
         _LAYERS | _PAGE | paths("engine.cache_copies", "plan.cache.state_bytes", bytes="windows"),
@@ -43,7 +40,6 @@ MEMORY = (
     Formula(
         "Cache at the requested concurrency",
         "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes",
-        "B",
         f"{_PAGES} (shared pages)",
         "kv_cache_bytes",
         paths(sequences="concurrency_per_replica"),
@@ -52,7 +48,6 @@ MEMORY = (
         "Temporary tensors of a step",
         "max(step_tokens * layer_bytes_per_token,"
         " sampled_sequences * vocabulary * bytes_per_logit)",
-        "B",
         "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024",
         "peak_bytes",
         paths(
@@ -64,7 +59,6 @@ MEMORY = (
     Formula(
         "Peak of temporary tensors",
         "activation_ratio * peak_bytes + workspace_bytes",
-        "B",
         _ENGINE,
         "activations_bytes",
         paths("engine.activation_ratio", "engine.workspace_bytes", "engine.calibration"),
@@ -73,7 +67,6 @@ MEMORY = (
         "Libraries",
         "context_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
-        "B",
         _ENGINE,
         "fixed_runtime_bytes",
         paths(
@@ -88,7 +81,6 @@ MEMORY = (
     Formula(
         "Slack of the allocator",
         "slack_ratio * peak_bytes",
-        "B",
         _ENGINE,
         "slack_bytes",
         paths("engine.slack_ratio", "engine.calibration"),
@@ -96,7 +88,6 @@ MEMORY = (
     Formula(
         "Runtime",
         "libraries_bytes + slack_bytes + graphs_bytes",
-        "B",
         _ENGINE,
         "runtime_bytes",
         paths(
@@ -109,14 +100,12 @@ MEMORY = (
     Formula(
         "Total",
         "weights_bytes + kv_cache_bytes + activations_bytes + runtime_bytes",
-        "B",
         "Sum of the parts",
         "total_bytes",
     ),
     Formula(
         "Usable memory",
         "capacity_bytes * memory_utilization_ratio",
-        "B",
         "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai",
         "usable_bytes",
         paths("serving.memory_utilization_ratio"),
@@ -126,7 +115,6 @@ MEMORY = (
         "min(usable_bytes - libraries_bytes - slack_bytes"
         " - activations_in_share * activations_bytes - graphs_in_share * graphs_bytes,"
         " capacity_bytes - activations_bytes - runtime_bytes) - weights_bytes",
-        "B",
         "vLLM gpu_worker.py determine_available_memory, 2025",
         "kv_cache_budget_bytes",
         paths(
@@ -139,17 +127,15 @@ MEMORY = (
     Formula(
         "Headroom",
         "room_bytes - kv_cache_bytes",
-        "B",
         _DIFFERENCE,
         "headroom_bytes",
         _ROOM | paths("fits_certainty"),
     ),
-    Formula("Shortfall", "max(-headroom_bytes, 0)", "B", _DIFFERENCE, "shortfall_bytes"),
+    Formula("Shortfall", "max(-headroom_bytes, 0)", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Tokens that fit in the cache",
         "max(floor(room_bytes * (ceil(tokens / page_tokens) * page_tokens / max(sequence_bytes, 1))"
         " / page_tokens) * page_tokens, 0)",
-        "token",
         _PAGES,
         "kv_cache_capacity_tokens",
         _ROOM | _PAGE,
@@ -158,15 +144,14 @@ MEMORY = (
         "Sequences that fit",
         "replicas * max(floor((room_bytes - shared_bytes - prefill_bytes)"
         " / max(sequence_bytes - shared_bytes, 1)), 0)",
-        "sequence",
         _PAGES,
         "max_concurrency",
         _ROOM | paths(replicas="deployment.parallelism.data"),
+        unit="sequence",
     ),
     Formula(
         "Room for one sequence at the requested concurrency",
         "(room_bytes / cache_copies - step_tokens * windows_bytes_per_token) / max(sequences, 1)",
-        "B",
         _PAGES,
         "room_each_bytes",
         _ROOM
@@ -181,7 +166,6 @@ MEMORY = (
         "min(max(floor((room_each_bytes - constant_bytes) / growing_bytes_per_token / page_tokens)"
         " * page_tokens, 0) if growing_bytes_per_token > 0"
         " else (limit_tokens if room_each_bytes >= constant_bytes else 0), limit_tokens)",
-        "token",
         _PAGES,
         "max_context_tokens",
         _PAGE
@@ -197,7 +181,6 @@ TIERS = (
     Formula(
         "Room for weights and caches in the accelerator",
         "max(weights_bytes + room_for_caches_bytes, 0)",
-        "B",
         "Sum of the parts",
         "room_bytes",
         paths("memory.weights_bytes", room_for_caches_bytes="memory.kv_cache_budget_bytes"),
@@ -205,10 +188,10 @@ TIERS = (
     Formula(
         "Bandwidth with tiers",
         "sum(touched_bytes) / (overlap_ratio * max(time_s) + (1 - overlap_ratio) * sum(time_s))",
-        "B/s",
         "Weighted harmonic mean without overlap; overlap from 0 to 1 gives the interval",
         "effective_bandwidth",
         paths("offload.overlap_ratio"),
+        unit="B/s",
     ),
 )
 #: Paths start at a ``TierContent``.
@@ -216,7 +199,6 @@ TIER = (
     Formula(
         "Held by a tier",
         "sum(bytes)",
-        "B",
         "Exchange argument: with the bytes touched most in the fastest tier with room, swapping "
         "bytes of two tiers could only make a step longer",
         "stored_bytes",
@@ -225,7 +207,6 @@ TIER = (
     Formula(
         "Time to read what a step touches in a tier",
         "touched_bytes / bandwidth_bytes_per_s",
-        "s",
         "definition",
         "time_s",
         paths(tier="name"),

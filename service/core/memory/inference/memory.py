@@ -228,15 +228,15 @@ def _on_stage(
     engine = overheads.of(serving.engine)
     layout = plan.cache
     tokens = workload.input_tokens + workload.output_tokens
-    concurrency = ceil(workload.concurrency / parallelism.data)
+    concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
+    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency_per_replica)
     sampled = engine.sampled_sequences(
-        deployment.accelerator, concurrency, serving.max_running_sequences
+        deployment.accelerator, concurrency_per_replica, serving.max_running_sequences
     )
     peak = step_peak_bytes(plan.peak, step_tokens, sampled, engine.bytes_per_logit)
     activations, slack = engine.temporary(peak)
-    draft = _draft_bytes(serving, parallelism, concurrency, tokens)
+    draft = _draft_bytes(serving, parallelism, concurrency_per_replica, tokens)
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
     runtime = independent_sum((libraries, slack, engine.graphs_bytes))
 
@@ -249,7 +249,7 @@ def _on_stage(
         else 0.0
     )
     shared = copies * _shared_bytes(layout, workload, tokens)
-    cache = concurrency * (sequence - shared) + shared + prefill
+    cache = concurrency_per_replica * (sequence - shared) + shared + prefill
 
     weights = plan.weights.total_bytes
     total = shift(independent_sum((activations, runtime)), weights + cache)
@@ -290,7 +290,7 @@ def _on_stage(
         max_context_tokens=_max_context_tokens(
             layout,
             scale(budget, 1.0 / copies),
-            concurrency,
+            concurrency_per_replica,
             step_tokens,
             _context_limit(deployment, serving),
         ),
@@ -299,7 +299,7 @@ def _on_stage(
         prefill_bytes=prefill,
         step_tokens=step_tokens,
         sampled_sequences=sampled,
-        concurrency_per_replica=concurrency,
+        concurrency_per_replica=concurrency_per_replica,
         peak_bytes=peak,
         fixed_runtime_bytes=libraries,
         slack_bytes=slack,
@@ -308,7 +308,10 @@ def _on_stage(
 
 
 def _draft_bytes(
-    serving: ServingSettings, parallelism: Parallelism, concurrency: Number, tokens: Number
+    serving: ServingSettings,
+    parallelism: Parallelism,
+    concurrency_per_replica: Number,
+    tokens: Number,
 ) -> Number:
     """Weights and caches of a draft model on a rank [B]."""
     asked = serving.speculation
@@ -316,20 +319,25 @@ def _draft_bytes(
         return 0.0
     plans = stage_plans(asked.architecture, asked.precision, parallelism, serving.kv_block_tokens)
     plan = max(plans, key=lambda one: one.weights.total_bytes)
-    return plan.weights.total_bytes + concurrency * layout_sequence_bytes(plan.cache, tokens)
+    return plan.weights.total_bytes + concurrency_per_replica * layout_sequence_bytes(
+        plan.cache, tokens
+    )
 
 
 def _step_tokens(
-    engine: EngineRuntime, serving: ServingSettings, input_tokens: Number, concurrency: Number
+    engine: EngineRuntime,
+    serving: ServingSettings,
+    input_tokens: Number,
+    concurrency_per_replica: Number,
 ) -> Number:
     """Tokens that the engine prepares for, or computes, in one step."""
     if engine.prefills_whole:
-        return concurrency * input_tokens
+        return concurrency_per_replica * input_tokens
     most = min(float(serving.chunked_prefill_tokens), engine.most_step_tokens)
     if engine.reserves_cache:
         # It measures its peak with a full step when it starts, whatever the load will be.
         return most
-    return minimum(most, concurrency * input_tokens)
+    return minimum(most, concurrency_per_replica * input_tokens)
 
 
 def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Number) -> Number:
@@ -405,7 +413,7 @@ def _context_limit(deployment: Deployment, serving: ServingSettings) -> float:
 def _max_context_tokens(
     layout: CacheLayout,
     budget: Interval,
-    concurrency: Number,
+    concurrency_per_replica: Number,
     step_tokens: Number,
     limit: float,
 ) -> Interval:
@@ -418,7 +426,7 @@ def _max_context_tokens(
     lines = _size_lines(layout)
 
     def longest(room: Number) -> Number:
-        each = _room_each(layout, room, concurrency, step_tokens)
+        each = _room_each(layout, room, concurrency_per_replica, step_tokens)
         tokens: Number = 0.0
         for line in lines:
             tokens = maximum(tokens, _reach(line, each, layout.block_tokens, limit))
@@ -428,11 +436,11 @@ def _max_context_tokens(
 
 
 def _room_each(
-    layout: CacheLayout, room: Number, concurrency: Number, step_tokens: Number
+    layout: CacheLayout, room: Number, concurrency_per_replica: Number, step_tokens: Number
 ) -> Number:
     """Room of each sequence, one of which holds a step's worth of tokens beside its windows [B]."""
     prefill = step_tokens * layout.windowed_bytes_per_token
-    return (room - prefill) / maximum(concurrency, 1.0)
+    return (room - prefill) / maximum(concurrency_per_replica, 1.0)
 
 
 def _reach(line: SizeLine, room: Number, block_tokens: int, limit: float) -> Number:

@@ -65,14 +65,21 @@ class EngineRuntime:
     workspace_bytes: Interval = _NONE
 
     def sampled_sequences(
-        self, accelerator: Accelerator, concurrency: Number, most_running: int | None = None
+        self,
+        accelerator: Accelerator,
+        concurrency_per_replica: Number,
+        most_running: int | None = None,
     ) -> Number:
         """Sequences sampled at once: as many as prepared for, or as there are [-].
 
         ``most_running`` is the limit that settings put in place of the engine's own [-].
         """
         if self.profiled_sequences == 0.0:
-            return concurrency if most_running is None else minimum(concurrency, most_running)
+            return (
+                concurrency_per_replica
+                if most_running is None
+                else minimum(concurrency_per_replica, most_running)
+            )
         if most_running is not None:
             return float(most_running)
         if accelerator.small_default_batch:

@@ -21,7 +21,6 @@ MEMORY = (
     Formula(
         "Weights on the fullest accelerator",
         'sum(weights_bytes) if offload == "none" else 0',
-        "B",
         _ZERO,
         "weights_bytes",
         paths(
@@ -34,7 +33,6 @@ MEMORY = (
         "Gradients",
         "min(gradient_bytes * gradient_elements, gradient_bytes * bucket_elements)"
         ' if offload != "none" and zero_stage >= 2 else gradient_bytes * gradient_elements',
-        "B",
         _ZERO,
         "gradients_bytes",
         paths(
@@ -49,7 +47,6 @@ MEMORY = (
         "Optimizer states",
         "(min(sum(optimizer_bytes), max(capacity_bytes - other_bytes, 0)) if paged"
         ' else sum(optimizer_bytes)) if offload == "none" else 0',
-        "B",
         _ZERO,
         "optimizer_bytes",
         paths(
@@ -65,7 +62,6 @@ MEMORY = (
         "micro_batches_in_flight * sequences * layers / model_layers * (bytes_per_token"
         " + bytes_per_pair_of_tokens * tokens) * tokens / context_ranks"
         ' * (min(1, 2 / (layers * micro_batches_in_flight)) if offload == "cpu" else 1)',
-        "B",
         _RECOMPUTATION,
         "stored_activations_bytes",
         _BATCH
@@ -83,7 +79,6 @@ MEMORY = (
         "Backward pass of the widest layer",
         "sequences * (bytes_per_token + bytes_per_pair_of_tokens * tokens) * tokens"
         " / context_ranks",
-        "B",
         _RECOMPUTATION,
         "working_bytes",
         _BATCH
@@ -95,7 +90,6 @@ MEMORY = (
     Formula(
         "Logits and loss",
         "activation_ratio * (bytes_per_token * sequences * tokens / context_ranks + chunk_bytes)",
-        "B",
         "Order of operations of the cross-entropy in PyTorch, 2024, https://pytorch.org/docs",
         "logits_bytes",
         _RATIO
@@ -110,7 +104,6 @@ MEMORY = (
         "Activations",
         "activation_ratio * (stored_activations_bytes"
         " + max(working_bytes + whole_gradients_bytes - logits_bytes / activation_ratio, 0))",
-        "B",
         _RECOMPUTATION,
         "activations_bytes",
         _RATIO | paths("room.whole_gradients_bytes"),
@@ -119,7 +112,6 @@ MEMORY = (
         "Optimizer step",
         "max(min(updated_elements, elements_at_once) * bytes_per_element * optimizer_state_bytes"
         " / 4 - activations_bytes - logits_bytes, 0)",
-        "B",
         "Measured by framework, see the calibration entry",
         "update_bytes",
         paths(
@@ -132,7 +124,6 @@ MEMORY = (
     Formula(
         "Gathered parameters and message buffers",
         "sum(bytes)",
-        "B",
         _ZERO,
         "communication_bytes",
         paths(bytes="communication_parts_bytes"),
@@ -141,7 +132,6 @@ MEMORY = (
         "Libraries",
         "context_bytes"
         " + (collectives_bytes if max(replica_accelerators, data_ranks, expert_ranks) > 1 else 0)",
-        "B",
         _FRAMEWORK,
         "libraries_bytes",
         paths(
@@ -157,39 +147,31 @@ MEMORY = (
         "Libraries and fragmentation",
         "libraries_bytes + fragmentation_ratio"
         " * (activations_bytes + logits_bytes + update_bytes + communication_bytes)",
-        "B",
         _FRAMEWORK,
         "unallocated_bytes",
         _FRAGMENTATION,
     ),
     Formula(
-        "Runtime",
-        "unallocated_bytes + update_bytes + communication_bytes",
-        "B",
-        _PARTS,
-        "runtime_bytes",
+        "Runtime", "unallocated_bytes + update_bytes + communication_bytes", _PARTS, "runtime_bytes"
     ),
     Formula(
         "Total",
         "weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + logits_bytes"
         " + runtime_bytes",
-        "B",
         _PARTS,
         "total_bytes",
     ),
     Formula(
         "Headroom",
         "capacity_bytes - total_bytes",
-        "B",
         _DIFFERENCE,
         "headroom_bytes",
         paths("fits_certainty"),
     ),
-    Formula("Shortfall", "max(-headroom_bytes, 0)", "B", _DIFFERENCE, "shortfall_bytes"),
+    Formula("Shortfall", "max(-headroom_bytes, 0)", _DIFFERENCE, "shortfall_bytes"),
     Formula(
         "Host memory for each accelerator",
         "sum(bytes)",
-        "B",
         "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840",
         "host_bytes",
         paths(bytes="host_parts_bytes"),
@@ -197,7 +179,6 @@ MEMORY = (
     Formula(
         "NVMe for each accelerator",
         "sum(bytes)",
-        "B",
         "Rajbhandari et al., ZeRO-Infinity, 2021, https://arxiv.org/abs/2104.07857",
         "nvme_bytes",
         paths(bytes="nvme_parts_bytes"),
@@ -207,7 +188,6 @@ MEMORY = (
         "(capacity_bytes - (weights_bytes + gradients_bytes + communication_bytes)"
         " - (0 if paged else optimizer_bytes) - libraries_bytes"
         " - communication_bytes * fragmentation_ratio) / (1 + fragmentation_ratio)",
-        "B",
         _DIFFERENCE,
         "room.room_bytes",
         _FRAGMENTATION | paths("settings.paged"),
@@ -217,7 +197,6 @@ MEMORY = (
         "max(floor(min((room_bytes / activation_ratio - whole_gradients_bytes) / backward_bytes,"
         " (room_bytes / activation_ratio - loss_chunk_bytes) / loss_bytes)), 0)"
         " if room_bytes >= update_bytes else 0",
-        "sequence",
         "Solution of the total for the micro-batch",
         "room.sequences",
         _RATIO
@@ -233,9 +212,9 @@ MEMORY = (
     Formula(
         "Largest micro-batch",
         "min(sequences)",
-        "sequence",
         "Solution of the total for the micro-batch",
         "max_micro_batch_size",
         paths(sequences="stage_sequences"),
+        unit="sequence",
     ),
 )

@@ -1,9 +1,9 @@
 """Continuous batching in closed form: what a steady stream of like requests sees.
 
-A replica runs up to ``running`` sequences at once. Prompts are prefilled in chunks that share
-steps with decoding sequences, so a request's decode is slowed by the prefills of its neighbours.
-With ``running`` sequences always present (a closed loop), the rate and both latencies follow from
-Little's law and the arrival theorem.
+A replica runs up to ``running_sequences`` sequences at once. Prompts are prefilled in
+chunks that share steps with decoding sequences, so a request's decode is slowed by the prefills of
+its neighbours. With ``running_sequences`` sequences always present (a closed loop), the
+rate and both latencies follow from Little's law and the arrival theorem.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def steady_state(
     new_input_tokens: Number,
     context_tokens: Number,
     output_tokens: Number,
-    running: Number,
+    running_sequences: Number,
     chunk_tokens: int,
     prefill: StepTime | None = None,
     drafting: Drafting | None = None,
 ) -> SteadyState:
-    """Latencies and rate of a replica that always has ``running`` requests in flight.
+    """Latencies and rate of a replica that always has the same number of requests in flight.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def steady_state(
         Whole prompt length, cached part included [tokens].
     output_tokens
         Generated tokens a request [tokens].
-    running
+    running_sequences
         Requests in flight on the replica [-]; may be fractional under a request rate.
     chunk_tokens
         Token budget of a step [tokens].
@@ -98,20 +98,20 @@ def steady_state(
     Schweitzer's approximation of the arrival theorem.
     """
     # With pipeline stages, the running sequences form one microbatch a stage.
-    in_flight = running / parallelism.pipeline
+    sequences_per_stage = running_sequences / parallelism.pipeline
     chunks = ceil(new_input_tokens / chunk_tokens)
     prefill_load, decode_load = lone_loads(
-        new_input_tokens, context_tokens, output_tokens, in_flight, chunk_tokens
+        new_input_tokens, context_tokens, output_tokens, sequences_per_stage, chunk_tokens
     )
     chunk, prefill_context = prefill_load.prefill_tokens, prefill_load.prefill_context_tokens
     decode_context = decode_load.decode_context_tokens
     later_tokens = output_tokens - 1.0
     # Requests for a single token never decode: their steps are prefills alone.
     decodes = later_tokens > 0
-    neighbours = maximum(in_flight - 1.0, 0.0) * decodes
+    neighbours = maximum(sequences_per_stage - 1.0, 0.0) * decodes
     # Without decoding neighbours to share a step with, waiting prompts share one with each other.
     room = maximum(floor(chunk_tokens / new_input_tokens), 1.0)
-    prompts = where(decodes, 1.0, minimum(maximum(in_flight, 1.0), room))
+    prompts = where(decodes, 1.0, minimum(maximum(sequences_per_stage, 1.0), room))
     mixed_load = StepLoad(chunk * prompts, prompts, prefill_context, neighbours, decode_context)
     decode = step_time(work, decode_load, accelerator, parallelism, calibration)
     if prefill is None:
@@ -131,17 +131,17 @@ def steady_state(
     added_s = chunks * maximum(mixed.total_s - shared_s, 0.05 * prefill.total_s) / prompts
     prefill_demand_s = added_s / at_work
     # A request meets the prompts of others, not its own.
-    others_share = maximum(running - 1.0, 0.0) / maximum(running, 1.0)
+    others_share = maximum(running_sequences - 1.0, 0.0) / maximum(running_sequences, 1.0)
 
     # Each decode step ends decoding/later_tokens requests, each of which lets a prompt in.
     admitted = others_share * added_s / (parallelism.pipeline * maximum(later_tokens, 1.0))
     # An arriving prompt waits for the rest of the step under way and for earlier prompts.
-    busy = maximum(minimum(running - 1.0, 1.0), 0.0)
+    busy = maximum(minimum(running_sequences - 1.0, 1.0), 0.0)
     own_s = unloaded_ttft_s * (1.0 - busy) + busy * passes * mixed.total_s
     waits_s = others_share * prefill_demand_s
     most = 1.0 / prefill_demand_s
 
-    decoding = met_decoding = running * 1.0
+    decoding = met_decoding = running_sequences * 1.0
     prefilling: Number = 0.0
     met_prefilling: Number = 0.0
     tpot_s = decode.total_s
@@ -151,12 +151,12 @@ def steady_state(
         met_decoding, met_prefilling = decoding, prefilling
         tpot_s = decode.total_s + admitted * decoding
         ttft_s = own_s + waits_s * prefilling + 0.5 * busy * tpot_s
-        rate = running / (ttft_s + later_tokens * tpot_s)
+        rate = running_sequences / (ttft_s + later_tokens * tpot_s)
         # No more prompts can be prefilled in a second than the accelerators have time for.
         rate = minimum(rate, most)
-        prefilling = minimum(rate * ttft_s, running)
-        decoding = maximum(running - prefilling, 0.0)
-    served_s = maximum(ttft_s, running / rate - later_tokens * tpot_s)
+        prefilling = minimum(rate * ttft_s, running_sequences)
+        decoding = maximum(running_sequences - prefilling, 0.0)
+    served_s = maximum(ttft_s, running_sequences / rate - later_tokens * tpot_s)
     return SteadyState(
         decode=decode,
         prefill=prefill,
@@ -185,7 +185,7 @@ def lone_loads(
     new_input_tokens: Number,
     context_tokens: Number,
     output_tokens: Number,
-    in_flight: Number,
+    sequences_per_stage: Number,
     chunk_tokens: int,
 ) -> tuple[StepLoad, StepLoad]:
     """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
@@ -194,7 +194,7 @@ def lone_loads(
     ----------
     new_input_tokens, context_tokens, output_tokens, chunk_tokens
         As of :func:`steady_state` [tokens].
-    in_flight
+    sequences_per_stage
         Sequences that decode in one step of a pipeline stage [-].
     """
     chunk = minimum(new_input_tokens, float(chunk_tokens))
@@ -202,5 +202,5 @@ def lone_loads(
     decode_context = context_tokens + output_tokens / 2.0
     return (
         StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0),
-        StepLoad(0.0, 0.0, 0.0, maximum(in_flight, 1.0), decode_context),
+        StepLoad(0.0, 0.0, 0.0, maximum(sequences_per_stage, 1.0), decode_context),
     )

@@ -88,21 +88,21 @@ class Pools:
 
     def state(self, rate_per_s: float) -> SteadyState:
         """The average replica at a rate."""
-        running = self.batch(rate_per_s)
-        decode = self.decode(max(running, 1.0))
+        running_sequences = self.batch(rate_per_s)
+        decode = self.decode(max(running_sequences, 1.0))
         return SteadyState(
             decode=decode,
             prefill=self.prefill,
             mixed=self.prefill,
             chunks=self.chunks,
-            decoding_sequences=running,
+            decoding_sequences=running_sequences,
             prefilling_sequences=rate_per_s * self.prompt_s / self.prefill_replicas,
             unloaded_ttft_s=self.prompt_s + self.transfer_s,
             ttft_s=self.ttft_s(rate_per_s),
             tpot_s=decode.total_s,
             requests_per_s=rate_per_s / self.replicas,
             ttft_parts_s=self.ttft_parts(rate_per_s),
-            met_decoding_sequences=running,
+            met_decoding_sequences=running_sequences,
         )
 
 
@@ -147,7 +147,7 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
     }
     return OpenLoad(
         state=state,
-        running_sequences_per_replica=state.decoding_sequences,
+        running_sequences=state.decoding_sequences,
         waiting_requests=rate * float(queue.mean_wait_s),
         busy_ratio=min(utilisation, 1.0),
         requests_per_s=(limit if saturated else requests_per_s) / pools.replicas,

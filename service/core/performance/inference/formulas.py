@@ -33,7 +33,6 @@ def _phase(name: str) -> tuple[Formula, ...]:
         Formula(
             f"{name}_step_s",
             " + ".join(bounds),
-            "s",
             f"{_ROOFLINE}; operators by what bounds them",
             f"{at}.step_s",
             {part: f"{at}.{part}" for part in bounds} | {"efficiencies": "calibration.source"},
@@ -41,7 +40,6 @@ def _phase(name: str) -> tuple[Formula, ...]:
         Formula(
             f"{name}_arithmetic_intensity",
             "flops / memory_bytes",
-            "FLOP/B",
             _ROOFLINE,
             f"{at}.arithmetic_intensity_flop_per_byte",
             paths(flops=f"{at}.flops", memory_bytes=f"{at}.memory_bytes"),
@@ -49,7 +47,6 @@ def _phase(name: str) -> tuple[Formula, ...]:
         Formula(
             f"{name}_ridge_point",
             "peak_flops_per_s / memory_bandwidth_bytes_per_s",
-            "FLOP/B",
             _ROOFLINE,
             f"{at}.ridge_point_flop_per_byte",
             paths(
@@ -69,7 +66,6 @@ LATENCY = (
         "prompt_added_s",
         "chunks * max(mixed_step_s - (decode_step_s if output_tokens > 1 else 0),"
         " 0.05 * prefill_step_s) / prompts_per_step",
-        "s",
         _CHUNKED,
         "latency.state.prompt_added_s",
         _MIXED | _DECODE | _PREFILL | _TOKENS | paths("latency.state.prompts_per_step"),
@@ -77,7 +73,6 @@ LATENCY = (
     Formula(
         "tpot_s",
         f"decode_step_s + {_OTHERS} / (stages * max(output_tokens - 1, 1)) * decoding_sequences",
-        "s",
         _CHUNKED,
         "latency.tpot_s",
         _DECODE
@@ -93,7 +88,6 @@ LATENCY = (
         "own_prompt_s",
         f"(1 + (chunks - 1) / (1 + pipelined_ratio * (stages - 1)))"
         f" * (prefill_step_s * (1 - {_BUSY}) + mixed_step_s * {_BUSY})",
-        "s",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
         _MIXED | _PREFILL | _STAGES | _RUNNING,
@@ -101,7 +95,6 @@ LATENCY = (
     Formula(
         "earlier_prompts_s",
         f"{_OTHERS} / (1 + pipelined_ratio * (stages - 1)) * prefilling_sequences",
-        "s",
         _ARRIVAL,
         "latency.ttft_parts_s.earlier_prompts",
         _RUNNING
@@ -112,7 +105,6 @@ LATENCY = (
     Formula(
         "step_under_way_s",
         f"0.5 * {_BUSY} * tpot_s",
-        "s",
         _ARRIVAL,
         "latency.ttft_parts_s.step_under_way",
         _RUNNING | paths("latency.tpot_s"),
@@ -120,7 +112,6 @@ LATENCY = (
     Formula(
         "free_slot_s",
         "waiting_requests / (replicas * replica_requests_per_s)",
-        "s",
         _LITTLE,
         "latency.ttft_parts_s.free_slot",
         paths(
@@ -132,7 +123,6 @@ LATENCY = (
     Formula(
         "prompt_steps_s",
         "chunks * mixed_step_s",
-        "s",
         _CHUNKED,
         "latency.ttft_parts_s.prompt_steps",
         _MIXED,
@@ -140,7 +130,6 @@ LATENCY = (
     Formula(
         "running_step_s",
         "min(running_sequences_per_replica, 1) * tpot_s / 2",
-        "s",
         _ARRIVAL,
         "latency.ttft_parts_s.running_step",
         _RUNNING | paths("latency.tpot_s"),
@@ -148,7 +137,6 @@ LATENCY = (
     Formula(
         "queue_s",
         f"{_WAITING} * prompt_steps_s / (2 * (1 - {_WAITING}))",
-        "s",
         _QUEUE,
         "latency.ttft_parts_s.queue",
         paths(
@@ -160,7 +148,6 @@ LATENCY = (
     Formula(
         "ttft_s",
         "sum(s)",
-        "s",
         "definition: from arrival to the first token, waiting included",
         "latency.ttft_s",
         paths(s="latency.ttft_parts_s"),
@@ -168,7 +155,6 @@ LATENCY = (
     Formula(
         "e2e_s",
         "ttft_s + (output_tokens - 1) * tpot_s",
-        "s",
         "definition",
         "latency.e2e_s",
         _TOKENS | paths("latency.ttft_s", "latency.tpot_s"),
@@ -176,7 +162,6 @@ LATENCY = (
     Formula(
         "task_s",
         "calls_per_task * call_s + (calls_per_task - 1) * tool_s",
-        "s",
         "definition; a call has the average context of a task's calls",
         "latency.task_s",
         paths("setup.workload.calls_per_task", "setup.workload.tool_s"),
@@ -184,7 +169,6 @@ LATENCY = (
     Formula(
         "saturation_requests_per_s",
         "replicas * max(full_requests_per_s, replica_requests_per_s)",
-        "1/s",
         f"{_LITTLE}, of a replica with all slots taken",
         "latency.saturation_requests_per_s",
         paths(
@@ -196,7 +180,6 @@ LATENCY = (
     Formula(
         "saturation_requests_per_s",
         "min(prefill_limit_per_s, decode_limit_per_s)",
-        "1/s",
         "Zhong et al., DistServe, 2024, https://arxiv.org/abs/2401.09670",
         "latency.saturation_requests_per_s",
         paths("latency.pools.prefill_limit_per_s", "latency.pools.decode_limit_per_s"),
@@ -204,19 +187,13 @@ LATENCY = (
     Formula(
         "requests_per_s",
         "min(concurrency / e2e_s, limit_requests_per_s)",
-        "1/s",
         _LITTLE,
         "latency.requests_per_s",
-        paths(
-            "setup.workload.concurrency",
-            "latency.e2e_s",
-            limit_requests_per_s="latency.closed_limit_per_s",
-        ),
+        paths("setup.workload.concurrency", "latency.e2e_s", "latency.limit_requests_per_s"),
     ),
     Formula(
         "requests_per_s",
         "min(asked_requests_per_s, saturation_requests_per_s)",
-        "1/s",
         "definition",
         "latency.requests_per_s",
         paths(
@@ -227,7 +204,6 @@ LATENCY = (
     Formula(
         "output_tokens_per_s",
         "requests_per_s * output_tokens",
-        "1/s",
         "definition",
         "latency.output_tokens_per_s",
         _TOKENS | paths("latency.requests_per_s"),
@@ -235,7 +211,6 @@ LATENCY = (
     Formula(
         "utilisation_ratio",
         "asked_requests_per_s / saturation_requests_per_s",
-        "1",
         _LITTLE,
         "latency.load.utilisation_ratio",
         paths(

@@ -72,7 +72,7 @@ class InferenceLatency:
 
     ``ttft_parts_s`` add up to the time to the first token. ``full`` is a replica with all slots
     taken, ``pools`` stand in its place where prompts and decoding are apart, and
-    ``closed_limit_per_s`` bounds the rate where no rate of arrivals is given.
+    ``limit_requests_per_s`` bounds the rate where no rate of arrivals is given.
     """
 
     ttft_s: Interval
@@ -95,7 +95,7 @@ class InferenceLatency:
     ttft_parts_s: Mapping[str, Number]
     full: SteadyState | None
     pools: Pools | None
-    closed_limit_per_s: Number | None
+    limit_requests_per_s: Number | None
 
 
 def inference_latency(
@@ -138,7 +138,7 @@ def inference_latency(
     most_running = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
     slots = maximum(minimum(fitting_sequences, most_running), 1.0)
 
-    def at(running: Number, prefill: StepTime | None = None) -> SteadyState:
+    def state_at(running_sequences: Number, prefill: StepTime | None = None) -> SteadyState:
         return steady_state(
             work,
             accelerator,
@@ -147,7 +147,7 @@ def inference_latency(
             new_input_tokens=new_input_tokens,
             context_tokens=workload.input_tokens,
             output_tokens=workload.output_tokens,
-            running=running,
+            running_sequences=running_sequences,
             chunk_tokens=serving.chunked_prefill_tokens,
             prefill=prefill,
             drafting=drafting,
@@ -157,32 +157,32 @@ def inference_latency(
         return _disaggregated(
             deployment, workload, serving, calibration, work, float(new_input_tokens), float(slots)
         )
-    full = at(slots)
+    full = state_at(slots)
     later_tokens = workload.output_tokens - 1.0
     load: OpenLoad | None = None
     parts: Mapping[str, Number]
     if workload.requests_per_s is None:
-        wanted = workload.concurrency / replicas
-        running = maximum(minimum(wanted, slots), 1.0)
-        state = full if running is slots else at(running, full.prefill)
+        concurrency_per_replica = workload.concurrency / replicas
+        running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
+        state = full if running_sequences is slots else state_at(running_sequences, full.prefill)
         # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
-        waiting = maximum(wanted - running, 0.0)
+        waiting = maximum(concurrency_per_replica - running_sequences, 0.0)
         wait_s = waiting / state.requests_per_s
         # Fewer users than replicas leave some replicas without work part of the time.
-        busy = minimum(wanted, 1.0)
+        busy = minimum(concurrency_per_replica, 1.0)
         rate = state.requests_per_s * busy * replicas
         parts = {**state.ttft_parts_s, "free_slot": wait_s}
         ttft_value = state.ttft_s + wait_s
     else:
         load = open_load(
-            lambda running: at(running, full.prefill),
+            lambda running_sequences: state_at(running_sequences, full.prefill),
             full,
             workload.requests_per_s / replicas,
             slots,
             later_tokens,
         )
         state, busy = load.state, load.busy_ratio
-        running, waiting = load.running_sequences_per_replica, load.waiting_requests
+        running_sequences, waiting = load.running_sequences, load.waiting_requests
         rate, parts = load.requests_per_s * replicas, load.ttft_parts_s
         ttft_value = load.mean_ttft_s
     saturation = maximum(full.requests_per_s, state.requests_per_s) * replicas
@@ -194,7 +194,7 @@ def inference_latency(
         ttft_s=ttft_value,
         rate=rate,
         saturation=saturation,
-        running=running,
+        running_sequences=running_sequences,
         waiting=waiting,
         busy=busy,
         load=load,
@@ -238,7 +238,7 @@ def _disaggregated(
         ttft_s=state.ttft_s,
         rate=rate,
         saturation=pools.saturation_per_s,
-        running=state.decoding_sequences,
+        running_sequences=state.decoding_sequences,
         waiting=waiting,
         busy=busy,
         load=load,
@@ -257,7 +257,7 @@ def _latency(
     ttft_s: Number,
     rate: Number,
     saturation: Number,
-    running: Number,
+    running_sequences: Number,
     waiting: Number,
     busy: Number,
     load: OpenLoad | None,
@@ -292,18 +292,18 @@ def _latency(
         output_tokens_per_s=output_tokens_per_s,
         requests_per_s=requests_per_s,
         saturation_requests_per_s=from_log_sigma(saturation, sigma),
-        running_sequences_per_replica=running,
+        running_sequences_per_replica=running_sequences,
         waiting_requests=waiting * replicas,
         replicas=replicas,
         prefill=_phase(state.prefill, deployment, peak, False),
-        decode=_phase(state.decode, deployment, peak, waiting > running),
+        decode=_phase(state.decode, deployment, peak, waiting > running_sequences),
         usage=_usage(state, deployment, peak, busy, later_tokens),
         state=state,
         load=load,
         ttft_parts_s=ttft_parts,
         full=full,
         pools=pools,
-        closed_limit_per_s=closed_limit_per_s,
+        limit_requests_per_s=closed_limit_per_s,
     )
 
 

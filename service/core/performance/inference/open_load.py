@@ -43,7 +43,7 @@ class OpenLoad:
     """
 
     state: SteadyState
-    running_sequences_per_replica: Number
+    running_sequences: Number
     waiting_requests: Number
     busy_ratio: Number
     requests_per_s: Number
@@ -56,7 +56,7 @@ class OpenLoad:
 
 
 def open_load(
-    at: Callable[[Number], SteadyState],
+    state_at: Callable[[Number], SteadyState],
     full: SteadyState,
     requests_per_s: Number,
     slots: Number,
@@ -66,7 +66,7 @@ def open_load(
 
     Parameters
     ----------
-    at
+    state_at
         Steady state of a replica with a given number in flight.
     full
         Steady state with all slots taken.
@@ -92,17 +92,19 @@ def open_load(
     high: Number = slots * 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        enough = at(middle).requests_per_s >= requests_per_s
+        enough = state_at(middle).requests_per_s >= requests_per_s
         high = where(enough, middle, high)
         low = where(enough, low, middle)
-    running = where(saturated, slots, high)
-    state = at(running)
+    running_sequences = where(saturated, slots, high)
+    state = state_at(running_sequences)
     prefill_s = state.chunks * state.mixed.total_s
     queue = prompt_queue(requests_per_s, prefill_s)
-    base_s = prefill_s + minimum(running, 1.0) * state.tpot_s / 2.0
+    base_s = prefill_s + minimum(running_sequences, 1.0) * state.tpot_s / 2.0
     ttft, e2e, parts = None, None, state.ttft_parts_s
     if isinstance(saturated, np.ndarray) or not saturated:
-        ttft, e2e = _percentiles(at, state, running, base_s, queue, slots, later_tokens, saturated)
+        ttft, e2e = _percentiles(
+            state_at, state, running_sequences, base_s, queue, slots, later_tokens, saturated
+        )
         parts = {
             "prompt_steps": prefill_s,
             "running_step": base_s - prefill_s,
@@ -110,9 +112,9 @@ def open_load(
         }
     return OpenLoad(
         state=state,
-        running_sequences_per_replica=running,
+        running_sequences=running_sequences,
         waiting_requests=where(saturated, 0.0, requests_per_s * queue.mean_wait_s),
-        busy_ratio=minimum(running, 1.0),
+        busy_ratio=minimum(running_sequences, 1.0),
         requests_per_s=minimum(requests_per_s, full.requests_per_s),
         utilisation_ratio=utilisation,
         saturated=saturated,
@@ -124,9 +126,9 @@ def open_load(
 
 
 def _percentiles(
-    at: Callable[[Number], SteadyState],
+    state_at: Callable[[Number], SteadyState],
     state: SteadyState,
-    running: Number,
+    running_sequences: Number,
     base_s: Number,
     queue: PromptQueue,
     slots: Number,
@@ -137,8 +139,8 @@ def _percentiles(
     ttft: dict[str, Number] = {}
     e2e: dict[str, Number] = {}
     for name, z in _Z.items():
-        crowd = minimum(poisson_tail_high(running, z), slots)
-        crowded = state if name == "p50" else at(crowd)
+        crowd = minimum(poisson_tail_high(running_sequences, z), slots)
+        crowded = state if name == "p50" else state_at(crowd)
         waited_s = queue.wait_percentile_s(SHARES[name])
         # Waiting and crowding are nearly independent: their excesses add in quadrature.
         slower_s = maximum(crowded.tpot_s - state.tpot_s, 0.0) * later_tokens

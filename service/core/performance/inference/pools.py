@@ -48,8 +48,8 @@ def disaggregated_pools(
         return step_time(work, load, accelerator, parallelism, calibration)
 
     def decode(batch: float) -> StepTime:
-        in_flight = max(batch / parallelism.pipeline, 1.0)
-        return step(StepLoad(0.0, 0.0, 0.0, in_flight, decode_context))
+        sequences_per_stage = max(batch / parallelism.pipeline, 1.0)
+        return step(StepLoad(0.0, 0.0, 0.0, sequences_per_stage, decode_context))
 
     prefill = step(StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0))
     # Chunks follow each other through the stages; only the last has to come out.

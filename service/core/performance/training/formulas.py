@@ -46,7 +46,6 @@ SPEED = (
     Formula(
         "matrix_products_s",
         "micro_batches / stages * forward_products_s * (passes + recomputed_ratio)",
-        "s",
         _ROOFLINE,
         "step.matrix_products_s",
         _SCHEDULE
@@ -59,7 +58,6 @@ SPEED = (
     Formula(
         "attention_s",
         "micro_batches / stages * forward_attention_s * (1 + 2.5 + recomputed_attention_ratio)",
-        "s",
         _FLASH,
         "step.attention_s",
         _SCHEDULE
@@ -74,7 +72,6 @@ SPEED = (
         "micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
         " + dequantised_bytes * (2 + recomputed_ratio))"
         " / (memory_bandwidth_bytes_per_s * memory_ratio)",
-        "s",
         _RECOMPUTATION,
         "step.elementwise_s",
         _SCHEDULE
@@ -90,7 +87,6 @@ SPEED = (
         "exposed_model_messages_s",
         "micro_batches / stages * (sent_s * (1 - tensor_overlap_ratio)"
         " + max(ring_s - attention_s, 0))",
-        "s",
         _MEGATRON,
         "step.exposed_model_messages_s",
         _SCHEDULE
@@ -105,7 +101,6 @@ SPEED = (
         "exposed_data_messages_s",
         "max(moved_s - (1 if zero_stage == 3 else 2 / 3 / micro_batches) * data_overlap_ratio"
         " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s), 0)",
-        "s",
         _ZERO,
         "step.exposed_data_messages_s",
         _WORK
@@ -120,7 +115,6 @@ SPEED = (
     Formula(
         "pipeline_bubble_s",
         "(stages - 1) / virtual_stages * micro_batch_s / stages",
-        "s",
         _PIPELINE,
         "step.pipeline_bubble_s",
         paths(
@@ -133,7 +127,6 @@ SPEED = (
         "optimizer_s",
         "(2 * optimizer_bytes + updated_elements * (gradient_bytes + 2))"
         ' / (memory_bandwidth_bytes_per_s * memory_ratio) if offload == "none" else 0',
-        "s",
         _ZERO,
         "step.optimizer_s",
         _BANDWIDTH
@@ -148,7 +141,6 @@ SPEED = (
     Formula(
         "offload_stall_s",
         "host_update_s + max(transfers_s - (matrix_products_s + attention_s + elementwise_s), 0)",
-        "s",
         _OFFLOAD,
         "step.offload_stall_s",
         _WORK | paths("step.host_update_s", "step.transfers_s"),
@@ -156,7 +148,6 @@ SPEED = (
     Formula(
         "overhead_s",
         "step_overhead_s + micro_batches / stages * (routing_s + max(issue_s - working_s, 0))",
-        "s",
         "Measured by framework, see the calibration entry",
         "step.overhead_s",
         _SCHEDULE
@@ -167,11 +158,10 @@ SPEED = (
             step_overhead_s="setup.calibration.performance.engine.step_s",
         ),
     ),
-    Formula("step_s", " + ".join(_PARTS), "s", "Sum of the parts", "step.step_s", _PARTS),
+    Formula("step_s", " + ".join(_PARTS), "Sum of the parts", "step.step_s", _PARTS),
     Formula(
         "tokens_per_step",
         "sequences * tokens * micro_batches * data_ranks",
-        "token",
         "definition",
         "step.tokens_per_step",
         paths(
@@ -180,11 +170,11 @@ SPEED = (
             micro_batches="setup.settings.gradient_accumulation_steps",
             data_ranks="setup.deployment.parallelism.data",
         ),
+        unit="token",
     ),
     Formula(
         "tokens_per_s",
         "tokens_per_step / step_s",
-        "1/s",
         "definition",
         "step.tokens_per_s",
         paths("step.tokens_per_step", "step.step_s"),
@@ -192,7 +182,6 @@ SPEED = (
     Formula(
         "model_flops",
         "micro_batches / stages * (products_flops * passes + attention_flops * 3)",
-        "FLOP",
         _PALM,
         "step.model_flops",
         _SCHEDULE | _FLOPS | paths("step.micro_batch.passes"),
@@ -201,7 +190,6 @@ SPEED = (
         "hardware_flops",
         "micro_batches / stages * (products_flops * (passes + recomputed_ratio)"
         " + attention_flops * (3 + recomputed_attention_ratio))",
-        "FLOP",
         _PALM,
         "step.hardware_flops",
         _SCHEDULE | _FLOPS | _PASSES | _ATTENTION_AGAIN,
@@ -209,7 +197,6 @@ SPEED = (
     Formula(
         "six_nd_flops",
         "6 * active_parameters * tokens_per_step / accelerators",
-        "FLOP",
         _KAPLAN,
         "step.six_nd_flops",
         paths(
@@ -221,7 +208,6 @@ SPEED = (
     Formula(
         "mfu_ratio",
         "model_flops / (step_s * peak_flops_per_s)",
-        "1",
         _PALM,
         "step.mfu_ratio",
         _TIME | paths("step.model_flops"),
@@ -229,7 +215,6 @@ SPEED = (
     Formula(
         "hfu_ratio",
         "hardware_flops / (step_s * peak_flops_per_s)",
-        "1",
         _PALM,
         "step.hfu_ratio",
         _TIME | paths("step.hardware_flops"),

@@ -21,12 +21,11 @@ _DALY = "Daly, 2006, https://doi.org/10.1016/j.future.2004.11.016"
 
 #: Paths start at a ``TrainingRun``.
 RUN = (
-    Formula("steps", "max(ceil(tokens / tokens_per_step), 1)", "step", "definition", "steps"),
-    Formula("useful_s", "steps * step_s", "s", "definition", "useful_s"),
+    Formula("steps", "max(ceil(tokens / tokens_per_step), 1)", "definition", "steps", unit="step"),
+    Formula("useful_s", "steps * step_s", "definition", "useful_s"),
     Formula(
         "mean_time_between_failures_s",
         "1 / max(failures_per_accelerator_day * accelerators / 86400, 1e-30)",
-        "s",
         "Any failure stops a synchronous run; " + _DALY,
         "mean_time_between_failures_s",
         paths("failures.failures_per_accelerator_day"),
@@ -38,7 +37,6 @@ RUN = (
         " + checkpoint_write_s / (18 * mean_time_between_failures_s)) - checkpoint_write_s"
         " if checkpoint_write_s < 2 * mean_time_between_failures_s"
         " else mean_time_between_failures_s",
-        "s",
         f"{_DALY}, equation 37; {_YOUNG}",
         "best_interval_s",
         paths("failures.checkpoint_write_s"),
@@ -50,15 +48,12 @@ RUN = (
         " * expm1((checkpoint_interval_s + checkpoint_write_s) / mean_time_between_failures_s)), 1)"
         " if checkpoint_interval_s + checkpoint_write_s + restart_s"
         " <= 100 * mean_time_between_failures_s else 0",
-        "1",
         f"{_DALY}, equation 20",
         "goodput_ratio",
         paths("failures.checkpoint_write_s", "failures.restart_s"),
     ),
-    Formula("wall_s", "useful_s / goodput_ratio", "s", "definition", "wall_s"),
-    Formula(
-        "accelerator_hours", "wall_s / 3600 * accelerators", "h", "definition", "accelerator_hours"
-    ),
+    Formula("wall_s", "useful_s / goodput_ratio", "definition", "wall_s"),
+    Formula("accelerator_hours", "wall_s / 3600 * accelerators", "definition", "accelerator_hours"),
 )
 
 
