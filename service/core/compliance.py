@@ -91,17 +91,6 @@ class Finding:
 def check(rule: Rule, facts: Mapping[str, Fact], places: frozenset[str], on: str) -> Finding:
     """How something stands to a rule on a day.
 
-    Parameters
-    ----------
-    rule
-        The rule.
-    facts
-        What is known, by name.
-    places
-        The place with all that contain it, such as ``country/DE`` and ``eu``.
-    on
-        The day (ISO 8601).
-
     Returns
     -------
     Finding

@@ -109,13 +109,6 @@ class EstimateWarning:
 def explain(result: object, formulas: Iterable[Formula]) -> tuple[Step, ...]:
     """The formulas applied to a result, in order, without those that it has no figures for.
 
-    Parameters
-    ----------
-    result
-        Holds the figures of a single configuration, not of arrays.
-    formulas
-        Their paths start at the result.
-
     Returns
     -------
     tuple of Step

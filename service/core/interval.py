@@ -150,8 +150,7 @@ def quotient(numerator: Interval, denominator: Interval) -> Interval:
     if denominator.low is denominator.high:
         return scale(numerator, 1.0 / denominator.value)
     return product(
-        numerator,
-        Interval(1.0 / denominator.value, 1.0 / denominator.high, 1.0 / denominator.low),
+        numerator, Interval(1.0 / denominator.value, 1.0 / denominator.high, 1.0 / denominator.low)
     )
 
 

@@ -151,20 +151,10 @@ _FORMATS = (
         cache_bits_per_element=8.0,
     ),
     NumberFormat(
-        "fp8-per-token-head",
-        8.0,
-        "fp8",
-        _VLLM_CACHE,
-        _ALL_LINEAR,
-        vector_scale_bytes=4.0,
+        "fp8-per-token-head", 8.0, "fp8", _VLLM_CACHE, _ALL_LINEAR, vector_scale_bytes=4.0
     ),
     NumberFormat(
-        "int8-per-token-head",
-        8.0,
-        "int8",
-        _VLLM_CACHE,
-        _ALL_LINEAR,
-        vector_scale_bytes=4.0,
+        "int8-per-token-head", 8.0, "int8", _VLLM_CACHE, _ALL_LINEAR, vector_scale_bytes=4.0
     ),
     NumberFormat(
         "int8",
@@ -217,19 +207,11 @@ _FORMATS = (
     # The mixes store some layers of a tensor in more bits: half of the layers in the medium ones
     # of 4 and 5 bit, the first eighth or sixteenth in others.
     _gguf(
-        "gguf-q5_k_m",
-        _Q5_K,
-        _Q6_K,
-        v_proj=(_Q5_K + _Q6_K) / 2.0,
-        down_proj=(_Q5_K + _Q6_K) / 2.0,
+        "gguf-q5_k_m", _Q5_K, _Q6_K, v_proj=(_Q5_K + _Q6_K) / 2.0, down_proj=(_Q5_K + _Q6_K) / 2.0
     ),
     _gguf("gguf-q5_k_s", _Q5_K, _Q6_K),
     _gguf(
-        "gguf-q4_k_m",
-        _Q4_K,
-        _Q6_K,
-        v_proj=(_Q4_K + _Q6_K) / 2.0,
-        down_proj=(_Q4_K + _Q6_K) / 2.0,
+        "gguf-q4_k_m", _Q4_K, _Q6_K, v_proj=(_Q4_K + _Q6_K) / 2.0, down_proj=(_Q4_K + _Q6_K) / 2.0
     ),
     _gguf("gguf-q4_k_s", _Q4_K, _Q6_K, down_proj=_first_eighth(_Q5_K, _Q4_K)),
     _gguf("gguf-q5_1", _Q5_1, _Q6_K),

@@ -30,15 +30,6 @@ def rank_shape(
 ) -> tuple[float, float, float]:
     """Copies, input features and output features of a tensor on the fullest rank.
 
-    Parameters
-    ----------
-    tensor
-        The whole tensor.
-    parallelism
-        Degrees of parallelism.
-    kv_head_count
-        KV heads of the layer; a rank holds at least one whole head.
-
     Returns
     -------
     tuple

@@ -86,15 +86,7 @@ class InferenceEstimate:
 def estimate_inference(
     setup: InferenceSetup, memory: InferenceMemory | None = None
 ) -> InferenceEstimate:
-    """Memory, placement and latency of an inference deployment.
-
-    Parameters
-    ----------
-    setup
-        What runs where, under which load.
-    memory
-        That of the setup, where it is known already: it does not depend on ``copies``.
-    """
+    """Memory, placement and latency; memory that is known already does not depend on copies."""
     deployment, workload, serving = setup.deployment, setup.workload, setup.serving
     if memory is None:
         memory = inference_memory(deployment, workload, serving, setup.runtime)
@@ -191,9 +183,7 @@ class InferenceEnergy:
 
 
 def inference_energy(
-    estimate: InferenceEstimate,
-    infrastructure: Infrastructure,
-    offered_per_s: Number | None = None,
+    estimate: InferenceEstimate, infrastructure: Infrastructure, offered_per_s: Number | None = None
 ) -> InferenceEnergy:
     """Power and energy of a deployment under its load.
 
@@ -245,19 +235,7 @@ class InferenceFootprints:
 def inference_footprints(
     energy: InferenceEnergy, made: Making, region: Region, infrastructure: Infrastructure
 ) -> InferenceFootprints:
-    """Carbon, water and hardware worn by a request, and by an hour of the deployment.
-
-    Parameters
-    ----------
-    energy
-        Power and energy under load.
-    made
-        Making of one accelerator with its share of the server.
-    region
-        Where it runs.
-    infrastructure
-        What stands around the accelerators.
-    """
+    """Carbon, water and hardware worn by a request, and by an hour of the deployment."""
 
     def worn(kwh: Interval, hours: Interval) -> Footprint:
         return footprint(kwh, hours, None, region, infrastructure, made)

@@ -113,17 +113,7 @@ class TrainingFootprints:
 def training_footprints(
     speed: TrainingSpeed, energy: TrainingEnergy, region: Region, infrastructure: Infrastructure
 ) -> TrainingFootprints:
-    """Carbon, water and hardware worn by a step, by an hour, and by the whole run.
-
-    Parameters
-    ----------
-    speed, energy
-        The run, and what it draws.
-    region
-        Where it trains.
-    infrastructure
-        What stands around the accelerators.
-    """
+    """Carbon, water and hardware worn by a step, by an hour, and by the whole run."""
     deployment, run = speed.setup.deployment, speed.run
     made = making(deployment.accelerator, infrastructure)
 

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from service.core.deployment import Accelerator
 from service.core.elementwise import maximum, minimum
 from service.core.explanation import Formula, paths
-from service.core.impacts.energy import (
-    SECONDS_PER_HOUR,
-    DeploymentPower,
-    deployment_power,
-)
+from service.core.impacts.energy import SECONDS_PER_HOUR, DeploymentPower, deployment_power
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, product, scale
 from service.core.performance.calibration import PowerModel

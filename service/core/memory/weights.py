@@ -48,17 +48,6 @@ def stage_weights(
     embedding that serves as the head is held by both. Where layers differ, each stage is taken
     to hold every kind in proportion.
 
-    Parameters
-    ----------
-    architecture
-        The model.
-    weights_format
-        Number format of the weights; classes it does not quantise stay in 16 bit.
-    parallelism
-        Degrees of parallelism; data-parallel replicas each hold the same.
-    stage
-        Pipeline stage, counted from 0.
-
     Returns
     -------
     RankWeights

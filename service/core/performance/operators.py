@@ -56,11 +56,6 @@ def step_operators(
 ) -> tuple[Operator, ...]:
     """The operators of a step by kind; together they take the ``work_s`` of the whole step.
 
-    Parameters
-    ----------
-    work, load, accelerator, parallelism, calibration
-        As of :func:`service.core.performance.step.step_time`.
-
     Returns
     -------
     tuple

@@ -122,17 +122,6 @@ def step_time(
     added. With pipeline parallelism the load is that of one microbatch and the time that of its
     way through all stages.
 
-    Parameters
-    ----------
-    work
-        Work per token, sequence and attended token on one rank.
-    load
-        Tokens and sequences in the step.
-    accelerator, parallelism
-        What it runs on and how it is divided.
-    calibration
-        Measured efficiencies and overheads.
-
     Returns
     -------
     StepTime

@@ -103,15 +103,6 @@ def rank_work(
 ) -> RankWork:
     """Collect the work of a forward step on one rank, over all pipeline stages together.
 
-    Parameters
-    ----------
-    architecture
-        The model.
-    precision
-        Number formats of weights, cache and activations.
-    parallelism
-        Degrees of parallelism; tensor and expert parallelism shrink the matrices.
-
     Returns
     -------
     RankWork
@@ -230,10 +221,7 @@ def _head_shape(architecture: ModelArchitecture) -> Tensor | None:
 
 
 def _head_product(
-    tensor: Tensor,
-    weights: NumberFormat,
-    parallelism: Parallelism,
-    architecture: ModelArchitecture,
+    tensor: Tensor, weights: NumberFormat, parallelism: Parallelism, architecture: ModelArchitecture
 ) -> MatrixProduct:
     bits = weights.bits(tensor.tensor_class)
     columns = architecture.vocab_size / parallelism.tensor

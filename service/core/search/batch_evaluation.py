@@ -181,19 +181,7 @@ class Evaluation:
 def evaluate_batches(
     architecture: ModelArchitecture, space: SearchSpace, demand: Demand, environment: Environment
 ) -> Iterator[Evaluation]:
-    """Everything that a space holds, one structure after the other.
-
-    Parameters
-    ----------
-    architecture
-        The model.
-    space
-        Formats, layouts and accelerators, and how many of these at most.
-    demand
-        The load.
-    environment
-        The engine, and what stands around accelerators.
-    """
+    """Everything that a space holds, one structure after the other."""
     stacks = Stacks(space.accelerators, environment.infrastructure)
     for layout_at, layout in enumerate(space.layouts):
         if layout.replica_accelerators > space.most_accelerators:
@@ -216,15 +204,6 @@ def evaluate(
     stacks: Stacks[AcceleratorOption],
 ) -> Evaluation:
     """One layout, choice of formats and way to decode of a space, on all its accelerators.
-
-    Parameters
-    ----------
-    architecture, space, demand, environment
-        As of :func:`evaluate_batches`.
-    structure
-        Positions of the layout, the formats and the way to decode in the space.
-    stacks
-        The space's accelerators.
 
     Returns
     -------

@@ -73,17 +73,6 @@ def inference_candidates(
 ) -> tuple[InferenceCandidates, LeftOut]:
     """Every combination that the most accelerators allow, fitting or not.
 
-    Parameters
-    ----------
-    architecture
-        The model.
-    space
-        Formats, layouts and accelerators, and how many of these at most.
-    demand
-        The load.
-    environment
-        The engine, and what stands around accelerators.
-
     Returns
     -------
     InferenceCandidates, LeftOut

@@ -21,11 +21,7 @@ from service.core.interval import Interval, exact
 from service.core.memory.inference.tiers import host_link_bytes_per_s
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.collectives import scale_out
-from service.core.performance.step import (
-    OPERAND_BITS,
-    accumulate_precision,
-    multiplied_precision,
-)
+from service.core.performance.step import OPERAND_BITS, accumulate_precision, multiplied_precision
 from service.core.stacking import Stacking, declared
 
 Value = TypeVar("Value")

@@ -155,17 +155,6 @@ def training_candidates(
 ) -> tuple[TrainingCandidates, LeftOut]:
     """Every combination of a space that divides the batch, fitting or not.
 
-    Parameters
-    ----------
-    architecture
-        The model.
-    space
-        Formats and settings, layouts and accelerators.
-    demand
-        The run.
-    environment
-        What stands around accelerators.
-
     Returns
     -------
     TrainingCandidates, LeftOut

@@ -40,13 +40,7 @@ def _weights(
     headroom: float, latency: float, carbon: float, water: float, cost: float
 ) -> Mapping[Metric, float]:
     return MappingProxyType(
-        {
-            "headroom": headroom,
-            "latency": latency,
-            "carbon": carbon,
-            "water": water,
-            "cost": cost,
-        }
+        {"headroom": headroom, "latency": latency, "carbon": carbon, "water": water, "cost": cost}
     )
 
 

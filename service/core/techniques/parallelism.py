@@ -94,17 +94,14 @@ def _experts_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     now = memory.deployment.parallelism
     for expert in wider_experts(memory.deployment.architecture, now):
         yield training_layout(
-            f"divide experts among {expert} of the same accelerators",
-            "same-result",
-            expert=expert,
+            f"divide experts among {expert} of the same accelerators", "same-result", expert=expert
         )
 
 
 def _sequence_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     if memory.deployment.parallelism.tensor > 1 and not memory.settings.sequence_parallel:
         yield training_settings(
-            "divide norms and residuals among tensor-parallel ranks",
-            sequence_parallel=True,
+            "divide norms and residuals among tensor-parallel ranks", sequence_parallel=True
         )
 
 
@@ -151,9 +148,7 @@ def _experts_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
     now = memory.deployment.parallelism
     for expert in wider_experts(memory.deployment.architecture, now):
         yield inference_layout(
-            f"divide experts among {expert} of the same accelerators",
-            "same-result",
-            expert=expert,
+            f"divide experts among {expert} of the same accelerators", "same-result", expert=expert
         )
 
 

@@ -114,13 +114,6 @@ def single_changes(
 ) -> tuple[Taken[Setup], ...]:
     """Changes that gain memory by themselves, the fitting ones first, then by reach and time.
 
-    Parameters
-    ----------
-    start
-        Setup that does not fit.
-    judge, propose
-        Say what becomes of a setup, and what may be changed of it.
-
     Returns
     -------
     tuple of Taken
@@ -149,13 +142,6 @@ def single_changes(
 def plans(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> tuple[Plan[Setup], ...]:
     """Ordered plans that make a setup fit, one for each reach that offers one of its own.
 
-    Parameters
-    ----------
-    start
-        Setup that does not fit.
-    judge, propose
-        Say what becomes of a setup, and what may be changed of it.
-
     Returns
     -------
     tuple of Plan
@@ -183,10 +169,7 @@ def plans(start: Setup, judge: Judge[Setup], propose: Propose[Setup]) -> tuple[P
 
 
 def _greedy(
-    began: Judgement[Setup],
-    judge: Judge[Setup],
-    propose: Propose[Setup],
-    allowed: Sequence[Reach],
+    began: Judgement[Setup], judge: Judge[Setup], propose: Propose[Setup], allowed: Sequence[Reach]
 ) -> tuple[Taken[Setup], ...]:
     """The cheapest change, again and again, until everything fits.
 

@@ -61,10 +61,7 @@ def linear(
     if not bias:
         return (weight,)
     bias_shard = _BIAS_SHARD.get(shard, shard)
-    return (
-        weight,
-        Tensor(f"{name}.bias", TensorClass.BIAS, 1, outputs, bias_shard, copies),
-    )
+    return (weight, Tensor(f"{name}.bias", TensorClass.BIAS, 1, outputs, bias_shard, copies))
 
 
 def norm(name: str, width: int, *, bias: bool = False) -> tuple[Tensor, ...]:
@@ -155,12 +152,7 @@ def grouped_attention(
         for name in (key_name, value_name):
             tensors += linear(name, attention, hidden, kv_width, Shard.KV_HEADS, bias=bias)
         tensors += linear(
-            output_name,
-            attention,
-            query_width,
-            hidden,
-            Shard.ROW,
-            bias=fields.flag(output_bias),
+            output_name, attention, query_width, hidden, Shard.ROW, bias=fields.flag(output_bias)
         )
         if fields.flag(qk_norm):
             shared = qk_norm_width == "head"
@@ -370,12 +362,7 @@ def experts(
         )
         if shared:
             tensors += _block(
-                fields,
-                shared_names,
-                TensorClass.SHARED_EXPERT,
-                shared,
-                shared_fused_gate,
-                False,
+                fields, shared_names, TensorClass.SHARED_EXPERT, shared, shared_fused_gate, False
             )
             if shared_gate:
                 tensors += linear(

@@ -161,17 +161,6 @@ def inference_memory(
 ) -> InferenceMemory:
     """Memory of an inference deployment on its fullest accelerator.
 
-    Parameters
-    ----------
-    deployment
-        Model, number formats, accelerator and parallelism.
-    workload
-        Shape and number of requests; tokens, concurrency and prefix share may be arrays.
-    serving
-        Engine and its settings.
-    overheads
-        Measured runtime memory by engine.
-
     Returns
     -------
     InferenceMemory

@@ -295,10 +295,7 @@ def inference_parts(memory: InferenceMemory, offload: Offload, copies: Number = 
     touched = {TensorClass.EXPERT: _experts_touched_ratio(memory, sequences)}
     if not architecture.tied_embeddings:
         touched[TensorClass.EMBEDDING] = minimum(sequences / architecture.vocab_size, 1.0)
-    names = {
-        TensorClass.EXPERT: "expert_weights",
-        TensorClass.EMBEDDING: "embedding_weights",
-    }
+    names = {TensorClass.EXPERT: "expert_weights", TensorClass.EMBEDDING: "embedding_weights"}
     by_name: dict[str, tuple[Number, Number]] = {}
     for kind, size in memory.weights_by_class_bytes.items():
         name = names.get(kind, "other_weights")

@@ -397,10 +397,7 @@ def _gathered_bytes(
 
 
 def _logits_bytes(
-    deployment: Deployment,
-    settings: TrainingSettings,
-    framework: FrameworkRuntime,
-    stage: int,
+    deployment: Deployment, settings: TrainingSettings, framework: FrameworkRuntime, stage: int
 ) -> tuple[float, float]:
     """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
 

@@ -89,15 +89,6 @@ def stage_state(
 ) -> StageState:
     """State of a training run on a rank of one pipeline stage.
 
-    Parameters
-    ----------
-    architecture, precision, parallelism
-        The model, its formats (``weights`` is what weights are stored in) and its layout.
-    settings
-        Method, optimizer, ZeRO stage and the sizes of gradients and states.
-    stage
-        Pipeline stage, counted from 0.
-
     Returns
     -------
     StageState

@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from service.core.deployment import (
-    Deployment,
-    InferenceWorkload,
-    Parallelism,
-    ServingSettings,
-)
+from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration

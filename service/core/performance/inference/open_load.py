@@ -10,11 +10,7 @@ import numpy as np
 
 from service.core.elementwise import Number, Truth, hypot, maximum, minimum, where
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.queueing import (
-    PromptQueue,
-    poisson_tail_high,
-    prompt_queue,
-)
+from service.core.performance.inference.queueing import PromptQueue, poisson_tail_high, prompt_queue
 
 #: Halvings of the search for the number in flight: enough for one part in 60,000.
 _HALVINGS = 16

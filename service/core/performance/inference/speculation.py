@@ -61,15 +61,6 @@ def speculated_step(
 ) -> StepTime:
     """A decoding step by the token: checks and drafts over the tokens that they yield.
 
-    Parameters
-    ----------
-    drafting
-        The draft.
-    work, load
-        The model's work, and the decoding sequences with their context.
-    accelerator, parallelism, calibration
-        What it runs on; the draft is divided as the model is.
-
     Returns
     -------
     StepTime

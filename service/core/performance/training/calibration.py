@@ -44,19 +44,7 @@ class TrainingCalibration:
 def training_calibration(
     figures: Figures, power: PowerModel, source: str, measured: bool
 ) -> TrainingCalibration:
-    """Efficiencies from figures.
-
-    Parameters
-    ----------
-    figures
-        Figures of a calibration entry.
-    power
-        Power model of the hardware family.
-    source
-        Id of the entry.
-    measured
-        Whether it was fitted to measurements of that framework on that hardware family.
-    """
+    """Efficiencies from figures."""
     ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
     log_sigma = figures["step_log_sigma"].value
     hardware = from_figures(

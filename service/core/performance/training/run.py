@@ -102,11 +102,7 @@ class TrainingRun:
 
 
 def training_run(
-    tokens: Number,
-    tokens_per_step: Number,
-    step_s: Interval,
-    accelerators: int,
-    failures: Failures,
+    tokens: Number, tokens_per_step: Number, step_s: Interval, accelerators: int, failures: Failures
 ) -> TrainingRun:
     """Time and accelerator-hours of a run, failures and restarts included.
 

@@ -74,13 +74,6 @@ def training_work(
 ) -> TrainingWork:
     """Work of a forward pass in which the head runs on every token.
 
-    Parameters
-    ----------
-    architecture, precision, parallelism
-        What is computed where.
-    settings
-        Method, attention kernel, fusion, loss.
-
     Returns
     -------
     TrainingWork

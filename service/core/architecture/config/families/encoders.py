@@ -10,12 +10,7 @@ from collections.abc import Mapping
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_POSITIONS, Fields
-from service.core.architecture.config.parts import (
-    dense,
-    expanded_width,
-    grouped_attention,
-    linear,
-)
+from service.core.architecture.config.parts import dense, expanded_width, grouped_attention, linear
 from service.core.architecture.config.schedules import every_nth_full, layer_types
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
@@ -46,11 +41,7 @@ def _pooler_and_relative_positions(fields: Fields) -> tuple[Tensor, ...]:
 
 
 _BERT = Family(
-    defaults={
-        "tie_word_embeddings": True,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-    },
+    defaults={"tie_word_embeddings": True, "max_position_embeddings": 512, "type_vocab_size": 2},
     mixers=grouped_attention(
         names=("query", "key", "value", "dense"), qkv_bias=True, output_bias=True
     ),
@@ -103,11 +94,7 @@ _NOMIC_BERT = Family(
     head=False,
 )
 _MODERNBERT = Family(
-    defaults={
-        "tie_word_embeddings": True,
-        "local_attention": 128,
-        "global_attn_every_n_layers": 3,
-    },
+    defaults={"tie_word_embeddings": True, "local_attention": 128, "global_attn_every_n_layers": 3},
     mixers=grouped_attention(
         names=("Wqkv", "Wo"),
         qkv_bias="attention_bias",

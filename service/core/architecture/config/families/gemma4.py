@@ -27,12 +27,7 @@ from service.core.architecture.config.parts import (
     vector,
 )
 from service.core.architecture.config.schedules import LayerKinds, every_nth_full, layer_types
-from service.core.architecture.model import (
-    Attention,
-    DenseFeedForward,
-    MixtureOfExperts,
-    Span,
-)
+from service.core.architecture.model import Attention, DenseFeedForward, MixtureOfExperts, Span
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 #: Suffix of the kind of layers that keep no keys and values of their own.
@@ -40,10 +35,7 @@ _READER = " reader"
 
 _DENSE = dense()
 _EXPERTS = experts(
-    names=("gate_up_proj", "down_proj"),
-    fused_gate=True,
-    router="router",
-    shared_width=stated_width,
+    names=("gate_up_proj", "down_proj"), fused_gate=True, router="router", shared_width=stated_width
 )
 
 

@@ -183,10 +183,7 @@ _QWEN3_NEXT = Family(
     },
     mixers={
         **grouped_attention(
-            qkv_bias="attention_bias",
-            output_bias="attention_bias",
-            qk_norm=True,
-            output_gate=True,
+            qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, output_gate=True
         ),
         "linear": gated_delta_net,
     },

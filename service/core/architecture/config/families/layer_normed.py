@@ -17,11 +17,7 @@ from service.core.architecture.config.parts import (
     grouped_attention,
     kv_head_count,
 )
-from service.core.architecture.config.schedules import (
-    every_nth_full,
-    layer_types,
-    windowed,
-)
+from service.core.architecture.config.schedules import every_nth_full, layer_types, windowed
 
 _TIED = {"tie_word_embeddings": True}
 #: Positions that OPT's table reserves before the first.
@@ -64,9 +60,7 @@ def _expansion(fields: Fields) -> int:
     return max(1, int(ratio * fields.size("hidden_size")))
 
 
-_GPT2_PARTS = {
-    "dense": dense(names=("c_fc", "c_proj"), bias=True, width=expanded_width),
-}
+_GPT2_PARTS = {"dense": dense(names=("c_fc", "c_proj"), bias=True, width=expanded_width)}
 _GPT2 = Family(
     defaults=_TIED,
     mixers=grouped_attention(names=("c_attn", "c_proj"), qkv_bias=True, output_bias=True),
@@ -78,10 +72,7 @@ _GPT2 = Family(
 _GPT_BIGCODE = Family(
     defaults={**_TIED, "multi_query": True},
     mixers=grouped_attention(
-        names=("c_attn", "c_proj"),
-        qkv_bias=True,
-        output_bias=True,
-        kv_heads=_single_query_group,
+        names=("c_attn", "c_proj"), qkv_bias=True, output_bias=True, kv_heads=_single_query_group
     ),
     feed_forwards=_GPT2_PARTS,
     norms=("ln_1", "ln_2"),
@@ -100,9 +91,7 @@ _GPT_NEO = Family(
 _GPT_NEOX = Family(
     defaults={"attention_bias": True},
     mixers=grouped_attention(
-        names=("query_key_value", "dense"),
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
+        names=("query_key_value", "dense"), qkv_bias="attention_bias", output_bias="attention_bias"
     ),
     feed_forwards={"dense": dense(names=("dense_h_to_4h", "dense_4h_to_h"), bias=True)},
     norm_bias=True,

@@ -90,9 +90,7 @@ _QWEN = Family(
     feed_forwards={"dense": dense(names=("w1", "w2", "c_proj"), width=_half_width)},
 )
 _QWEN2 = Family(
-    defaults=_QWEN_DEFAULTS,
-    mixers=grouped_attention(qkv_bias=True),
-    mixer_schedule=_QWEN_WINDOWS,
+    defaults=_QWEN_DEFAULTS, mixers=grouped_attention(qkv_bias=True), mixer_schedule=_QWEN_WINDOWS
 )
 _QWEN3 = Family(
     defaults={**_QWEN_DEFAULTS, "head_dim": 128}, mixers=_NORMED, mixer_schedule=_QWEN_WINDOWS
@@ -136,10 +134,7 @@ _PHI3 = Family(
 _OLMO = Family(mixers=OPTIONAL_BIAS, norm_weight=False)
 _OLMO2 = Family(
     mixers=grouped_attention(
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
-        qk_norm=True,
-        qk_norm_width="all",
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, qk_norm_width="all"
     ),
     norms=POST_NORMS,
 )

@@ -159,10 +159,7 @@ _DOTS1 = Family(
 _OLMOE = Family(
     defaults={"num_experts": 64, "num_experts_per_tok": 8},
     mixers=grouped_attention(
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
-        qk_norm=True,
-        qk_norm_width="all",
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True, qk_norm_width="all"
     ),
     feed_forwards={"experts": experts()},
     feed_forward_schedule=every("experts"),

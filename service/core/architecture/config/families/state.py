@@ -61,12 +61,7 @@ def mamba(fields: Fields, *, inner: int, normed: bool, bias: bool) -> StateMixer
         tensors += norm("c_layernorm", width)
     elements = inner * width
     return StateMixer(
-        "mamba",
-        inner,
-        elements,
-        inner * (taps - 1),
-        _FLOPS_PER_MAMBA_ELEMENT * elements,
-        tensors,
+        "mamba", inner, elements, inner * (taps - 1), _FLOPS_PER_MAMBA_ELEMENT * elements, tensors
     )
 
 
@@ -93,12 +88,7 @@ def mamba2(fields: Fields, *, heads: int, width: int, bias: bool) -> StateMixer:
     )
     elements = inner * state
     return StateMixer(
-        "mamba2",
-        heads,
-        elements,
-        channels * (taps - 1),
-        _FLOPS_PER_ELEMENT * elements,
-        tensors,
+        "mamba2", heads, elements, channels * (taps - 1), _FLOPS_PER_ELEMENT * elements, tensors
     )
 
 
