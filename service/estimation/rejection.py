@@ -22,7 +22,10 @@ class FieldError:
 
 
 class Rejected(InvalidInput):
-    """The request is well-formed but means nothing that can be computed."""
+    """The request refers to unknown things, or asks for the impossible.
+
+    Every use case raises it; only what one of them rejects beyond that is said there.
+    """
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)

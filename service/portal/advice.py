@@ -66,13 +66,7 @@ class Advice:
 
 
 def advice(request: Asked, snapshot: CatalogSnapshot, by: Recommender) -> Advice:
-    """Better choices for what a page is asked about.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Better choices for what a page is asked about."""
     answer, terms = by.answer(request.recommendation, snapshot), by.terms
     found = tuple(
         Choice(
@@ -100,13 +94,7 @@ def advice(request: Asked, snapshot: CatalogSnapshot, by: Recommender) -> Advice
 def choices_table(
     request: Asked, snapshot: CatalogSnapshot, by: Recommender
 ) -> list[dict[str, Any]]:
-    """The choices of a recommendation, as rows.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """The choices of a recommendation, as rows."""
     answer = by.answer(request.recommendation, snapshot)
     return [
         {"priority": choice["priority"], **dict(_cells("", choice["candidate"]))}
@@ -115,13 +103,7 @@ def choices_table(
 
 
 def report(request: Asked, snapshot: CatalogSnapshot, by: Recommender) -> Document:
-    """The recommendation as a document to take to a meeting.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """The recommendation as a document to take to a meeting."""
     wanted = request.recommendation
     return by.document(wanted, by.answer(wanted, snapshot))
 

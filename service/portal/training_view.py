@@ -148,13 +148,7 @@ _AGAIN = {
 
 
 def training_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> str:
-    """The page about a training run.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """The page about a training run."""
     estimate = training_estimate(request.estimate, snapshot)
     found = request.with_ids(estimate["deployment"])
     return rendered(
@@ -184,13 +178,7 @@ def refused_training_page(
 
 
 def training_table(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
-    """Every figure of the estimate that the page shows, as rows.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Every figure of the estimate that the page shows, as rows."""
     return table(training_estimate(request.estimate, snapshot))
 
 

@@ -36,13 +36,7 @@ class Frame:
 
 
 def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
-    """The page about a deployment.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """The page about a deployment."""
     estimate = inference_estimate(request.estimate, snapshot)
     found = request.with_ids(estimate["deployment"])
     return rendered(
@@ -69,13 +63,7 @@ def refused_page(
 
 
 def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
-    """What other sites show in a frame: the verdict, the figures that matter, and memory.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """What other sites show in a frame: the verdict, the figures that matter, and memory."""
     estimate = inference_estimate(request.estimate, snapshot)
     return rendered(
         "embed.html",
@@ -101,25 +89,13 @@ def framed(request: PageRequest, embed_url: str, most_width_px: int, most_height
 
 
 def badge_image(request: InferenceRequest, snapshot: CatalogSnapshot) -> str:
-    """An estimate as a badge, in SVG.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """An estimate as a badge, in SVG."""
     shown = badge(inference_estimate(request, snapshot))
     return rendered("badge.svg", badge=shown)
 
 
 def figures_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
-    """Every figure of the estimate that the page shows, as rows.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Every figure of the estimate that the page shows, as rows."""
     return table(inference_estimate(request.estimate, snapshot))
 
 

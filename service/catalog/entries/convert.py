@@ -240,6 +240,20 @@ def _stale(origins: Mapping[str, FigureOrigin], present_year: int) -> tuple[str,
     )
 
 
+def _served(collection: str, document: Any, keys: frozenset[str]) -> tuple[Document, str, _Chosen]:
+    """A document's fields, its id and all its figures.
+
+    Figures that nothing computes with are served too, each with its source.
+    """
+    fields = _fields(document, keys)
+    entry_id = _text(fields, "id", "inline")
+    figures = read_figures(fields.get("figures"), "/figures", FIGURES[collection])
+    chosen = _Chosen(collection, entry_id, figures, CatalogDefaults())
+    for figure_name in figures:
+        chosen.known_interval(figure_name)
+    return fields, entry_id, chosen
+
+
 def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
     """A kind of memory from a catalog document or an object of the same fields.
 
@@ -248,13 +262,7 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
     DocumentInvalid
         With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
-    fields = _fields(document, _MEMORY_TIER_KEYS)
-    entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", FIGURES["memory-tiers"])
-    chosen = _Chosen("memory-tiers", entry_id, figures, CatalogDefaults())
-    # Figures that nothing computes with are served too, each with its source.
-    for figure_name in figures:
-        chosen.known_interval(figure_name)
+    fields, entry_id, chosen = _served("memory-tiers", document, _MEMORY_TIER_KEYS)
     value = chosen.value(
         MemoryTier,
         id=entry_id,
@@ -272,13 +280,7 @@ def interconnect_from_document(document: Any) -> Entry[Interconnect]:
     DocumentInvalid
         With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
-    fields = _fields(document, _INTERCONNECT_KEYS)
-    entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", FIGURES["interconnects"])
-    chosen = _Chosen("interconnects", entry_id, figures, CatalogDefaults())
-    # Figures that nothing computes with are served too, each with its source.
-    for figure_name in figures:
-        chosen.known_interval(figure_name)
+    fields, entry_id, chosen = _served("interconnects", document, _INTERCONNECT_KEYS)
     value = chosen.value(Interconnect, id=entry_id, name=_text(fields, "name", entry_id))
     return Entry(entry_id, fields, value, chosen.origins)
 
@@ -291,12 +293,7 @@ def instance_from_document(document: Any) -> Entry[Instance]:
     DocumentInvalid
         With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
-    fields = _fields(document, _INSTANCE_KEYS)
-    entry_id = _text(fields, "id", "inline")
-    figures = read_figures(fields.get("figures"), "/figures", FIGURES["instances"])
-    chosen = _Chosen("instances", entry_id, figures, CatalogDefaults())
-    for figure_name in figures:
-        chosen.known_interval(figure_name)
+    fields, entry_id, chosen = _served("instances", document, _INSTANCE_KEYS)
     accelerators = fields.get("accelerators")
     if not isinstance(accelerators, int) or isinstance(accelerators, bool) or accelerators < 1:
         raise DocumentInvalid("/accelerators", "must be a whole number above zero")

@@ -59,13 +59,7 @@ class MemoryChartRequest(MemoryInferenceRequest):
 
 
 def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
-    """Parts of the memory of an accelerator, with its capacity.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Parts of the memory of an accelerator, with its capacity."""
     memories: dict[str, Mapping[str, Any]] = {}
     answers: list[Mapping[str, Any]] = []
     if request.phases != "training":

@@ -50,13 +50,7 @@ class RooflineChartRequest(LatencyInferenceRequest):
 
 
 def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
-    """FLOP/s against FLOP per byte of each kind of operator, and what bounds them.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """FLOP/s against FLOP per byte of each kind of operator, and what bounds them."""
     answer = inference_latency_answer(request, snapshot)
     computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
     serving = computed.resolved.serving

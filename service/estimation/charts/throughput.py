@@ -87,13 +87,7 @@ class ThroughputChartRequest(LatencyInferenceRequest):
 
 
 def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
-    """Output tokens a second of one accelerator against latency, and the best within the limit.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Output tokens a second of one accelerator against latency, and the best within the limit."""
     answers: list[Mapping[str, Any]] = [
         inference_latency_answer(_with_concurrency(request, number), snapshot)
         for number in request.concurrencies or _powers(request, snapshot)

@@ -90,13 +90,7 @@ PlainImpacts: TypeAlias = ComputedImpacts[answers.PlainEnergy, answers.PlainImpa
 
 
 def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> answers.ImpactsAnswer:
-    """Energy, carbon and water of a deployment, of plain energy, or of accelerator time.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Energy, carbon and water of a deployment, of plain energy, or of accelerator time."""
     answer, _ = impacts_with_result(request, snapshot)
     return answer
 

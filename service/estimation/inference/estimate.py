@@ -56,13 +56,7 @@ from service.estimation.writing import written
 def inference_memory_answer(
     request: MemoryInferenceRequest, snapshot: CatalogSnapshot
 ) -> MemoryInferenceAnswer:
-    """Memory per accelerator of an inference deployment, and what fits.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Memory per accelerator of an inference deployment, and what fits."""
     computed = _compute(request, snapshot)
     return {
         **frame(snapshot.revision),
@@ -75,13 +69,7 @@ def inference_memory_answer(
 def inference_latency_answer(
     request: LatencyInferenceRequest, snapshot: CatalogSnapshot
 ) -> LatencyInferenceAnswer:
-    """Latency, throughput and bottlenecks of an inference deployment.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Latency, throughput and bottlenecks of an inference deployment."""
     computed = _compute(request, snapshot)
     return {
         **frame(snapshot.revision),
@@ -93,13 +81,7 @@ def inference_latency_answer(
 
 
 def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> InferenceAnswer:
-    """Memory, latency, energy and impacts of an inference deployment in one answer.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Memory, latency, energy and impacts of an inference deployment in one answer."""
     problems = Problems()
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))

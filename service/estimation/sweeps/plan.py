@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,9 @@ from service.estimation.resolution import (
 )
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
 from service.estimation.writing import valued
+
+Asked = TypeVar("Asked")
+Value = TypeVar("Value")
 
 #: Configurations of a chunk, in all regions: a few seconds on one core, some tens of megabytes.
 CHUNK_CONFIGURATIONS = 200_000
@@ -104,9 +108,20 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         With every reference that is unknown and every list that leaves nothing to evaluate.
     """
     problems = Problems()
-    models = _models(request, snapshot, problems)
-    accelerators = _accelerators(request, snapshot, problems)
-    regions = _regions(request, snapshot, problems)
+    space = request.space
+    models = _entries("/models", request.models, resolve_model, snapshot, problems)
+    accelerators = (
+        list(snapshot.accelerators.items())
+        if space.accelerators is None
+        else _entries(
+            "/space/accelerators", space.accelerators, resolve_accelerator, snapshot, problems
+        )
+    )
+    regions = (
+        _cloud_regions(snapshot)
+        if space.regions is None
+        else _entries("/space/regions", space.regions, resolve_region, snapshot, problems)
+    )
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     asked_draft = request.serving.speculative
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
@@ -178,57 +193,24 @@ def named(given: object, at: int) -> str:
     return given if isinstance(given, str) else f"inline {at}"
 
 
-def _models(
-    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> list[tuple[str, Entry[ModelArchitecture]]]:
-    found = []
-    for at, given in enumerate(request.models):
-        entry = problems.attempt(f"/models/{at}", lambda g=given: resolve_model(g, snapshot))  # type: ignore[misc]
-        if entry is not None:
-            found.append((named(given, at), entry))
-    return _unique(found)
-
-
-def _accelerators(
-    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> list[tuple[str, Entry[Accelerator]]]:
-    asked = request.space.accelerators
-    if asked is None:
-        return list(snapshot.accelerators.items())
-    found = []
-    for at, given in enumerate(asked):
-        pointer = f"/space/accelerators/{at}"
-        entry = problems.attempt(pointer, lambda g=given: resolve_accelerator(g, snapshot))  # type: ignore[misc]
-        if entry is not None:
-            found.append((named(given, at), entry))
-    return _unique(found)
-
-
-def _regions(
-    request: SweepRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> list[tuple[str, Entry[Region]]]:
-    asked = request.space.regions
-    if asked is None:
-        return [
-            (name, region)
-            for name, region in snapshot.regions.items()
-            if region.document.get("kind") == "cloud"
-        ]
-    found = []
-    for at, given in enumerate(asked):
-        pointer = f"/space/regions/{at}"
-        entry = problems.attempt(pointer, lambda g=given: resolve_region(g, snapshot))  # type: ignore[misc]
-        if entry is not None:
-            found.append((named(given, at), entry))
-    return _unique(found)
-
-
-def _unique(found: list[tuple[str, Entry[Any]]]) -> list[tuple[str, Entry[Any]]]:
+def _entries(
+    pointer: str,
+    asked: Iterable[Asked],
+    resolve: Callable[[Asked, CatalogSnapshot], Entry[Value]],
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> list[tuple[str, Entry[Value]]]:
     """Each entry once, under its id where it is one of the catalog, in the order given."""
-    listed: dict[str, Entry[Any]] = {}
-    for name, entry in found:
-        listed.setdefault(name if name.startswith("inline ") else entry.id, entry)
+    listed: dict[str, Entry[Value]] = {}
+    for at, given in enumerate(asked):
+        entry = problems.attempt(f"{pointer}/{at}", partial(resolve, given, snapshot))
+        if entry is not None:
+            listed.setdefault(entry.id if isinstance(given, str) else named(given, at), entry)
     return list(listed.items())
+
+
+def _cloud_regions(snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Region]]]:
+    return [pair for pair in snapshot.regions.items() if pair[1].document.get("kind") == "cloud"]
 
 
 def _space(

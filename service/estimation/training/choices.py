@@ -19,13 +19,7 @@ CHECKPOINTING: tuple[str, ...] = get_args(Checkpointing)
 def training_memory_choices(
     request: TrainingRequest, snapshot: CatalogSnapshot
 ) -> list[dict[str, Any]]:
-    """Memory per accelerator of a run with each stage and recomputation, all else as asked.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Memory per accelerator of a run with each stage and recomputation, all else as asked."""
     rows = []
     for stage in ZERO_STAGES:
         for checkpointing in CHECKPOINTING:

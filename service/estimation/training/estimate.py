@@ -44,13 +44,7 @@ _SECONDS_PER_HOUR = 3_600.0
 def training_memory_answer(
     request: MemoryTrainingRequest, snapshot: CatalogSnapshot
 ) -> MemoryTrainingAnswer:
-    """Memory per accelerator of a training run, and what fits.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Memory per accelerator of a training run, and what fits."""
     resolved = resolve_training(request, snapshot, Problems())
     memory = _memory(resolved)
     warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
@@ -74,13 +68,7 @@ def training_memory_answer(
 def training_latency_answer(
     request: LatencyTrainingRequest, snapshot: CatalogSnapshot
 ) -> LatencyTrainingAnswer:
-    """Step time, throughput and bottleneck of a training run, and the length of the whole run.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Step time, throughput and bottleneck of a training run, and the length of the whole run."""
     resolved = resolve_training(request, snapshot, Problems())
     memory = _memory(resolved)
     figures = setup_figures(resolved.setup, snapshot)
@@ -102,13 +90,7 @@ def training_latency_answer(
 def training_estimate(
     request: EstimateTrainingRequest, snapshot: CatalogSnapshot
 ) -> EstimateTrainingAnswer:
-    """Memory, speed, energy and impacts of a training run in one answer.
-
-    Raises
-    ------
-    Rejected
-        If the request refers to unknown things or asks for the impossible.
-    """
+    """Memory, speed, energy and impacts of a training run in one answer."""
     problems = Problems()
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)

@@ -10,6 +10,7 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
+from service.estimation.answers import Parallelism
 from service.estimation.recommendations.inference.anchors import anchors
 from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
@@ -20,6 +21,7 @@ from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import recommendation
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import SpeculativeRequest
+from service.estimation.writing import written
 
 #: Units of the metrics, of which less is better.
 UNITS: Mapping[Metric, str] = {
@@ -107,13 +109,7 @@ def _description(
             "kv_cache": precision.kv_cache.id,
             "activations": precision.activations.id,
         },
-        "parallelism": {
-            "tensor": layout.tensor,
-            "pipeline": layout.pipeline,
-            "expert": layout.expert,
-            "data": int(rows.replicas[row]),
-            "context": layout.context,
-        },
+        "parallelism": {**written(layout, Parallelism), "data": int(rows.replicas[row])},
         "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
         "speculative": _shown_draft(search.drafts[rows.draft[row]]),
         "uses_memory_tiers": bool(rows.spilled[row]),

@@ -12,6 +12,7 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
+from service.estimation.answers import Parallelism
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import recommendation
@@ -24,6 +25,7 @@ from service.estimation.recommendations.training.space import (
     resolve_training_search,
 )
 from service.estimation.recommendations.training.verification import verified_run
+from service.estimation.writing import written
 
 #: Units of the metrics, of which less is better.
 TRAINING_UNITS: Mapping[Metric, str] = {
@@ -116,13 +118,7 @@ def _description(
             "weights": variant.precision.weights.id,
             "activations": variant.precision.activations.id,
         },
-        "parallelism": {
-            "tensor": layout.tensor,
-            "pipeline": layout.pipeline,
-            "expert": layout.expert,
-            "data": layout.data,
-            "context": layout.context,
-        },
+        "parallelism": written(layout, Parallelism),
         "training": {
             "method": settings.method,
             "optimizer": settings.optimizer,
