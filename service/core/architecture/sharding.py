@@ -28,12 +28,7 @@ def kv_heads(group: LayerGroup) -> int:
 def rank_shape(
     tensor: Tensor, parallelism: Parallelism, kv_head_count: int
 ) -> tuple[float, float, float]:
-    """Copies, input features and output features of a tensor on the fullest rank.
-
-    Returns
-    -------
-    tuple
-        ``(copies, input_features, output_features)`` on one rank [-].
+    """Copies, input features and output features of a tensor on the fullest rank [-].
 
     References
     ----------

@@ -109,7 +109,7 @@ def deployment_power(
     model: PowerModel,
     infrastructure: Infrastructure,
 ) -> DeploymentPower:
-    """Mean IT power of a deployment under load.
+    """Mean IT power of a deployment under load, never above the thermal design power [W].
 
     ``P = P_idle + (TDP − P_idle) · min(1, r + a·kernels + m·u_memory + c·u_compute)`` while busy,
     where the coefficients are fitted on measured power and ``kernels`` is the share of that time
@@ -126,11 +126,6 @@ def deployment_power(
         Fitted coefficients and their residual spread.
     infrastructure
         Host share and default idle power.
-
-    Returns
-    -------
-    DeploymentPower
-        All powers [W]; never above the thermal design power per accelerator.
 
     Raises
     ------
@@ -168,7 +163,7 @@ def deployment_power(
 
 
 def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestEnergy:
-    """Energy of one request: mean power over the rate of requests.
+    """Energy of one request: mean power over the rate of requests [Wh].
 
     Parameters
     ----------
@@ -176,11 +171,6 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
         Mean power of the deployment [W].
     requests_per_s
         Requests ended per second by the whole deployment [1/s].
-
-    Returns
-    -------
-    RequestEnergy
-        IT energy, accelerators and host apart [Wh].
     """
     per_request_h = scale(quotient(_ONE, requests_per_s), 1.0 / SECONDS_PER_HOUR)
     count = power.accelerator_count

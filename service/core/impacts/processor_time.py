@@ -8,7 +8,7 @@ _JOULES_PER_KWH = 3.6e6
 
 
 def processor_energy_j(busy_s: Number, processor_w: float, pue_ratio: float) -> Number:
-    """Energy at the meter for processor time.
+    """Energy at the meter for processor time [J].
 
     Seconds on a logical processor × its share of a server's power under full load × PUE, the
     method of Cloud Carbon Footprint for cloud machines. What a server draws while nothing runs is
@@ -22,11 +22,6 @@ def processor_energy_j(busy_s: Number, processor_w: float, pue_ratio: float) -> 
         Power of a server under full load for each of its logical processors [W].
     pue_ratio
         Power usage effectiveness of the site [-].
-
-    Returns
-    -------
-    Number
-        [J].
 
     References
     ----------

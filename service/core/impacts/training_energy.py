@@ -74,7 +74,7 @@ def training_energy(
     model: PowerModel,
     infrastructure: Infrastructure,
 ) -> TrainingEnergy:
-    """Power and energy of a training run.
+    """Power [W] and energy [kWh] of a training run.
 
     Parameters
     ----------
@@ -86,11 +86,6 @@ def training_energy(
         The whole run, if its tokens are known.
     model, infrastructure
         Fitted power by use, and what stands around the accelerators.
-
-    Returns
-    -------
-    TrainingEnergy
-        Power [W] and energy [kWh].
 
     Raises
     ------

@@ -123,7 +123,7 @@ def cache_layout(
 
 
 def layout_sequence_bytes(layout: CacheLayout, tokens: Number, step_tokens: Number = 1.0) -> Number:
-    """Bytes that a sequence of ``tokens`` keeps, in whole pages.
+    """Bytes that a sequence of ``tokens`` keeps, in whole pages [B].
 
     Parameters
     ----------
@@ -135,11 +135,6 @@ def layout_sequence_bytes(layout: CacheLayout, tokens: Number, step_tokens: Numb
         Tokens of this sequence that one step may add: 1 while decoding, up to the scheduler's
         batch while prefilling [token]. Windowed layers hold them beside the window until the
         step is over.
-
-    Returns
-    -------
-    Number
-        Bytes on the rank [B].
     """
     block = layout.block_tokens
     size: Number = layout.state_bytes

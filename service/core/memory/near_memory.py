@@ -61,7 +61,7 @@ def chips_needed(stored_bytes: Number, bytes_per_chip: Number) -> Number:
 def on_chip_step_s(
     stored_bytes: Number, chips: Number, bandwidth_bytes_per_s: Number, hop_s: Number
 ) -> Number:
-    """Least time of a decoding step over chips that each read what they hold once.
+    """Least time of a decoding step over chips that each read what they hold once [s].
 
     Parameters
     ----------
@@ -73,17 +73,12 @@ def on_chip_step_s(
         On-chip bandwidth of one of them [B/s].
     hop_s
         Time from one chip to the next; a token passes all of them [s].
-
-    Returns
-    -------
-    Number
-        Time of a step, a lower bound [s].
     """
     return stored_bytes / chips / bandwidth_bytes_per_s + (chips - 1.0) * hop_s
 
 
 def amdahl_speedup(accelerated_time_ratio: Number, kernel_speedup_ratio: Number) -> Number:
-    """Speed-up of a whole from that of a part.
+    """Speed-up of a whole from that of a part [-].
 
     Parameters
     ----------
@@ -91,11 +86,6 @@ def amdahl_speedup(accelerated_time_ratio: Number, kernel_speedup_ratio: Number)
         Share of the time that the part takes before it is accelerated [-].
     kernel_speedup_ratio
         How many times faster the part becomes [-].
-
-    Returns
-    -------
-    Number
-        How many times faster the whole becomes [-].
 
     References
     ----------

@@ -77,7 +77,7 @@ def graph_index_bytes(count: Number, links_per_vector: Number) -> Number:
 def vectors_after(
     count: Number, added_per_day: Number, days: Number, retention_days: Number | None
 ) -> Number:
-    """Vectors in a store after some time.
+    """Vectors in a store after some time [-].
 
     Parameters
     ----------
@@ -89,11 +89,6 @@ def vectors_after(
         Time that passes [day].
     retention_days
         Time after which an added vector is forgotten; None for never [day].
-
-    Returns
-    -------
-    Number
-        Vectors held [-].
     """
     kept_days = days if retention_days is None else minimum(days, retention_days)
     return count + added_per_day * kept_days

@@ -71,7 +71,7 @@ class Traffic:
 
 
 def step_time_s(traffic: Sequence[Traffic], overlap_ratio: Number) -> Number:
-    """Time to touch everything once.
+    """Time to touch everything once [s].
 
     Parameters
     ----------
@@ -80,11 +80,6 @@ def step_time_s(traffic: Sequence[Traffic], overlap_ratio: Number) -> Number:
     overlap_ratio
         0 when tiers are read one after the other, 1 when all but the slowest are hidden behind
         it by prefetching; linear between [-].
-
-    Returns
-    -------
-    Number
-        Time of the step [s].
     """
     serial: Number = 0.0
     hidden: Number = 0.0
@@ -95,7 +90,7 @@ def step_time_s(traffic: Sequence[Traffic], overlap_ratio: Number) -> Number:
 
 
 def effective_bandwidth(traffic: Sequence[Traffic], overlap_ratio: Number = 0.0) -> Number:
-    """Bandwidth that all tiers together amount to.
+    """Bandwidth that all tiers together amount to, none where nothing is touched [B/s].
 
     Without overlap it is the harmonic mean of the bandwidths, weighted by the bytes touched.
 
@@ -105,11 +100,6 @@ def effective_bandwidth(traffic: Sequence[Traffic], overlap_ratio: Number = 0.0)
         What each tier delivers.
     overlap_ratio
         As for :func:`step_time_s` [-].
-
-    Returns
-    -------
-    Number
-        Bytes touched over the time it takes; none where nothing is touched [B/s].
     """
     touched: Number = 0.0
     for tier in traffic:

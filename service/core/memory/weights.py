@@ -42,16 +42,11 @@ def stage_weights(
     parallelism: Parallelism,
     stage: int,
 ) -> RankWeights:
-    """Weights on a rank of one pipeline stage.
+    """Weights on a rank of one pipeline stage [B].
 
     The first stage holds the embedding and tensors outside the layers, the last the head. A tied
     embedding that serves as the head is held by both. Where layers differ, each stage is taken
     to hold every kind in proportion.
-
-    Returns
-    -------
-    RankWeights
-        Bytes by tensor class [B] and in total [B].
 
     References
     ----------

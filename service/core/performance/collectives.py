@@ -9,7 +9,7 @@ from service.core.elementwise import Number
 def all_reduce_s(
     message_bytes: Number, ranks: int, accelerator: Accelerator, link_ratio: float, floor_s: float
 ) -> Number:
-    """Time of an all-reduce over ``ranks`` accelerators.
+    """Time of an all-reduce over ``ranks`` accelerators, zero for a single one [s].
 
     Within a scale-up domain: latency plus twice ``(n − 1)/n`` of the message over one link
     direction. Past it, a reduce-scatter and all-gather inside each domain surround an all-reduce
@@ -27,11 +27,6 @@ def all_reduce_s(
         Share of link bandwidth that collectives reach [-].
     floor_s
         Time of the smallest collective: kernel and synchronisation [s].
-
-    Returns
-    -------
-    Number
-        Time [s]; zero for a single rank.
 
     References
     ----------

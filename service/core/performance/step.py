@@ -115,17 +115,12 @@ def step_time(
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
 ) -> StepTime:
-    """Time of one forward step.
+    """Time [s], FLOPs and bytes moved of one forward step on a rank.
 
     Every operator takes the longer of its compute and its memory time, plus the part of the
     shorter that does not overlap; operators run one after the other; messages and overheads are
     added. With pipeline parallelism the load is that of one microbatch and the time that of its
     way through all stages.
-
-    Returns
-    -------
-    StepTime
-        Times [s], FLOPs and bytes moved per rank.
 
     References
     ----------

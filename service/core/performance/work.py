@@ -103,11 +103,6 @@ def rank_work(
 ) -> RankWork:
     """Collect the work of a forward step on one rank, over all pipeline stages together.
 
-    Returns
-    -------
-    RankWork
-        Work per token, sequence and attended token; multiply and add to get a step.
-
     References
     ----------
     Operator shapes follow the transformer definition, Vaswani et al., 2017,

@@ -60,11 +60,6 @@ def utilities(metrics: FloatArray, anchors: Mapping[Metric, Anchor]) -> FloatArr
         One row a candidate, columns as ``METRICS``; unknown figures are NaN and have no utility.
     anchors
         By metric; those without one count for nothing.
-
-    Returns
-    -------
-    array
-        Of the same shape.
     """
     found = np.zeros_like(metrics)
     for column, metric in enumerate(METRICS):

@@ -15,79 +15,60 @@ from service.core.techniques.changes import (
     wider_experts,
     wider_tensor,
 )
-from service.core.techniques.technique import InferenceChange, Technique, TrainingChange
+from service.core.techniques.technique import InferenceChange, Reach, Technique, TrainingChange
 
 
-def _leaves_ranks(now: Parallelism, times: int) -> bool:
-    """Whether so many times fewer data-parallel ranks are whole, and still hold the experts."""
-    return now.data % times == 0 and now.tensor * now.data // times % now.expert == 0
+def _wider(
+    now: Parallelism, degree: str, wider: int, same: str, more: str
+) -> tuple[str, Reach, dict[str, int], int]:
+    """How to reach a wider degree, and how many times fewer data-parallel ranks are left.
+
+    On the same accelerators where the ranks that are left are whole and still hold the experts.
+    """
+    times = wider // int(getattr(now, degree))
+    tensor = wider if degree == "tensor" else now.tensor
+    if now.data % times == 0 and tensor * now.data // times % now.expert == 0:
+        return same, "same-result", {degree: wider, "data": now.data // times}, times
+    summary = f"use {now.accelerator_count * times} accelerators {more}"
+    return summary, "more-accelerators", {degree: wider}, 1
+
+
+def _wider_training(now: Parallelism, degree: str, wider: int, *ways: str) -> TrainingChange:
+    summary, reach, degrees, times = _wider(now, degree, wider, *ways)
+    return training_layout(summary, reach, times_micro_batches=times, **degrees)
+
+
+def _wider_inference(now: Parallelism, degree: str, wider: int, *ways: str) -> InferenceChange:
+    summary, reach, degrees, _ = _wider(now, degree, wider, *ways)
+    return inference_layout(summary, reach, **degrees)
 
 
 def _tensor_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     now = memory.deployment.parallelism
     for tensor in wider_tensor(memory.deployment.architecture, now.tensor):
-        times = tensor // now.tensor
-        if now.data % times == 0:
-            yield training_layout(
-                f"use tensor parallelism {tensor} on the same accelerators",
-                "same-result",
-                times_micro_batches=times,
-                tensor=tensor,
-                data=now.data // times,
-            )
-        else:
-            yield training_layout(
-                f"use {now.accelerator_count * times} accelerators with tensor parallelism "
-                f"{tensor}",
-                "more-accelerators",
-                tensor=tensor,
-            )
+        same = f"use tensor parallelism {tensor} on the same accelerators"
+        yield _wider_training(now, "tensor", tensor, same, f"with tensor parallelism {tensor}")
 
 
 def _pipeline_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     now, settings = memory.deployment.parallelism, memory.settings
     layers = memory.deployment.architecture.layer_count
     for pipeline in longer_pipelines(memory.deployment.architecture, now.pipeline):
-        times = pipeline // now.pipeline
         if pipeline * settings.virtual_stages > layers:
             return
-        if _leaves_ranks(now, times):
-            yield training_layout(
-                f"use {pipeline} pipeline stages on the same accelerators",
-                "same-result",
-                times_micro_batches=times,
-                pipeline=pipeline,
-                data=now.data // times,
-            )
-        else:
-            yield training_layout(
-                f"use {now.accelerator_count * times} accelerators in {pipeline} pipeline stages",
-                "more-accelerators",
-                pipeline=pipeline,
-            )
+        same = f"use {pipeline} pipeline stages on the same accelerators"
+        yield _wider_training(now, "pipeline", pipeline, same, f"in {pipeline} pipeline stages")
 
 
 def _context_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
     now = memory.deployment.parallelism
-    for times in (2, 4, 8):
-        context = now.context * times
+    for context in (now.context * times for times in (2, 4, 8)):
         if int(memory.micro_batch.tokens) % context:
             return
-        if _leaves_ranks(now, times):
-            yield training_layout(
-                f"divide sequences among {context} of the same accelerators",
-                "same-result",
-                times_micro_batches=times,
-                context=context,
-                data=now.data // times,
-            )
-        else:
-            yield training_layout(
-                f"use {now.accelerator_count * times} accelerators and divide sequences among "
-                f"{context}",
-                "more-accelerators",
-                context=context,
-            )
+        same = f"divide sequences among {context} of the same accelerators"
+        yield _wider_training(
+            now, "context", context, same, f"and divide sequences among {context}"
+        )
 
 
 def _experts_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
@@ -108,40 +89,16 @@ def _sequence_training(memory: TrainingMemory) -> Iterator[TrainingChange]:
 def _tensor_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
     now = memory.deployment.parallelism
     for tensor in wider_tensor(memory.deployment.architecture, now.tensor):
-        times = tensor // now.tensor
-        if now.data % times == 0:
-            yield inference_layout(
-                f"use fewer replicas, with tensor parallelism {tensor} on the same accelerators",
-                "same-result",
-                tensor=tensor,
-                data=now.data // times,
-            )
-        else:
-            yield inference_layout(
-                f"use {now.accelerator_count * times} accelerators with tensor parallelism "
-                f"{tensor}",
-                "more-accelerators",
-                tensor=tensor,
-            )
+        wide = f"with tensor parallelism {tensor}"
+        same = f"use fewer replicas, {wide} on the same accelerators"
+        yield _wider_inference(now, "tensor", tensor, same, wide)
 
 
 def _pipeline_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:
     now = memory.deployment.parallelism
     for pipeline in longer_pipelines(memory.deployment.architecture, now.pipeline):
-        times = pipeline // now.pipeline
-        if _leaves_ranks(now, times):
-            yield inference_layout(
-                f"use fewer replicas, of {pipeline} pipeline stages on the same accelerators",
-                "same-result",
-                pipeline=pipeline,
-                data=now.data // times,
-            )
-        else:
-            yield inference_layout(
-                f"use {now.accelerator_count * times} accelerators in {pipeline} pipeline stages",
-                "more-accelerators",
-                pipeline=pipeline,
-            )
+        same = f"use fewer replicas, of {pipeline} pipeline stages on the same accelerators"
+        yield _wider_inference(now, "pipeline", pipeline, same, f"in {pipeline} pipeline stages")
 
 
 def _experts_inference(memory: InferenceMemory) -> Iterator[InferenceChange]:

@@ -46,7 +46,7 @@ class StepPeak:
 def step_peak(
     architecture: ModelArchitecture, activations_format: NumberFormat, parallelism: Parallelism
 ) -> StepPeak:
-    """Coefficients of a step's temporary memory.
+    """Coefficients of a step's temporary memory [B/token], and logits per sequence [-].
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ def step_peak(
     parallelism
         Degrees of parallelism. Logits are gathered on every rank before sampling, so that the
         sampling moment is not divided by tensor parallelism.
-
-    Returns
-    -------
-    StepPeak
-        Bytes per token [B/token] and logits per sequence [-].
 
     References
     ----------
@@ -87,7 +82,7 @@ def step_peak(
 def step_peak_bytes(
     peak: StepPeak, step_tokens: Number, sampled_sequences: Number, bytes_per_logit: Number
 ) -> Number:
-    """Temporary bytes at the worst moment of a step.
+    """Temporary bytes at the worst moment of a step [B].
 
     Parameters
     ----------
@@ -100,11 +95,6 @@ def step_peak_bytes(
     bytes_per_logit
         Bytes that sampling takes per logit: the logits themselves in 16 and in 32 bit,
         probabilities, and what sorting for top-k and top-p takes [B].
-
-    Returns
-    -------
-    Number
-        Bytes on the rank [B].
     """
     inside = peak.layer_bytes_per_token * step_tokens
     sampling = peak.vocabulary_entries * sampled_sequences * bytes_per_logit

@@ -159,12 +159,7 @@ def inference_memory(
     serving: ServingSettings,
     overheads: RuntimeOverheads,
 ) -> InferenceMemory:
-    """Memory of an inference deployment on its fullest accelerator.
-
-    Returns
-    -------
-    InferenceMemory
-        Components [B], verdict and limits.
+    """Memory of an inference deployment on its fullest accelerator [B].
 
     References
     ----------

@@ -86,11 +86,6 @@ def layer_savings(
         quantised [B].
     element_bytes
         Size of an activation [B].
-
-    Returns
-    -------
-    tuple of LayerSavings
-        One for each group of the architecture.
     """
     return tuple(
         _group_savings(
@@ -295,7 +290,7 @@ def stored_bytes(
     tokens: Number,
     context: int = 1,
 ) -> Number:
-    """What one micro-batch leaves behind on a rank until its backward pass.
+    """What one micro-batch leaves behind on a rank until its backward pass [B].
 
     Parameters
     ----------
@@ -307,11 +302,6 @@ def stored_bytes(
         Sequences of the micro-batch and tokens of each [-].
     context
         Ranks among which a sequence's tokens are divided [-].
-
-    Returns
-    -------
-    Number
-        Bytes on the rank [B].
     """
     per_token, per_pair = kept_by_layers(savings)
     here = tokens / context

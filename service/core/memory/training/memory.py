@@ -119,7 +119,7 @@ def training_memory(
     settings: TrainingSettings,
     overheads: TrainingOverheads,
 ) -> TrainingMemory:
-    """Memory of a training run on its fullest accelerator.
+    """Memory of a training run on its fullest accelerator [B].
 
     Parameters
     ----------
@@ -133,11 +133,6 @@ def training_memory(
         How it is trained.
     overheads
         Measured runtime memory by framework.
-
-    Returns
-    -------
-    TrainingMemory
-        Components [B], verdict and the largest micro-batch.
 
     References
     ----------
@@ -178,11 +173,6 @@ def training_stages(
     """Memory of every pipeline stage of a training run, each with what fits on it alone.
 
     Parameters and references as for :func:`training_memory`.
-
-    Returns
-    -------
-    tuple of TrainingMemory
-        One for each stage, in order.
     """
     return tuple(
         _on_stage(stage, deployment, micro_batch, settings, overheads)

@@ -87,13 +87,7 @@ def stage_state(
     settings: TrainingSettings,
     stage: int,
 ) -> StageState:
-    """State of a training run on a rank of one pipeline stage.
-
-    Returns
-    -------
-    StageState
-        Weights, gradients and optimizer states [B].
-    """
+    """State of a training run on a rank of one pipeline stage [B]."""
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
     weights: dict[TensorClass, float] = defaultdict(float)
     optimizer: dict[TensorClass, float] = defaultdict(float)
@@ -160,11 +154,6 @@ def optimizer_bytes_per_element(
         Tensor that is trained.
     inputs, outputs
         Shape of the trained matrix, which for an adapter is not the tensor's [-].
-
-    Returns
-    -------
-    float
-        Bytes per element [B].
     """
     size = settings.optimizer_state_bytes
     name: Optimizer = settings.optimizer

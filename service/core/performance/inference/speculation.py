@@ -59,13 +59,7 @@ def speculated_step(
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
 ) -> StepTime:
-    """A decoding step by the token: checks and drafts over the tokens that they yield.
-
-    Returns
-    -------
-    StepTime
-        Times [s], FLOPs and bytes for each token of a sequence.
-    """
+    """A decoding step by the token [s]: checks and drafts over the tokens that they yield."""
     sequences, context_tokens = load.decode_sequences, load.decode_context_tokens
     drafted = drafting.draft_tokens
     check = step_time(

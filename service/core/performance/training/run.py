@@ -117,11 +117,6 @@ def training_run(
     failures
         Rate and cost of failures.
 
-    Returns
-    -------
-    TrainingRun
-        With the interval between checkpoints that loses least, unless one is given.
-
     References
     ----------
     Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, Future

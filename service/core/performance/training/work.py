@@ -72,13 +72,7 @@ def training_work(
     parallelism: Parallelism,
     settings: TrainingSettings,
 ) -> TrainingWork:
-    """Work of a forward pass in which the head runs on every token.
-
-    Returns
-    -------
-    TrainingWork
-        Per token and pair of tokens; passes and efficiencies are applied elsewhere.
-    """
+    """Work of a forward pass in which the head runs on every token."""
     chosen = product_format(precision, settings)
     # Results stay in 16 bit where products run in fewer.
     results = precision.activations if _bits(precision.activations) > _HALF_BITS else _HALF

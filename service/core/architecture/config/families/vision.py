@@ -39,16 +39,16 @@ def _layer_norms(name: str, width: int, copies: int, *, bias: bool) -> tuple[Ten
 
 
 def _encoder(
+    fields: Fields,
     layers: int,
     *,
-    width: int,
-    inner: int,
     attention_bias: bool,
     mlp_bias: bool,
     gated: bool,
     norm_bias: bool,
 ) -> tuple[Tensor, ...]:
     """``layers`` encoder layers: four attention projections, a feed-forward part, two norms."""
+    width, inner = fields.size("hidden_size"), fields.size("intermediate_size")
     tensors: tuple[Tensor, ...] = ()
     for name in ("q_proj", "k_proj", "v_proj"):
         tensors += _projection(f"vision.{name}", width, width, bias=attention_bias, copies=layers)
@@ -79,15 +79,7 @@ def siglip_with_projection(fields: Fields, text_hidden: int) -> tuple[Tensor, ..
     return (
         *_projection("vision.patch_embedding", _patch_elements(fields), width, bias=True),
         _vectors("vision.position_embedding", _grid(fields) * width),
-        *_encoder(
-            layers,
-            width=width,
-            inner=fields.size("intermediate_size"),
-            attention_bias=True,
-            mlp_bias=True,
-            gated=False,
-            norm_bias=True,
-        ),
+        *_encoder(fields, layers, attention_bias=True, mlp_bias=True, gated=False, norm_bias=True),
         *norm("vision.post_layernorm", width, bias=True),
         *norm("mm_soft_emb_norm", width),
         *_projection("mm_input_projection", width, text_hidden, bias=False),
@@ -102,13 +94,7 @@ def pixtral_with_merger(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
         *_projection("vision.patch_conv", _patch_elements(fields), width, bias=False),
         *norm("vision.ln_pre", width),
         *_encoder(
-            layers,
-            width=width,
-            inner=fields.size("intermediate_size"),
-            attention_bias=False,
-            mlp_bias=False,
-            gated=True,
-            norm_bias=False,
+            fields, layers, attention_bias=False, mlp_bias=False, gated=True, norm_bias=False
         ),
         *norm("projector.norm", width),
         *_projection("merging_layer", 4 * width, width, bias=False),
@@ -125,15 +111,7 @@ def qwen25_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
     merged = fields.size("spatial_merge_size", 64) ** 2 * width
     return (
         *_projection("vision.patch_embed", frames * _patch_elements(fields), width, bias=False),
-        *_encoder(
-            layers,
-            width=width,
-            inner=fields.size("intermediate_size"),
-            attention_bias=True,
-            mlp_bias=True,
-            gated=True,
-            norm_bias=False,
-        ),
+        *_encoder(fields, layers, attention_bias=True, mlp_bias=True, gated=True, norm_bias=False),
         *norm("merger.ln_q", width),
         *_projection("merger.mlp.0", merged, merged, bias=True),
         *_projection("merger.mlp.2", merged, text_hidden, bias=True, row=True),
@@ -150,15 +128,7 @@ def qwen3_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
     return (
         *_projection("vision.patch_embed", frames * _patch_elements(fields), width, bias=True),
         _vectors("vision.pos_embed", fields.size("num_position_embeddings", 10**7) * width),
-        *_encoder(
-            layers,
-            width=width,
-            inner=fields.size("intermediate_size"),
-            attention_bias=True,
-            mlp_bias=True,
-            gated=False,
-            norm_bias=True,
-        ),
+        *_encoder(fields, layers, attention_bias=True, mlp_bias=True, gated=False, norm_bias=True),
         *norm("merger.norm", width, bias=True),
         *_projection("merger.linear_fc1", merged, merged, bias=True, copies=1 + deep),
         *_projection(
@@ -179,15 +149,7 @@ def llama4_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
         _vectors("vision.positional_embedding", (_grid(fields) + 1) * width),
         *_projection("vision.patch_embedding", _patch_elements(fields), width, bias=False),
         *_layer_norms("vision.layernorms", width, 2, bias=True),
-        *_encoder(
-            layers,
-            width=width,
-            inner=fields.size("intermediate_size"),
-            attention_bias=True,
-            mlp_bias=True,
-            gated=False,
-            norm_bias=True,
-        ),
+        *_encoder(fields, layers, attention_bias=True, mlp_bias=True, gated=False, norm_bias=True),
         *_projection("vision_adapter.fc1", fields.size("intermediate_size"), projected, bias=False),
         *_projection("vision_adapter.fc2", projected, projected, bias=False, row=True),
         *_projection("multi_modal_projector", output, text_hidden, bias=False),
@@ -203,7 +165,6 @@ def mllama_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
     ratios = fields.array("supported_aspect_ratios")
     kinds = 1 + (len(ratios) if ratios is not None else 8)
     tokens = _grid(fields) + 1
-    inner = fields.size("intermediate_size")
     tensors: tuple[Tensor, ...] = (
         _vectors("vision.class_embedding", width),
         *_projection("vision.patch_embedding", _patch_elements(fields), width, bias=False),
@@ -215,13 +176,7 @@ def mllama_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
         *_layer_norms("vision.layernorms", width, 2, bias=True),
     )
     tensors += _encoder(
-        local + world,
-        width=width,
-        inner=inner,
-        attention_bias=False,
-        mlp_bias=True,
-        gated=False,
-        norm_bias=True,
+        fields, local + world, attention_bias=False, mlp_bias=True, gated=False, norm_bias=True
     )
     output = fields.size("vision_output_dim")
     return tensors + _projection("multi_modal_projector", output, text_hidden, bias=True)
