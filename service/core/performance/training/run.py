@@ -43,11 +43,14 @@ RUN = (
     ),
     Formula(
         "goodput_ratio",
-        "min(checkpoint_interval_s / (mean_time_between_failures_s"
+        "0 if checkpoint_interval_s + checkpoint_write_s + restart_s"
+        " > 100 * mean_time_between_failures_s"
+        " else exp(-restart_s / mean_time_between_failures_s)"
+        " if checkpoint_interval_s + checkpoint_write_s == 0"
+        " else min(checkpoint_interval_s / (mean_time_between_failures_s"
         " * exp(restart_s / mean_time_between_failures_s)"
-        " * expm1((checkpoint_interval_s + checkpoint_write_s) / mean_time_between_failures_s)), 1)"
-        " if checkpoint_interval_s + checkpoint_write_s + restart_s"
-        " <= 100 * mean_time_between_failures_s else 0",
+        " * expm1((checkpoint_interval_s + checkpoint_write_s) / mean_time_between_failures_s)), "
+        "1)",
         f"{_DALY}, equation 20",
         "goodput_ratio",
         paths("failures.checkpoint_write_s", "failures.restart_s"),
@@ -189,21 +192,19 @@ def goodput(interval_s: Number, write_s: Number, restart_s: Number, between_s: N
     Returns
     -------
     Number
-        0 where failures come so fast that no interval is ever finished.
+        0 where failures come so fast that no interval is ever finished; with checkpoints that
+        take no time and are written all the time, the limit, in which only restarts cost.
 
     References
     ----------
     Daly, 2006, equation 20, https://doi.org/10.1016/j.future.2004.11.016
     """
+    restarting = minimum(restart_s / between_s, _MOST_FAILURES_PER_INTERVAL)
+    working = minimum((interval_s + write_s) / between_s, _MOST_FAILURES_PER_INTERVAL)
     failing = (interval_s + write_s + restart_s) / between_s
-    bounded = minimum(failing, _MOST_FAILURES_PER_INTERVAL)
-    restarting = minimum(restart_s / between_s, bounded)
-    spent = between_s * exp(restarting) * expm1(bounded - restarting)
-    return where(
-        failing > _MOST_FAILURES_PER_INTERVAL,
-        0.0,
-        minimum(interval_s / maximum(spent, 1e-300), 1.0),
-    )
+    spent = between_s * exp(restarting) * expm1(working)
+    useful = where(spent > 0.0, interval_s / maximum(spent, 1e-300), exp(-restarting))
+    return where(failing > _MOST_FAILURES_PER_INTERVAL, 0.0, minimum(useful, 1.0))
 
 
 def _between_s(failures_per_day: Number, accelerators: int) -> Number:

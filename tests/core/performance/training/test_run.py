@@ -14,6 +14,7 @@ from service.core.performance.training.run import (
     goodput,
     training_run,
 )
+from tests.equations import evaluate
 
 STEP = Interval(4.0, 3.5, 5.0)
 
@@ -58,6 +59,43 @@ def test_slow_checkpoints_are_written_once_a_failure():
 def test_rare_failures_leave_only_the_writing():
     assert goodput(900.0, 100.0, 300.0, 1e20) == pytest.approx(0.9)
     assert goodput(900.0, 0.0, 300.0, 1e20) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("between_s", [10.0, 3_000.0, 1e9])
+@pytest.mark.parametrize("restart_s", [0.0, 300.0])
+def test_free_checkpoints_leave_only_the_restarts(between_s, restart_s):
+    interval_s = best_interval_s(0.0, between_s)
+    assert interval_s == 0.0
+    free = goodput(interval_s, 0.0, restart_s, between_s)
+    assert free == pytest.approx(np.exp(-restart_s / between_s), rel=1e-12)
+    # It is what ever cheaper checkpoints tend to, from below, and alike for arrays.
+    writes = np.array([1e-1, 1e-6, 1e-12, 1e-18, 0.0])
+    shares = goodput(best_interval_s(writes, between_s), writes, restart_s, between_s)
+    assert (np.diff(shares) >= -1e-15).all()
+    assert shares[3:] == pytest.approx(free, rel=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-9, 1e-3, 1e3])
+@pytest.mark.parametrize("write_s", [0.0, 1e6])
+@pytest.mark.parametrize("restart_s", [0.0, 1e6])
+@pytest.mark.parametrize("interval_s", [None, 1.0, 1e9])
+@pytest.mark.parametrize("accelerators", [1, 1_000_000])
+def test_extremes_leave_some_share_of_the_time_or_none(
+    rate, write_s, restart_s, interval_s, accelerators
+):
+    failures = Failures(exact(rate), write_s, restart_s, interval_s)
+    found = training_run(1e9, 1e6, STEP, accelerators, failures)
+    share = found.goodput_ratio.value
+    assert 0.0 <= share <= 1.0
+    per_failure = write_s + restart_s + found.checkpoint_interval_s
+    stuck = per_failure > 100.0 * found.mean_time_between_failures_s
+    assert (share == 0.0) == stuck
+    assert (found.wall_s.value == float("inf")) == stuck
+    if not rate and interval_s is None:
+        assert share == pytest.approx(1.0, abs=1e-9)
+    explained = {step.formula.name: step for step in explain(found, RUN)}
+    step = explained["goodput_ratio"]
+    assert evaluate(step.formula.expression, step.inputs) == pytest.approx(share, rel=1e-9)
 
 
 def test_published_failures_leave_the_published_effective_time():
