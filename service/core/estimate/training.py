@@ -46,11 +46,28 @@ class TrainingSpeed:
     setup: TrainingSpeedSetup
     step: TrainingStep
     step_s: Interval
-    tokens_per_s: Interval
-    tokens_per_s_per_accelerator: Interval
-    mfu_ratio: Interval
-    hfu_ratio: Interval
     run: TrainingRun | None = None
+
+    @property
+    def tokens_per_s(self) -> Interval:
+        """Throughput of all accelerators [token/s]."""
+        return quotient(exact(self.step.tokens_per_step), self.step_s)
+
+    @property
+    def tokens_per_s_per_accelerator(self) -> Interval:
+        """Throughput of one accelerator [token/s]."""
+        count = self.setup.deployment.parallelism.accelerator_count
+        return scale(self.tokens_per_s, 1.0 / count)
+
+    @property
+    def mfu_ratio(self) -> Interval:
+        """Model FLOPs utilisation: without recomputation, over dense peak [-]."""
+        return _share(self.step.mfu_ratio, self.step_s)
+
+    @property
+    def hfu_ratio(self) -> Interval:
+        """Hardware FLOPs utilisation: with recomputation, over dense peak [-]."""
+        return _share(self.step.hfu_ratio, self.step_s)
 
 
 def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
@@ -59,18 +76,7 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     step = training_step(
         setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
     )
-    step_s = from_log_sigma(step.step_s, calibration.log_sigma)
-    tokens_per_s = quotient(exact(step.tokens_per_step), step_s)
-    count = setup.deployment.parallelism.accelerator_count
-    return TrainingSpeed(
-        setup=setup,
-        step=step,
-        step_s=step_s,
-        tokens_per_s=tokens_per_s,
-        tokens_per_s_per_accelerator=scale(tokens_per_s, 1.0 / count),
-        mfu_ratio=_share(step.mfu_ratio, step_s),
-        hfu_ratio=_share(step.hfu_ratio, step_s),
-    )
+    return TrainingSpeed(setup, step, from_log_sigma(step.step_s, calibration.log_sigma))
 
 
 def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:

@@ -45,24 +45,29 @@ class TrainingEnergy:
     """
 
     power: DeploymentPower
+    accelerators: int
     step_s: Interval
-    step_kwh: Interval
-    step_hours: Interval
     run: TrainingRun | None
-    run_kwh: Interval | None
 
+    @property
+    def step_kwh(self) -> Interval:
+        """Energy of a step [kWh]."""
+        step_h = scale(self.step_s, 1.0 / SECONDS_PER_HOUR)
+        return scale(product(self.power.it_power_w, step_h), 1.0 / _WATTS)
 
-def run_energy_kwh(power: DeploymentPower, run: TrainingRun) -> Interval:
-    """IT energy of a whole run, failures and restarts included [kWh]: it draws power all the time.
+    @property
+    def step_hours(self) -> Interval:
+        """Accelerator-hours of a step [h]."""
+        return scale(scale(self.step_s, 1.0 / SECONDS_PER_HOUR), self.accelerators)
 
-    Parameters
-    ----------
-    power
-        Of all accelerators with their hosts [W].
-    run
-        With the time that it takes [s].
-    """
-    return scale(product(power.it_power_w, run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
+    @property
+    def run_kwh(self) -> Interval | None:
+        """Energy of the whole run [kWh]."""
+        if self.run is None:
+            return None
+        return scale(
+            product(self.power.it_power_w, self.run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS
+        )
 
 
 def training_energy(
@@ -101,12 +106,4 @@ def training_energy(
         kernel_ratio=maximum(1.0 - waiting_s / step.step_s, 0.0),
     )
     power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
-    step_hours = scale(step_s, 1.0 / SECONDS_PER_HOUR)
-    return TrainingEnergy(
-        power=power,
-        step_s=step_s,
-        step_kwh=scale(product(power.it_power_w, step_hours), 1.0 / _WATTS),
-        step_hours=scale(step_hours, accelerators),
-        run=run,
-        run_kwh=None if run is None else run_energy_kwh(power, run),
-    )
+    return TrainingEnergy(power, accelerators, step_s, run)

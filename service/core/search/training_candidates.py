@@ -19,7 +19,6 @@ from service.core.deployment import Accelerator, Deployment, Parallelism, Precis
 from service.core.elementwise import FloatArray
 from service.core.estimate.training import TrainingSpeedSetup, run_energy, training_speed, whole_run
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.impacts.training_energy import run_energy_kwh
 from service.core.interval import Interval
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
@@ -296,9 +295,10 @@ def _batch(
         setup.deployment, setup.micro_batch, setup.settings, environment.overheads
     )
     speed = training_speed(setup)
-    energy = run_energy(speed, environment.infrastructure)
     run = whole_run(speed, demand.tokens, demand.failures)
-    run_kwh, rows = run_energy_kwh(energy.power, run), np.ones(len(sequences))
+    energy = run_energy(replace(speed, run=run), environment.infrastructure)
+    run_kwh, rows = energy.run_kwh, np.ones(len(sequences))
+    assert run_kwh is not None  # noqa: S101 - there is a run
     return TrainingCandidates(
         variant=np.full(len(rows), variant_at),
         layout=np.full(len(rows), layout_at),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
@@ -52,9 +53,8 @@ class TrainingMemory:
     ``communication_bytes`` are gathered parameters and message buffers, ``libraries_bytes`` context
     and collectives, ``unallocated_bytes`` these and fragmentation: what no tensor takes.
     ``runtime_bytes`` is ``update_bytes``, ``communication_bytes`` and ``unallocated_bytes``
-    together. ``fits`` compares the whole memory with ``total_bytes.value``, ``fits_certainty`` with
-    the interval: "yes", "likely", "unlikely" or "no". ``max_micro_batch_size`` fit on all stages,
-    the rest being the same; they are the least of ``stage_sequences``. ``savings`` is what
+    together. ``room`` is what the fullest stage leaves to micro-batches, ``rooms`` those of all
+    stages that may be the fullest, the rest being the same. ``savings`` is what
     layers keep, ``without_optimizer_bytes`` the total less optimizer states, and ``parts`` are what
     a figure is the sum of. Host memory and NVMe are those of the stage that needs most of each.
     """
@@ -77,15 +77,11 @@ class TrainingMemory:
     runtime_bytes: Interval
     total_bytes: Interval
     capacity_bytes: Number
-    fits: Truth
-    fits_certainty: Label
     headroom_bytes: Interval
-    shortfall_bytes: Interval
     host_bytes: Number
     nvme_bytes: Number
     stored_activations_bytes: Number
     working_bytes: Number
-    max_micro_batch_size: Interval
     savings: tuple[LayerSavings, ...]
     logits_bytes_per_token: float
     without_optimizer_bytes: Interval
@@ -93,7 +89,37 @@ class TrainingMemory:
     host_parts_bytes: Mapping[str, Number]
     nvme_parts_bytes: Mapping[str, Number]
     room: MicroBatchRoom
-    stage_sequences: Mapping[str, Number]
+    rooms: Mapping[str, MicroBatchRoom]
+
+    @property
+    def fits(self) -> Truth:
+        """Whether the accelerator holds the whole memory."""
+        return self.headroom_bytes.value >= 0.0
+
+    @property
+    def fits_certainty(self) -> Label:
+        """How sure that is: "yes", "likely", "unlikely" or "no"."""
+        return certainty(self.headroom_bytes)
+
+    @property
+    def shortfall_bytes(self) -> Interval:
+        """Memory that is missing [B]."""
+        return shortfall(self.headroom_bytes)
+
+    @property
+    def max_micro_batch_size(self) -> Interval:
+        """Sequences that fit on all stages: another than the fullest may grow faster [-]."""
+        found = [room.sequences for room in self.rooms.values()]
+        return Interval(
+            reduce(minimum, (each.value for each in found)),
+            reduce(minimum, (each.low for each in found)),
+            reduce(minimum, (each.high for each in found)),
+        )
+
+    @property
+    def stage_sequences(self) -> Mapping[str, Number]:
+        """Sequences that fit on each of the decisive stages [-]."""
+        return {stage: room.sequences.value for stage, room in self.rooms.items()}
 
     @property
     def stored_bytes_per_token(self) -> float:
@@ -153,10 +179,7 @@ def training_memory(
     nvme = fullest(stages, lambda stage: stage.nvme_bytes)
     return replace(
         fullest(stages, lambda stage: stage.total_bytes.value),
-        max_micro_batch_size=_least(stages),
-        stage_sequences={
-            name: each for stage in stages for name, each in stage.stage_sequences.items()
-        },
+        rooms={name: room for stage in stages for name, room in stage.rooms.items()},
         host_bytes=host.host_bytes,
         host_parts_bytes=host.host_parts_bytes,
         nvme_bytes=nvme.nvme_bytes,
@@ -178,19 +201,6 @@ def training_stages(
         _on_stage(stage, deployment, micro_batch, settings, overheads)
         for stage in range(deployment.parallelism.pipeline)
     )
-
-
-def _least(estimates: Sequence[TrainingMemory]) -> Interval:
-    """The micro-batch that fits on every stage: another than the fullest may grow faster."""
-    least = estimates[0].max_micro_batch_size
-    for memory in estimates[1:]:
-        other = memory.max_micro_batch_size
-        least = Interval(
-            minimum(least.value, other.value),
-            minimum(least.low, other.low),
-            minimum(least.high, other.high),
-        )
-    return least
 
 
 def _on_stage(
@@ -261,7 +271,6 @@ def _on_stage(
         loss_chunk_bytes=logits_part,
         update_bytes=step,
     )
-    most = room.sequences
     total = shift(rest, optimizer)
     headroom = Interval(capacity - total.value, capacity - total.high, capacity - total.low)
     return TrainingMemory(
@@ -283,15 +292,11 @@ def _on_stage(
         runtime_bytes=shift(unallocated, update + gathered),
         total_bytes=total,
         capacity_bytes=capacity,
-        fits=headroom.value >= 0.0,
-        fits_certainty=certainty(headroom),
         headroom_bytes=headroom,
-        shortfall_bytes=shortfall(headroom),
         host_bytes=sum(host.values()),
         nvme_bytes=sum(places.nvme_bytes.values()),
         stored_activations_bytes=stored,
         working_bytes=working,
-        max_micro_batch_size=most,
         savings=savings,
         logits_bytes_per_token=logits_each,
         without_optimizer_bytes=rest,
@@ -299,7 +304,7 @@ def _on_stage(
         host_parts_bytes=host,
         nvme_parts_bytes=places.nvme_bytes,
         room=room,
-        stage_sequences={f"stage_{stage}": most.value},
+        rooms={f"stage_{stage}": room},
     )
 
 
