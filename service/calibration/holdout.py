@@ -9,12 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from service.calibration.command import (
-    FILES,
-    CalibrationFile,
-    CalibrationRefused,
-    refitted,
-)
+from service.calibration.command import FILES, CalibrationFile, CalibrationRefused, refitted
 from service.calibration.documents import CalibrationEntry, document_text
 from service.catalog.entries.documents import CatalogInvalid, Document, DocumentSet, canonical
 from service.catalog.files import packaged_documents

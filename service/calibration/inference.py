@@ -127,11 +127,7 @@ def constants_of(engine: Engine) -> tuple[Constant, ...]:
     fit_of = engine.speed_fit or SpeedFit()
     return tuple(
         replace(constant, usual=fit_of.usual.get(constant.name, constant.usual))
-        for constant in (
-            *_HARDWARE,
-            *_ENGINE,
-            *(_LAYER_SPLIT if fit_of.layer_split else ()),
-        )
+        for constant in (*_HARDWARE, *_ENGINE, *(_LAYER_SPLIT if fit_of.layer_split else ()))
     )
 
 
@@ -332,11 +328,7 @@ def _log_estimates(
     for index, found in enumerate(chosen):
         resolved = found.computed.resolved
         latency = inference_latency(
-            resolved.deployment,
-            resolved.workload,
-            resolved.serving,
-            calibration,
-            found.fitting,
+            resolved.deployment, resolved.workload, resolved.serving, calibration, found.fitting
         )
         figure = measured_figure(_figures_of(latency), found.workload, found.row, vocabulary)
         logs[index] = np.log(figure["value"])

@@ -144,10 +144,7 @@ async def begin(connection: AsyncConnection, id_: UUID) -> dict[str, Any] | None
         (
             await connection.execute(
                 select(
-                    sweep.c.request,
-                    sweep.c.catalog_revision,
-                    sweep.c.status,
-                    sweep.c.organisation,
+                    sweep.c.request, sweep.c.catalog_revision, sweep.c.status, sweep.c.organisation
                 ).where(sweep.c.id == id_)
             )
         )
@@ -240,8 +237,7 @@ async def expire(connection: AsyncConnection, days: float) -> int:
     found = await connection.execute(
         update(sweep)
         .where(
-            sweep.c.status == "succeeded",
-            sweep.c.finished_at < func.now() - timedelta(days=days),
+            sweep.c.status == "succeeded", sweep.c.finished_at < func.now() - timedelta(days=days)
         )
         .values(status="expired")
         .returning(sweep.c.id)

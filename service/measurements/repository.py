@@ -100,8 +100,7 @@ async def add(
             raise KeyReused(idempotency_key)
         return int(kept.id), False
     await connection.execute(
-        insert(measured_figure),
-        [{"measurement_id": added, **figure} for figure in report.figures],
+        insert(measured_figure), [{"measurement_id": added, **figure} for figure in report.figures]
     )
     return int(added), True
 

@@ -153,10 +153,7 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
         ("Energy per year", figure(year.get("facility_energy_kwh"), "MWh", 1e-3)),
         ("Greenhouse gases per year", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
-        (
-            "of which electricity",
-            figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6),
-        ),
+        ("of which electricity", figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6)),
         ("Water per year", figure(water.get("total_l"), "m³", 1e-3)),
         ("Rent per hour, list price", figure(rented.get("usd_per_hour"), "USD")),
         ("Per million output tokens, at the prices of the search", _usd(_per_million(candidate))),

@@ -48,9 +48,7 @@ def as_pdf(document: Document) -> bytes:
                 shown["widths"] = _widths(block)
     template = files("service.reports").joinpath(_TEMPLATES, "document.typ").read_bytes()
     made: bytes = typst.compile(
-        template,
-        sys_inputs={"document": orjson.dumps(told).decode()},
-        ignore_system_fonts=True,
+        template, sys_inputs={"document": orjson.dumps(told).decode()}, ignore_system_fonts=True
     )
     return made
 

@@ -161,15 +161,9 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ("Power of the IT equipment", figure((energy or {}).get("it_power_w"), "kW", 1e-3)),
         ("Energy of the run", figure(whole.get("facility_energy_kwh"), "MWh", 1e-3)),
         ("Greenhouse gases of the run", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
-        (
-            "of which electricity",
-            figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6),
-        ),
+        ("of which electricity", figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6)),
         ("Water of the run", figure(water.get("total_l"), "m³", 1e-3)),
-        (
-            "Price per hour, all accelerators",
-            UNKNOWN if hourly is None else number(hourly, "USD"),
-        ),
+        ("Price per hour, all accelerators", UNKNOWN if hourly is None else number(hourly, "USD")),
         (
             "Price of the run",
             UNKNOWN

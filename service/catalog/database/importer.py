@@ -234,9 +234,7 @@ def _hashed(documents: DocumentSet) -> dict[tuple[str, str], tuple[str | None, b
     return {place: (digest, False) for place, digest in hashes_of(documents).items()}
 
 
-async def _held(
-    connection: AsyncConnection,
-) -> dict[tuple[str, str], tuple[str | None, bool]]:
+async def _held(connection: AsyncConnection) -> dict[tuple[str, str], tuple[str | None, bool]]:
     """Of each entry there ever was: its newest hash, and whether a package brought it."""
     newest = (
         select(
@@ -248,9 +246,7 @@ async def _held(
         .join(catalog_revision)
         .ext(distinct_on(catalog_entry.c.collection, catalog_entry.c.entry_id))
         .order_by(
-            catalog_entry.c.collection,
-            catalog_entry.c.entry_id,
-            catalog_entry.c.revision.desc(),
+            catalog_entry.c.collection, catalog_entry.c.entry_id, catalog_entry.c.revision.desc()
         )
     )
     rows = await connection.execute(newest)

@@ -143,8 +143,7 @@ async def newest_own_revisions(connection: AsyncConnection) -> dict[str, int]:
     """The newest revision of each organisation that has, or had, entries of its own."""
     rows = await connection.execute(
         select(
-            catalog_revision.c.organisation,
-            func.max(catalog_revision.c.revision).label("revision"),
+            catalog_revision.c.organisation, func.max(catalog_revision.c.revision).label("revision")
         )
         .where(catalog_revision.c.organisation.is_not(None))
         .group_by(catalog_revision.c.organisation)

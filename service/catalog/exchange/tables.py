@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from service.catalog.entries.documents import Document
-from service.catalog.exchange.positions import (
-    FileError,
-    FileUnreadable,
-    Positions,
-    PositionsOfFile,
-)
+from service.catalog.exchange.positions import FileError, FileUnreadable, Positions, PositionsOfFile
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

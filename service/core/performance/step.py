@@ -130,15 +130,12 @@ def step_time(
     tokens = (load.prefill_tokens + load.decode_sequences) / parallelism.context
     sequences = load.prefill_sequences + load.decode_sequences
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
-    compute_s: Number = 0.0
-    memory_s: Number = 0.0
-    work_s: Number = 0.0
-    compute_bound_s: Number = 0.0
     memory_bytes: Number = 0.0
-    overlap = hardware.overlap_ratio
     engine = calibration.engine
     per_token = Rows(tokens, hardware.tile_rows)
     per_sequence = Rows(sequences, hardware.tile_rows)
+    # Compute and memory time of each operator [s].
+    operators: list[tuple[Number, Number]] = []
     rates: dict[tuple[str, bool, bool], tuple[Number, Number]] = {}
     for item in work.products:
         rows = per_sequence if item.per_sequence else per_token
@@ -149,30 +146,28 @@ def step_time(
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
-        item_compute = padded_flops / flops_per_s
-        item_memory = item_bytes / bytes_per_s
-        longer = maximum(item_compute, item_memory)
-        item_s = longer + (1.0 - overlap) * minimum(item_compute, item_memory)
-        work_s = work_s + item_s
-        compute_bound_s = compute_bound_s + item_s * (item_compute >= item_memory)
-        compute_s = compute_s + item_compute
-        memory_s = memory_s + item_memory
+        operators.append((padded_flops / flops_per_s, item_bytes / bytes_per_s))
         memory_bytes = memory_bytes + item_bytes
     flops = per_token.flops * tokens + per_sequence.flops * sequences
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
     attention_peak, _ = peak_flops_per_s(accelerator, accumulate_precision("bf16", engine))
+    attention_flops_per_s = attention_peak * hardware.attention_matrix_ratio
     for layer in work.attention:
         item_flops, item_bytes = attention_load(layer, load, parallelism.context)
-        item_compute = item_flops / (attention_peak * hardware.attention_matrix_ratio)
-        item_memory = item_bytes / attention_bandwidth
-        longer = maximum(item_compute, item_memory)
-        item_s = longer + (1.0 - overlap) * minimum(item_compute, item_memory)
-        work_s = work_s + item_s
-        compute_bound_s = compute_bound_s + item_s * (item_compute >= item_memory)
-        compute_s = compute_s + item_compute
-        memory_s = memory_s + item_memory
+        operators.append((item_flops / attention_flops_per_s, item_bytes / attention_bandwidth))
         flops = flops + item_flops
         memory_bytes = memory_bytes + item_bytes
+    compute_s: Number = 0.0
+    memory_s: Number = 0.0
+    work_s: Number = 0.0
+    compute_bound_s: Number = 0.0
+    for item_compute_s, item_memory_s in operators:
+        shorter_s = minimum(item_compute_s, item_memory_s)
+        item_s = maximum(item_compute_s, item_memory_s) + (1.0 - hardware.overlap_ratio) * shorter_s
+        work_s = work_s + item_s
+        compute_bound_s = compute_bound_s + item_s * (item_compute_s >= item_memory_s)
+        compute_s = compute_s + item_compute_s
+        memory_s = memory_s + item_memory_s
     other_bytes = (
         tokens * work.elementwise_bytes_per_token + sequences * work.state_bytes_per_sequence
     )

@@ -85,12 +85,7 @@ TARGETS = (
         ("energy_per_output_token", "energy_per_request"),
         *(0.20, 0.50, 0.85, 2.5),
     ),
-    Target(
-        "Power of accelerators",
-        "energy_inference",
-        ("avg_power",),
-        *(None, None, None, None),
-    ),
+    Target("Power of accelerators", "energy_inference", ("avg_power",), *(None, None, None, None)),
     Target(
         "Energy and carbon of training runs",
         "training_emissions",

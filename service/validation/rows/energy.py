@@ -17,11 +17,7 @@ from service.validation.rows.vocabulary import Vocabulary, unit_size
 _JOULES_PER_WH = 3600.0
 #: Energy of accelerators does not depend on the place, but an estimate needs one.
 _ANY_REGION = "country/US"
-_UNITS = {
-    "avg_power": "W",
-    "energy_per_output_token": "J",
-    "energy_per_request": "J",
-}
+_UNITS = {"avg_power": "W", "energy_per_output_token": "J", "energy_per_request": "J"}
 
 
 def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:

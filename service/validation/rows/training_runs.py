@@ -92,11 +92,7 @@ _METHODS = {
     "qlora-gptq-int4": ("qlora", ()),
 }
 #: llm-foundry's recipes name Lion and AdamW; what they cost differs by what their states move.
-_OPTIMIZERS = {
-    "AdamW": "adamw",
-    "DecoupledLionW/AdamW (yaml)": "adamw",
-    "Muon": "muon",
-}
+_OPTIMIZERS = {"AdamW": "adamw", "DecoupledLionW/AdamW (yaml)": "adamw", "Muon": "muon"}
 #: What FSDP divides, by its names.
 _SHARDING = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2}
 _LORA_TARGETS = {

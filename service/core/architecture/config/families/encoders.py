@@ -7,6 +7,7 @@ transformers (https://github.com/huggingface/transformers, 2024–2026).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_POSITIONS, Fields
@@ -40,33 +41,6 @@ def _pooler_and_relative_positions(fields: Fields) -> tuple[Tensor, ...]:
     )
 
 
-_BERT = Family(
-    defaults={"tie_word_embeddings": True, "max_position_embeddings": 512, "type_vocab_size": 2},
-    mixers=grouped_attention(
-        names=("query", "key", "value", "dense"), qkv_bias=True, output_bias=True
-    ),
-    feed_forwards={"dense": dense(names=("intermediate.dense", "output.dense"), bias=True)},
-    norms=("attention.LayerNorm", "output.LayerNorm"),
-    norm_bias=True,
-    final_norm=False,
-    learned_positions=_positions,
-    token_types=_token_types,
-    embedding_norm=True,
-    head=False,
-    extra_tensors=_pooler,
-)
-_MPNET = Family(
-    defaults={"tie_word_embeddings": True, "max_position_embeddings": 512},
-    mixers=grouped_attention(names=("q", "k", "v", "o"), qkv_bias=True, output_bias=True),
-    feed_forwards=_BERT.feed_forwards,
-    norms=_BERT.norms,
-    norm_bias=True,
-    final_norm=False,
-    learned_positions=_positions,
-    embedding_norm=True,
-    head=False,
-    extra_tensors=_pooler_and_relative_positions,
-)
 _DISTILBERT = Family(
     defaults={"tie_word_embeddings": True, "max_position_embeddings": 512},
     mixers=grouped_attention(
@@ -79,6 +53,22 @@ _DISTILBERT = Family(
     learned_positions=_positions,
     embedding_norm=True,
     head=False,
+)
+_MPNET = replace(
+    _DISTILBERT,
+    mixers=grouped_attention(names=("q", "k", "v", "o"), qkv_bias=True, output_bias=True),
+    feed_forwards={"dense": dense(names=("intermediate.dense", "output.dense"), bias=True)},
+    norms=("attention.LayerNorm", "output.LayerNorm"),
+    extra_tensors=_pooler_and_relative_positions,
+)
+_BERT = replace(
+    _MPNET,
+    defaults={**_DISTILBERT.defaults, "type_vocab_size": 2},
+    mixers=grouped_attention(
+        names=("query", "key", "value", "dense"), qkv_bias=True, output_bias=True
+    ),
+    token_types=_token_types,
+    extra_tensors=_pooler,
 )
 _NOMIC_BERT = Family(
     defaults={"tie_word_embeddings": True, "type_vocab_size": 2},

@@ -8,6 +8,7 @@ part of it, of the modelling code published with its checkpoints.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.architecture.config.families.sparse import GRANITE_EXPERTS
 from service.core.architecture.config.families.state import (
@@ -194,11 +195,9 @@ _QWEN3_NEXT = Family(
     mixer_schedule=layer_types(every_nth_full("full_attention_interval", other="linear")),
     feed_forward_schedule=sparse_steps,
 )
-_QWEN35_MOE = Family(
+_QWEN35_MOE = replace(
+    _QWEN3_NEXT,
     defaults={**_QWEN3_NEXT.defaults, "num_experts": 256, "num_experts_per_tok": 8},
-    mixers=_QWEN3_NEXT.mixers,
-    feed_forwards=_QWEN3_NEXT.feed_forwards,
-    mixer_schedule=_QWEN3_NEXT.mixer_schedule,
     feed_forward_schedule=every("experts"),
 )
 _QWEN35 = Family(
@@ -213,14 +212,9 @@ _MAMBA = Family(
     feed_forward_schedule=lambda fields, layers: (None,) * layers,  # noqa: ARG005
     norms=("norm",),
 )
-_FALCON_MAMBA = Family(
-    defaults=_MAMBA.defaults,
-    mixers={"mamba": _falcon_mamba},
-    mixer_schedule=_MAMBA.mixer_schedule,
-    feed_forward_schedule=_MAMBA.feed_forward_schedule,
-    norms=_MAMBA.norms,
-)
-_MAMBA2 = Family(
+_FALCON_MAMBA = replace(_MAMBA, mixers={"mamba": _falcon_mamba})
+_MAMBA2 = replace(
+    _MAMBA,
     defaults={
         **_MAMBA_DEFAULTS,
         "state_size": 128,
@@ -229,9 +223,6 @@ _MAMBA2 = Family(
         "state_head_dim": 64,
     },
     mixers={"mamba": _plain_mamba2},
-    mixer_schedule=_MAMBA.mixer_schedule,
-    feed_forward_schedule=_MAMBA.feed_forward_schedule,
-    norms=_MAMBA.norms,
 )
 _JAMBA = Family(
     defaults={
