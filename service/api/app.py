@@ -41,7 +41,8 @@ from service.api.observability.logs import set_up_logs
 from service.api.observability.metrics import CatalogGauges
 from service.api.observability.own_footprint import own_factors
 from service.api.observability.tracing import Tracing, WithTrace, tracing
-from service.api.pages import embedding, portal
+from service.api.portal import embedding
+from service.api.portal import pages as portal
 from service.api.sweeps import events as sweep_events
 from service.api.sweeps import jobs as sweeps
 from service.api.sweeps import results as sweep_results

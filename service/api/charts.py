@@ -27,7 +27,7 @@ from service.api.http.problems import Problem
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
-from service.api.pages.images import image
+from service.api.portal.images import image
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.frame import style_of
 from service.estimation.charts.answers import ChartAnswer, ChartFindings, VegaLiteChart

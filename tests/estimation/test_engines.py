@@ -66,7 +66,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     ("engine", "detail"),
     [
         ("vlm", "did you mean vllm"),
-        ("torchtitan", "torchtitan is not for inference: llama.cpp, "),
+        ("torchtitan", "torchtitan is not for inference: "),
     ],
 )
 def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine, detail):
@@ -75,6 +75,7 @@ def test_what_serves_nothing_is_refused_with_what_does(packaged_snapshot, engine
     [error] = refused.value.errors
     assert error.pointer == "/serving/engine"
     assert detail in error.detail
+    assert "vllm" in error.detail
 
 
 @pytest.mark.parametrize("name", ["vLLM", "VLLM", "v-llm"])
@@ -118,10 +119,10 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         }
         stored["calibrations"][id_] = document | {"figures": figures}
     then = snapshot_from_documents(in_todays_form(stored), 1)
-    assert set(then.engines) == set(packaged_snapshot.engines)
-    for engine, entry in packaged_snapshot.engines.items():
-        assert then.engines[engine].value.workloads == entry.value.workloads
-        assert then.engines[engine].value.release_of == entry.value.release_of
+    for engine, entry in then.engines.items():
+        today = packaged_snapshot.engines[engine].value
+        assert entry.value.workloads == today.workloads
+        assert entry.value.release_of == today.release_of
     for engine in ("vllm", "transformers-before-4.36", "llama.cpp"):
         assert runtime_memory(then).of(engine) == runtime_memory(packaged_snapshot).of(engine)
         for family in ("nvidia-ampere", "default"):

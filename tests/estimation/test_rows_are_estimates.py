@@ -316,7 +316,7 @@ def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, dra
         days, kwh = latency["run"]["days"], energy["it_energy_run_kwh"]
         expected = {
             "headroom_ratio": memory["headroom_bytes"]["value"] / memory["capacity_bytes"],
-            "memory_spread": memory["total_bytes"]["high"] / memory["total_bytes"]["value"],
+            "memory_spread_ratio": memory["total_bytes"]["high"] / memory["total_bytes"]["value"],
             "host_bytes": memory["host_bytes"]["value"],
             "step_s": latency["step_s"]["value"],
             "mfu_ratio": latency["mfu_ratio"]["value"],
@@ -326,7 +326,7 @@ def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, dra
             expected |= {
                 "wall_s": days["value"] * 86_400.0,
                 "it_wh": kwh["value"] * 1000.0,
-                "it_wh_spread": min(kwh["high"] / kwh["value"], 1000.0),
+                "it_wh_spread_ratio": min(kwh["high"] / kwh["value"], 1000.0),
             }
         for name, value in expected.items():
             # Headroom is the difference of two large figures.
