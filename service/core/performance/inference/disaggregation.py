@@ -148,7 +148,7 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
     return OpenLoad(
         state=state,
         running_sequences=state.decoding_sequences,
-        waiting_requests=rate * float(queue.mean_wait_s),
+        waiting_requests=rate * float(queue.mean_wait_s) / pools.replicas,
         busy_ratio=min(utilisation, 1.0),
         requests_per_s=(limit if saturated else requests_per_s) / pools.replicas,
         utilisation_ratio=utilisation,

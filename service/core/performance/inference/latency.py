@@ -15,7 +15,7 @@ from service.core.interval import Interval, from_log_sigma, independent_sum, quo
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, steady_state
 from service.core.performance.inference.disaggregation import Pools, closed_loop, open_loop
-from service.core.performance.inference.open_load import OpenLoad, open_load
+from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, open_load
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.step import StepTime, accumulate_precision, peak_flops_per_s
@@ -154,8 +154,7 @@ def inference_latency(
         )
     full = state_at(slots)
     later_tokens = workload.output_tokens - 1.0
-    load: OpenLoad | None = None
-    parts: Mapping[str, Number]
+    load: ReplicaLoad
     if workload.requests_per_s is None:
         concurrency_per_replica = workload.concurrency / replicas
         running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
@@ -165,9 +164,15 @@ def inference_latency(
         wait_s = waiting / state.requests_per_s
         # Fewer users than replicas leave some replicas without work part of the time.
         busy = minimum(concurrency_per_replica, 1.0)
-        rate = state.requests_per_s * busy * replicas
-        parts = {**state.ttft_parts_s, "free_slot": wait_s}
-        ttft_value = state.ttft_s + wait_s
+        load = ReplicaLoad(
+            state=state,
+            running_sequences=running_sequences,
+            waiting_requests=waiting,
+            busy_ratio=busy,
+            requests_per_s=state.requests_per_s * busy,
+            mean_ttft_s=state.ttft_s + wait_s,
+            ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
+        )
     else:
         load = open_load(
             lambda running_sequences: state_at(running_sequences, full.prefill),
@@ -176,26 +181,9 @@ def inference_latency(
             slots,
             later_tokens,
         )
-        state, busy = load.state, load.busy_ratio
-        running_sequences, waiting = load.running_sequences, load.waiting_requests
-        rate, parts = load.requests_per_s * replicas, load.ttft_parts_s
-        ttft_value = load.mean_ttft_s
-    saturation = maximum(full.requests_per_s, state.requests_per_s) * replicas
+    saturation_per_s = maximum(full.requests_per_s, load.state.requests_per_s) * replicas
     return _latency(
-        deployment,
-        workload,
-        calibration,
-        state=state,
-        ttft_s=ttft_value,
-        rate=rate,
-        saturation=saturation,
-        running_sequences=running_sequences,
-        waiting=waiting,
-        busy=busy,
-        load=load,
-        ttft_parts=parts,
-        full=full,
-        closed_limit_per_s=saturation if load is None else None,
+        deployment, workload, calibration, load, saturation_per_s, saturation_per_s, full=full
     )
 
 
@@ -214,62 +202,47 @@ def _disaggregated(
     pools = disaggregated_pools(
         deployment, workload, serving, calibration, work, new_input_tokens, slots
     )
-    load: OpenLoad | None = None
-    rate: Number
-    busy: Number
-    waiting: Number
+    load: ReplicaLoad
     if workload.requests_per_s is None:
-        state, rate = closed_loop(pools, float(workload.concurrency))
-        busy, waiting = 1.0, 0.0
+        state, rate_per_s = closed_loop(pools, float(workload.concurrency))
+        load = ReplicaLoad(
+            state=state,
+            running_sequences=state.decoding_sequences,
+            waiting_requests=0.0,
+            busy_ratio=1.0,
+            requests_per_s=rate_per_s / pools.replicas,
+            mean_ttft_s=state.ttft_s,
+            ttft_parts_s=state.ttft_parts_s,
+        )
     else:
         load = open_loop(pools, float(workload.requests_per_s))
-        state, rate = load.state, load.requests_per_s * pools.replicas
-        busy, waiting = load.busy_ratio, load.waiting_requests / pools.replicas
-    return _latency(
-        deployment,
-        workload,
-        calibration,
-        state=state,
-        ttft_s=state.ttft_s,
-        rate=rate,
-        saturation=pools.saturation_per_s,
-        running_sequences=state.decoding_sequences,
-        waiting=waiting,
-        busy=busy,
-        load=load,
-        ttft_parts=state.ttft_parts_s,
-        pools=pools,
-        closed_limit_per_s=pools.closed_limit_per_s if load is None else None,
-    )
+    limits_per_s = pools.saturation_per_s, pools.closed_limit_per_s
+    return _latency(deployment, workload, calibration, load, *limits_per_s, pools=pools)
 
 
 def _latency(
     deployment: Deployment,
     workload: InferenceWorkload,
     calibration: PerformanceCalibration,
-    *,
-    state: SteadyState,
-    ttft_s: Number,
-    rate: Number,
-    saturation: Number,
-    running_sequences: Number,
-    waiting: Number,
-    busy: Number,
-    load: OpenLoad | None,
-    ttft_parts: Mapping[str, Number],
+    load: ReplicaLoad,
+    saturation_per_s: Number,
+    closed_limit_per_s: Number,
     full: SteadyState | None = None,
     pools: Pools | None = None,
-    closed_limit_per_s: Number | None,
 ) -> InferenceLatency:
-    """What users see, from the state of a replica; rates are of all replicas [1/s]."""
+    """What users see, from the load of a replica; limits are of all replicas [1/s]."""
+    state, arrivals = load.state, load if isinstance(load, OpenLoad) else None
+    starved = load.waiting_requests > load.running_sequences
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
     sigma = calibration.hardware.decode_log_sigma
-    ttft = from_log_sigma(ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline))
+    ttft = from_log_sigma(
+        load.mean_ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline)
+    )
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
-    requests_per_s = from_log_sigma(rate, sigma)
+    requests_per_s = from_log_sigma(load.requests_per_s * replicas, sigma)
     multiplied = accumulate_precision(
         deployment.precision.weights.matrix_precision, calibration.engine
     )
@@ -286,19 +259,19 @@ def _latency(
         ),
         output_tokens_per_s=output_tokens_per_s,
         requests_per_s=requests_per_s,
-        saturation_requests_per_s=from_log_sigma(saturation, sigma),
-        running_sequences_per_replica=running_sequences,
-        waiting_requests=waiting * replicas,
+        saturation_requests_per_s=from_log_sigma(saturation_per_s, sigma),
+        running_sequences_per_replica=load.running_sequences,
+        waiting_requests=load.waiting_requests * replicas,
         replicas=replicas,
         prefill=_phase(state.prefill, deployment, peak, False),
-        decode=_phase(state.decode, deployment, peak, waiting > running_sequences),
-        usage=_usage(state, deployment, peak, busy, later_tokens),
+        decode=_phase(state.decode, deployment, peak, starved),
+        usage=_usage(state, deployment, peak, load.busy_ratio, later_tokens),
         state=state,
-        load=load,
-        ttft_parts_s=ttft_parts,
+        load=arrivals,
+        ttft_parts_s=load.ttft_parts_s,
         full=full,
         pools=pools,
-        limit_requests_per_s=closed_limit_per_s,
+        limit_requests_per_s=closed_limit_per_s if arrivals is None else None,
     )
 
 

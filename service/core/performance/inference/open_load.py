@@ -29,12 +29,11 @@ class Percentiles:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenLoad:
-    """One replica under a request rate.
+class ReplicaLoad:
+    """What one replica carries, and the time to the first token there.
 
-    ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
-    replica has no steady state: its queue grows without end, and it has no percentiles, which are
-    None, and NaN in the elements of arrays. ``ttft_parts_s`` add up to ``mean_ttft_s`` of a single
+    ``requests_per_s`` [1/s] and ``waiting_requests`` are those of the replica; it has any requests
+    in flight for ``busy_ratio`` of the time. ``ttft_parts_s`` add up to ``mean_ttft_s`` of a single
     configuration.
     """
 
@@ -43,10 +42,21 @@ class OpenLoad:
     waiting_requests: Number
     busy_ratio: Number
     requests_per_s: Number
-    utilisation_ratio: Number
-    saturated: Truth
     mean_ttft_s: Number
     ttft_parts_s: Mapping[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoad(ReplicaLoad):
+    """One replica under a request rate.
+
+    ``utilisation_ratio`` is the rate over the rate at which the replica saturates. A saturated
+    replica has no steady state: its queue grows without end, and it has no percentiles, which are
+    None, and NaN in the elements of arrays.
+    """
+
+    utilisation_ratio: Number
+    saturated: Truth
     ttft_s: Percentiles | None
     e2e_s: Percentiles | None
 
