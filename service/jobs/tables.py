@@ -20,10 +20,7 @@ from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from service.catalog.database.tables import metadata
 
-#: What may become of a sweep. Results are there while it has succeeded; expired and deleted ones
-#: have lost theirs.
-STATUSES = ("queued", "running", "succeeded", "failed", "cancelled", "expired", "deleted")
-#: Those in which chunks are still worked on.
+#: Statuses of sweeps in which chunks are still worked on.
 UNFINISHED = ("queued", "running")
 
 #: A study as it was asked for, with the catalog and engine that it is answered by. ``request`` is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from hashlib import sha256
 from typing import Any
@@ -39,6 +39,10 @@ class Report:
     figures: Sequence[Mapping[str, Any]]
 
 
+#: What is kept of a report in its own row; each figure has one too.
+_KEPT = tuple(field.name for field in fields(Report) if field.name != "figures")
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which measurements; ``before`` is the id that a page starts below."""
@@ -66,21 +70,8 @@ async def add(
         If the key stands for another report.
     """
     digest = _digest(report)
-    row = {
-        "kind": report.kind,
-        "model": report.model,
-        "accelerator": report.accelerator,
-        "family": report.family,
-        "catalog_revision": report.catalog_revision,
-        "engine_version": report.engine_version,
-        "measured_on": report.measured_on,
-        "tool": report.tool,
-        "notes": report.notes,
-        "request": dict(report.request),
-        "deployment": dict(report.deployment),
-        "idempotency_key": idempotency_key,
-        "request_hash": digest,
-    }
+    row = {name: getattr(report, name) for name in _KEPT}
+    row |= {"idempotency_key": idempotency_key, "request_hash": digest}
     # Waits for a concurrent report of the same key to commit or fail, and then yields to it.
     added = await connection.scalar(
         insert(measurement)

@@ -9,7 +9,6 @@ from typing import Any
 
 from service.estimation import formatting
 
-_THOUSAND = 1e3
 #: What stands where a figure is not known.
 UNKNOWN = "not known"
 

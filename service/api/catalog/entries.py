@@ -31,10 +31,17 @@ class CatalogFigure(Stated):
     note: NotRequired[str]
 
 
-class AcceleratorEntry(Stated):
-    """A chip, card or module. Peaks are dense; unknown figures are left out."""
+class CatalogEntry(Stated):
+    """What entries of every collection have."""
 
     id: str
+    notes: NotRequired[str]
+    sources: list[UsedSource]
+
+
+class AcceleratorEntry(CatalogEntry):
+    """A chip, card or module. Peaks are dense; unknown figures are left out."""
+
     name: str
     vendor: str
     family: str
@@ -46,8 +53,6 @@ class AcceleratorEntry(Stated):
     scale_up_link: str
     scale_up_domain_accelerators: int
     figures: dict[str, CatalogFigure]
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
 class ModelFacts(Answer):
@@ -63,10 +68,9 @@ class ModelFacts(Answer):
     """Longest sequence; null if the config states none."""
 
 
-class ModelEntry(Stated):
+class ModelEntry(CatalogEntry):
     """A model with the facts of its published config."""
 
-    id: str
     aliases: list[str]
     organisation: str
     release_year: NotRequired[int]
@@ -75,8 +79,6 @@ class ModelEntry(Stated):
     published_active_parameters: NotRequired[CatalogFigure]
     config: dict[str, Any]
     config_source: str
-    notes: NotRequired[str]
-    sources: list[UsedSource]
     derived: ModelFacts
 
 
@@ -91,10 +93,9 @@ class RegionFigures(Answer):
     water_stress_ratio: Interval | None
 
 
-class RegionEntry(Stated):
+class RegionEntry(CatalogEntry):
     """A cloud region, country, state or grid with the figures stated for it by itself."""
 
-    id: str
     name: str
     kind: Literal["cloud", "country", "us-state", "grid"]
     country: str
@@ -104,16 +105,13 @@ class RegionEntry(Stated):
     longitude: NotRequired[float]
     place_source: NotRequired[str]
     aliases: NotRequired[list[str]]
-    notes: NotRequired[str]
     figures: dict[str, CatalogFigure | list[CatalogFigure]]
-    sources: list[UsedSource]
     derived: RegionFigures
 
 
-class MemoryTierEntry(Stated):
+class MemoryTierEntry(CatalogEntry):
     """A kind of memory; figures are of one unit of it, and unknown ones are left out."""
 
-    id: str
     name: str
     kind: Literal[
         "on-chip",
@@ -129,22 +127,17 @@ class MemoryTierEntry(Stated):
     unit: str
     aliases: list[str]
     figures: dict[str, CatalogFigure]
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
-class InterconnectEntry(Stated):
+class InterconnectEntry(CatalogEntry):
     """A link; figures are of one endpoint and one direction."""
 
-    id: str
     name: str
     family: str
     topology: NotRequired[str]
     domain_endpoints: NotRequired[int]
     aliases: list[str]
     figures: dict[str, CatalogFigure]
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
 class InstancePrice(CatalogFigure):
@@ -154,10 +147,9 @@ class InstancePrice(CatalogFigure):
     date: NotRequired[str]
 
 
-class InstanceEntry(Stated):
+class InstanceEntry(CatalogEntry):
     """A machine with accelerators that a cloud provider rents out."""
 
-    id: str
     name: str
     provider: str
     accelerator: str
@@ -166,8 +158,6 @@ class InstanceEntry(Stated):
     aliases: list[str]
     figures: dict[str, CatalogFigure]
     prices: list[InstancePrice]
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
 class EngineSpeedFit(Stated):
@@ -179,10 +169,9 @@ class EngineSpeedFit(Stated):
     usual: NotRequired[dict[str, float]]
 
 
-class EngineEntry(Stated):
+class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
-    id: str
     name: str
     aliases: list[str]
     workloads: list[Literal["inference", "training"]]
@@ -190,8 +179,6 @@ class EngineEntry(Stated):
     like: NotRequired[str]
     speed_fit: NotRequired[EngineSpeedFit]
     source: str
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
 class RuleCondition(Stated):
@@ -202,10 +189,9 @@ class RuleCondition(Stated):
     value: float | str | bool
 
 
-class RuleEntry(Stated):
+class RuleEntry(CatalogEntry):
     """What a site, a company or a model has to keep, report or ask for. No legal advice."""
 
-    id: str
     name: str
     subject: Literal["site", "company", "model"]
     effect: Literal["limit", "report", "permit", "advice"]
@@ -220,8 +206,6 @@ class RuleEntry(Stated):
     section: NotRequired[str]
     checked_on: str
     aliases: list[str]
-    notes: NotRequired[str]
-    sources: list[UsedSource]
 
 
 class SourceEntry(Stated):

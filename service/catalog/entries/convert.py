@@ -2,6 +2,8 @@
 
 Figures are used as they stand. Where one is missing, either the core value says None, or a
 documented stand-in from the calibration collection takes its place and the origin names it.
+Every function raises ``DocumentInvalid``, with a pointer to what is missing, unknown, of the wrong
+type or out of bounds.
 """
 
 from __future__ import annotations
@@ -120,11 +122,6 @@ def accelerator_from_document(
         is then None, or absent from ``peak_flops_per_s``.
     defaults
         Stand-ins for a missing link and spreads for figures without an interval.
-
-    Raises
-    ------
-    DocumentInvalid
-        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
     fields = _fields(document, _ACCELERATOR_KEYS)
     defaults = defaults or CatalogDefaults()
@@ -190,11 +187,6 @@ def region_from_document(
     as_of
         Use figures of this year or earlier where there are any, else the earliest later ones; None
         for the newest.
-
-    Raises
-    ------
-    DocumentInvalid
-        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
     """
     fields = _fields(document, _REGION_KEYS)
     entry_id = _text(fields, "id", "inline")
@@ -255,13 +247,7 @@ def _served(collection: str, document: Any, keys: frozenset[str]) -> tuple[Docum
 
 
 def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
-    """A kind of memory from a catalog document or an object of the same fields.
-
-    Raises
-    ------
-    DocumentInvalid
-        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
-    """
+    """A kind of memory from a catalog document or an object of the same fields."""
     fields, entry_id, chosen = _served("memory-tiers", document, _MEMORY_TIER_KEYS)
     value = chosen.value(
         MemoryTier,
@@ -273,26 +259,14 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
 
 
 def interconnect_from_document(document: Any) -> Entry[Interconnect]:
-    """A link from a catalog document.
-
-    Raises
-    ------
-    DocumentInvalid
-        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
-    """
+    """A link from a catalog document."""
     fields, entry_id, chosen = _served("interconnects", document, _INTERCONNECT_KEYS)
     value = chosen.value(Interconnect, id=entry_id, name=_text(fields, "name", entry_id))
     return Entry(entry_id, fields, value, chosen.origins)
 
 
 def instance_from_document(document: Any) -> Entry[Instance]:
-    """A rentable machine from a catalog document.
-
-    Raises
-    ------
-    DocumentInvalid
-        With a pointer to whatever is missing, unknown, of the wrong type or out of bounds.
-    """
+    """A rentable machine from a catalog document."""
     fields, entry_id, chosen = _served("instances", document, _INSTANCE_KEYS)
     accelerators = fields.get("accelerators")
     if not isinstance(accelerators, int) or isinstance(accelerators, bool) or accelerators < 1:

@@ -22,7 +22,7 @@ def shown(report: dict[str, Any]) -> Group:
         ]
         tests = content["fit_tests"]
         if tests["rows"]:
-            parts.append(f"  out of memory: {tests['right']} of {tests['rows']} foreseen")
+            parts.append(f"  out of memory: {tests['right']} of {tests['rows']} predicted")
         parts += [
             escape(
                 f"  {row['row_id']} ({row['metric']}, {row['model']}, {row['hardware']}): "
@@ -37,7 +37,7 @@ def shown(report: dict[str, Any]) -> Group:
 def _table(name: str, content: dict[str, Any]) -> Table:
     title = f"{name}: {content['rows_used']} rows used, {content['rows_refused']} refused"
     table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("over")
+    table.add_column("group")
     for column in ("rows", "median", "p90", "covered", "high/low"):
         table.add_column(column, justify="right")
     groups = [("all, each source once", content)]

@@ -32,11 +32,11 @@ the same use cases that answer the API, and compared. This page is the result; r
   of the interval's upper over its lower end. Figures that are exact by nature, such as the size of
   weights, have no interval.
 - Rows of high and medium confidence count. Rows of low confidence, whose settings are partly
-  unknown or whose value is suspect, are reported apart.
+  unknown or whose value is suspect, are reported separately.
 - Speed and power constants were fitted on rows of the same publications (the calibration files
   name them), so their errors here show how well a few constants per engine and hardware family
-  describe all models, formats, lengths and layouts. How well they predict models and hardware
-  that they were not fitted to is another page: [holdout](holdout.md).
+  describe all models, formats, lengths and layouts. See [holdout](holdout.md) for how well they
+  predict models and hardware that they were not fitted to.
 """
 
 
@@ -50,7 +50,7 @@ def accuracy_document(
     outcomes
         Outcomes by table.
     remarks
-        Explanations of the rows that are furthest off.
+        Explanations of the rows with the largest errors.
     peers
         Other estimators, with what they answered about the same rows.
     """
@@ -74,13 +74,13 @@ def _of(target: Target, outcomes: Mapping[str, TableOutcome]) -> list[Compared]:
 def _against_targets(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
     yield "## Against the targets"
     yield ""
-    yield "Each cell is what was found, with the target behind it. **Bold** falls short."
+    yield "Each cell gives the result and, in brackets, the target. **Bold** misses the target."
     yield ""
     yield from targets_table(outcomes)
 
 
 def targets_table(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
-    """Every quantity that the outcomes are about, beside what is aimed at."""
+    """Every quantity with its errors and its targets."""
     yield from _header("quantity", "rows", "median error", "p90 error", "inside", "width")
     for target in TARGETS:
         if target.table not in outcomes:
@@ -106,7 +106,7 @@ def _quantity(
 ) -> Iterator[str]:
     yield f"## {target.quantity}"
     yield ""
-    yield from _header("over", "rows", "median error", "p90 error", "inside", "width", "bias")
+    yield from _header("group", "rows", "median error", "p90 error", "inside", "width", "bias")
     groups: dict[str, list[Compared]] = defaultdict(list)
     for label in ("metric", "source", "family"):
         named: dict[str, list[Compared]] = defaultdict(list)
@@ -118,7 +118,7 @@ def _quantity(
         found = summary(group)
         yield _line(name, *figures(found), f"{found['median_signed_error_ratio']:+z.1%}")
     yield ""
-    yield "Furthest off:"
+    yield "Largest errors:"
     yield ""
     yield from _header("row", "what", "estimate", "measured", "error", "inside", "likely reason")
     for row in worst(compared, remarks, _WORST_ROWS):
@@ -169,7 +169,7 @@ def _ecologits(target: Target, beside: Sequence[Beside]) -> Iterator[str]:
         "weighing."
     )
     yield ""
-    yield from _header("over", "rows", "median error", "p90", "EcoLogits: median", "p90", "bias")
+    yield from _header("group", "rows", "median error", "p90", "EcoLogits: median", "p90", "bias")
     groups: dict[str, list[Beside]] = {"all, each source once": list(beside)}
     for entry in beside:
         groups.setdefault(f"source `{_plain(entry.compared.row.source)}`", []).append(entry)

@@ -27,9 +27,9 @@ _WHOLE = ("co2_total_with_embodied_t",)
 #: Metrics of the machines alone, without the building around them.
 _WITHOUT_BUILDING = ("energy_dynamic_mwh", "co2_dynamic_t", "co2_total_with_embodied_t")
 _REFUSED = {
-    "energy_idle_mwh": "what a cluster draws beside its jobs is no part of an estimate",
-    "co2_idle_t": "what a cluster draws beside its jobs is no part of an estimate",
-    "water_total_kl": "no row of the kind has been looked into",
+    "energy_idle_mwh": "idle power of a cluster is not estimated",
+    "co2_idle_t": "idle power of a cluster is not estimated",
+    "water_total_kl": "not compared yet",
 }
 
 
