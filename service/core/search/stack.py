@@ -13,6 +13,7 @@ from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number
@@ -52,7 +53,7 @@ class Stacks(Generic[Chosen]):
 
     def __init__(self, options: Sequence[Chosen], infrastructure: Infrastructure) -> None:
         self._options, self._infrastructure = options, infrastructure
-        self._prepared: dict[Hashable, tuple[Hashable, Chosen]] = {}
+        self._groups: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
         self._stacks: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
 
     def of(
@@ -64,40 +65,46 @@ class Stacks(Generic[Chosen]):
     ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
         """Stacks with the positions of what is in them, in the order of the first of each.
 
-        Parameters are those of :func:`prepared` and :func:`stacked`.
+        Each option stands ``times`` times in a row; the other parameters are those of
+        :func:`prepared`.
         """
         key = positions, times, precisions, most_ranks
         if key not in self._stacks:
-            groups: dict[Hashable, list[int]] = {}
-            for position in positions:
-                alike, _ = self._option(position, precisions, most_ranks)
-                groups.setdefault(alike, []).append(position)
-            self._stacks[key] = tuple(
-                (
-                    tuple(group),
-                    stacked(
-                        [self._option(each, precisions, most_ranks)[1] for each in group], times
-                    ),
-                )
-                for group in groups.values()
-            )
+            wanted, found = frozenset(positions), []
+            for members, stack in self._alike(precisions, most_ranks):
+                rows = [row for row, position in enumerate(members) if position in wanted]
+                if rows:
+                    group = tuple(members[row] for row in rows)
+                    found.append((group, taken(stack, np.repeat(rows, times))))
+            self._stacks[key] = tuple(sorted(found, key=lambda each: each[0]))
         return self._stacks[key]
 
-    def _option(
-        self, position: int, precisions: tuple[str, ...], most_ranks: int | None
-    ) -> tuple[Hashable, Chosen]:
-        key = position, precisions, most_ranks
-        if key not in self._prepared:
-            option: Any = self._options[position]
-            accelerator = prepared(
-                option.accelerator,
-                used_precisions(precisions, option.engine),
-                most_ranks,
-                self._infrastructure,
+    def _alike(
+        self, precisions: tuple[str, ...], most_ranks: int | None
+    ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
+        """All options that can compute in the precisions, in groups of those that are alike."""
+        key = precisions, most_ranks
+        if key not in self._groups:
+            groups: dict[Hashable, tuple[list[int], list[Chosen]]] = {}
+            for position, given in enumerate(self._options):
+                option: Any = given
+                try:
+                    accelerator = prepared(
+                        option.accelerator,
+                        used_precisions(precisions, option.engine),
+                        most_ranks,
+                        self._infrastructure,
+                    )
+                except ValueError:
+                    continue
+                option = replace(option, accelerator=accelerator)
+                members, options = groups.setdefault(stacking_key(option), ([], []))
+                members.append(position)
+                options.append(option)
+            self._groups[key] = tuple(
+                (tuple(members), stacked(options, 1)) for members, options in groups.values()
             )
-            option = replace(option, accelerator=accelerator)
-            self._prepared[key] = stacking_key(option), option
-        return self._prepared[key]
+        return self._groups[key]
 
 
 def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[str, ...]:
@@ -218,6 +225,31 @@ def stacked(values: Sequence[Value], times: int) -> Value:
     }
     together: Value = replace(first, **columns)
     return together
+
+
+def taken(stack: Value, rows: NDArray[np.intp]) -> Value:
+    """Some of the values of a stack, in the order of the given rows."""
+    some: Any = stack
+    columns = {}
+    for name, stacking in declared(some.__class__):
+        whole = getattr(some, name)
+        if stacking is Stacking.FIGURE and (part := _taken(whole, rows)) is not whole:
+            columns[name] = part
+    together: Value = replace(some, **columns)
+    return together
+
+
+def _taken(figure: Any, rows: NDArray[np.intp]) -> Any:
+    if isinstance(figure, np.ndarray):
+        return figure[rows]
+    if isinstance(figure, Interval):
+        value = _taken(figure.value, rows)
+        if figure.low is figure.high:
+            return exact(value)
+        return Interval(value, _taken(figure.low, rows), _taken(figure.high, rows))
+    if isinstance(figure, Mapping):
+        return {name: _taken(each, rows) for name, each in figure.items()}
+    return taken(figure, rows) if is_dataclass(figure) else figure
 
 
 def _column(values: Sequence[Any], stacking: Stacking, times: int, name: str) -> Any:
