@@ -65,7 +65,6 @@ class LatentAttention:
     qk_rope_head_dim: int
     v_head_dim: int
     indexer_head_dim: int | None
-    indexer_heads: int | None
     indexer_top_k: int | None
     tensors: tuple[Tensor, ...]
 

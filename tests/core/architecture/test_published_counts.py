@@ -106,7 +106,7 @@ def test_latent_attention_caches_one_latent():
 def test_sparse_attention_indexer():
     mixer = architecture("deepseek-ai/DeepSeek-V3.2-Exp").groups[0].mixer
     assert isinstance(mixer, LatentAttention)
-    assert (mixer.indexer_head_dim, mixer.indexer_heads, mixer.indexer_top_k) == (128, 64, 2048)
+    assert (mixer.indexer_head_dim, mixer.indexer_top_k) == (128, 2048)
 
 
 def test_first_layers_are_dense():

@@ -67,7 +67,7 @@ def latent_attention(indexer=False):
         Tensor("kv_b_proj", kind, 512, 128 * 256, Shard.COLUMN),
         Tensor("o_proj", kind, 128 * 128, 7168, Shard.ROW),
     )
-    index = (128, 64, 2048) if indexer else (None, None, None)
+    index = (128, 2048) if indexer else (None, None)
     return LatentAttention(128, 1536, 512, 128, 64, 128, *index, tensors)
 
 

@@ -221,9 +221,7 @@ def latent_attention(fields: Fields) -> LatentAttention:
     )
     index_width = fields.optional_size("index_head_dim")
     if index_width is None:
-        return LatentAttention(
-            heads, query_rank, kv_rank, nope, rope, value, None, None, None, tensors
-        )
+        return LatentAttention(heads, query_rank, kv_rank, nope, rope, value, None, None, tensors)
     index_heads = fields.size("index_n_heads")
     index_input = hidden if query_rank is None else query_rank
     whole = Shard.REPLICATED
@@ -235,7 +233,7 @@ def latent_attention(fields: Fields) -> LatentAttention:
     )
     top_k = fields.size("index_topk", maximum=MAX_POSITIONS)
     return LatentAttention(
-        heads, query_rank, kv_rank, nope, rope, value, index_width, index_heads, top_k, tensors
+        heads, query_rank, kv_rank, nope, rope, value, index_width, top_k, tensors
     )
 
 
