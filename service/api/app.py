@@ -135,9 +135,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
         from service.api.http.rates import RateLimits
 
         app.add_middleware(
-            RateLimits,
-            settings=settings,
-            caller=lambda text: app.state.shared.keyring.caller(text),
+            RateLimits, settings=settings, caller=lambda text: app.state.shared.keyring.caller(text)
         )
     if settings.cors_origins:
         app.add_middleware(

@@ -73,10 +73,7 @@ _COMPARE = USE_CASES["compare"]
     summary=_COMPARE.summary,
     description=_COMPARE.description,
     responses={
-        200: {
-            "model": _COMPARE.answer,
-            "content": {"text/csv": {"schema": {"type": "string"}}},
-        },
+        200: {"model": _COMPARE.answer, "content": {"text/csv": {"schema": {"type": "string"}}}},
         **LISTING_POST_PROBLEMS,
     },
     openapi_extra=body_of(_COMPARE.request),

@@ -89,10 +89,7 @@ class Table(Response):
     operation_id="createMeasurement",
     summary="Report measured figures, which are compared with the estimate and stored",
     responses={
-        200: {
-            "model": Measurement,
-            "description": "Stored before, under the same Idempotency-Key",
-        },
+        200: {"model": Measurement, "description": "Stored before, under the same Idempotency-Key"},
         201: {"model": Measurement},
         **KEPT_POST_PROBLEMS,
     },
@@ -154,10 +151,7 @@ async def create_measurement(http: HttpRequest) -> Response:
     operation_id="listMeasurements",
     summary="List reported measurements with their errors, newest first",
     responses={
-        200: {
-            "model": MeasurementPage,
-            "content": {"text/csv": {"schema": {"type": "string"}}},
-        },
+        200: {"model": MeasurementPage, "content": {"text/csv": {"schema": {"type": "string"}}}},
         **LIST_PROBLEMS,
     },
     openapi_extra={"parameters": query_parameters(_FILTERS)},
@@ -205,10 +199,7 @@ async def get_summary(http: HttpRequest) -> Response:
     operation_id="getMeasurementTable",
     summary="Reports as a table for `headroom validate --data`",
     response_class=Table,
-    responses={
-        200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
-        **ITEM_PROBLEMS,
-    },
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **ITEM_PROBLEMS},
     openapi_extra={
         "parameters": [
             path_parameter(

@@ -34,7 +34,7 @@ _FORMS = ("application/json", "text/html", "application/pdf")
 #: A page brings its own style, and nothing else.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "frame-ancestors 'none'",
+    "frame-ancestors 'none'"
 }
 _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 

@@ -229,10 +229,7 @@ def _end_to_end(
 
 
 def _spread(
-    totals: list[dict[str, Any]],
-    across: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    style: Style,
+    totals: list[dict[str, Any]], across: Mapping[str, Any], labels: Mapping[str, Any], style: Style
 ) -> dict[str, Any]:
     """The 90 % interval of totals, edged with the background so that it shows on any colour."""
     encoding = {"x": {"field": "y_low", **across}, "x2": {"field": "y_high"}, "y": labels}

@@ -121,11 +121,7 @@ def named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def logarithmic(values: Iterable[float]) -> dict[str, Any]:
     """A logarithmic scale with some room around positive values."""
     known = sorted(values)
-    return {
-        "type": "log",
-        "domain": [known[0] / _LOG, known[-1] * _LOG],
-        "nice": False,
-    }
+    return {"type": "log", "domain": [known[0] / _LOG, known[-1] * _LOG], "nice": False}
 
 
 def linear(values: Iterable[float]) -> dict[str, Any]:
@@ -172,10 +168,7 @@ def specification(
     around_px = _AROUND_PX + _LINE_PX * (len(titles) + len(below) + ceil(len(legend) / columns))
     return {
         "$schema": SCHEMA,
-        "title": {
-            "text": titles,
-            "subtitle": below,
-        },
+        "title": {"text": titles, "subtitle": below},
         "description": f"{answer['title']}. {answer['description']}",
         "width": style.width_px,
         "height": style.height_px or plot_px + around_px,

@@ -9,14 +9,7 @@ from typing import Any
 
 import orjson
 
-from service.charts.frame import (
-    SHORT,
-    Style,
-    axis_title,
-    axis_unit,
-    rows,
-    specification,
-)
+from service.charts.frame import SHORT, Style, axis_title, axis_unit, rows, specification
 
 #: Height of the map as a share of its width: the outline reaches from 56° S to 84° N.
 _HEIGHT_RATIO = 0.44

@@ -8,11 +8,7 @@ from typing import Any
 
 from service.checkpoints.gguf_config import config_of_gguf, stored_bytes
 from service.checkpoints.gguf_header import read_gguf_header
-from service.checkpoints.reading import (
-    MOST_CONFIG_BYTES,
-    CheckpointUnreadable,
-    read_json_object,
-)
+from service.checkpoints.reading import MOST_CONFIG_BYTES, CheckpointUnreadable, read_json_object
 from service.checkpoints.safetensors_header import elements_by_type
 
 CONFIG = "config.json"

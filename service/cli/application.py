@@ -15,9 +15,7 @@ from service.cli.upkeep import (
     rollback,
     trusting,
 )
-from service.cli.upkeep import (
-    validation as upkeep,
-)
+from service.cli.upkeep import validation as upkeep
 
 app = typer.Typer(
     name="headroom",

@@ -28,11 +28,7 @@ class Answer(TypedDict):
 
 #: What was asked, as it was sent.
 AskedAs = TypeAliasType(
-    "AskedAs",
-    Annotated[
-        dict[str, Any],
-        Field(description="The request as it was sent."),
-    ],
+    "AskedAs", Annotated[dict[str, Any], Field(description="The request as it was sent.")]
 )
 
 

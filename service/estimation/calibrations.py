@@ -13,11 +13,7 @@ from service.core.engines import FALLBACK_ENGINE
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.memory.inference.runtime import (
-    CALIBRATIONS,
-    RuntimeOverheads,
-    runtime_overheads,
-)
+from service.core.memory.inference.runtime import CALIBRATIONS, RuntimeOverheads, runtime_overheads
 from service.core.performance.calibration import (
     EngineOverhead,
     PerformanceCalibration,
@@ -100,12 +96,7 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         ),
         infrastructure=around,
         runtime=runtime,
-        entries=(
-            performance_id,
-            power_id,
-            runtime.of(engine).calibration,
-            infrastructure_id,
-        ),
+        entries=(performance_id, power_id, runtime.of(engine).calibration, infrastructure_id),
         warnings=tuple(warnings),
     )
 

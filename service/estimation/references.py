@@ -10,15 +10,7 @@ from datetime import date
 from difflib import get_close_matches
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from service.catalog.entries.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS

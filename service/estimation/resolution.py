@@ -14,10 +14,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
-from service.core.architecture.model import (
-    MixtureOfExperts,
-    ModelArchitecture,
-)
+from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.architecture.sharding import divisors
 from service.core.deployment import (
     Accelerator,

@@ -112,8 +112,7 @@ class LiveGrid:
         What is missing or due is fetched in the background, for whoever asks next.
         """
         provider = next(
-            (one for one in self._providers if one.signal == signal and one.covers(place)),
-            None,
+            (one for one in self._providers if one.signal == signal and one.covers(place)), None
         )
         if provider is None:
             return None

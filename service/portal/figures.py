@@ -66,11 +66,7 @@ INFERENCE: Layout = (
         (
             ("Power of the machines", "energy.it_power_w", in_unit("kW", 1e3)),
             ("Energy per request", "energy.it_energy_per_request_wh", in_unit("Wh")),
-            (
-                "Emissions per request",
-                "impacts.per_request.carbon.total_gco2e",
-                in_unit("g CO₂e"),
-            ),
+            ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
             (
                 "of which operation",
                 "impacts.per_request.carbon.operational_location_gco2e",

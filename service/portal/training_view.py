@@ -15,23 +15,11 @@ from service.estimation.training.choices import CHECKPOINTING, training_memory_c
 from service.estimation.training.estimate import training_estimate
 from service.portal.advice import Recommender, advice, metric
 from service.portal.charts import training_pictures
-from service.portal.figures import (
-    Layout,
-    Line,
-    figure_at,
-    in_unit,
-    line,
-    sections,
-    table,
-    verdict,
-)
+from service.portal.figures import Layout, Line, figure_at, in_unit, line, sections, table, verdict
 from service.portal.options import TRAINED_WEIGHT_FORMATS
 from service.portal.rendering import form, rendered, sources
 from service.portal.training_questions import LAYOUT, TrainingPageRequest
-from service.reports.training_recommendation import (
-    TRAINING_TERMS,
-    training_recommendation_document,
-)
+from service.reports.training_recommendation import TRAINING_TERMS, training_recommendation_document
 
 _HOURS_PER_DAY = 24.0
 

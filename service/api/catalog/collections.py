@@ -43,10 +43,7 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "form_factor": "Form factor, e.g. sxm, oam, pcie, soc",
             "memory_technology": "Kind of memory, e.g. HBM3",
         },
-        {
-            "memory_bytes": "memory",
-            "memory_bandwidth_bytes_per_s": "peak memory bandwidth",
-        },
+        {"memory_bytes": "memory", "memory_bandwidth_bytes_per_s": "peak memory bandwidth"},
     ),
     "models": ({"organisation": "Who published it, e.g. Meta"}, {}),
     "regions": (
@@ -86,10 +83,7 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         },
         {},
     ),
-    "sources": (
-        {"publisher": "Who published it, e.g. NVIDIA", "kind": "primary or secondary"},
-        {},
-    ),
+    "sources": ({"publisher": "Who published it, e.g. NVIDIA", "kind": "primary or secondary"}, {}),
 }
 #: What reading says beside what an entry is.
 _LISTED = (
@@ -189,10 +183,7 @@ def _add(collection: str) -> None:
         return confirmed_or(http, tag, lambda: Response(body, media_type="application/json"))
 
     page_schema: dict[int | str, dict[str, Any]] = {
-        200: {
-            "model": PAGES[collection],
-            "content": {"text/csv": {"schema": {"type": "string"}}},
-        }
+        200: {"model": PAGES[collection], "content": {"text/csv": {"schema": {"type": "string"}}}}
     }
     router.add_api_route(
         f"/{collection}",

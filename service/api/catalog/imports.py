@@ -135,11 +135,7 @@ def _body() -> dict[str, Any]:
     operation_id="createCatalogImport",
     summary="Import a file of entries, all of it or nothing",
     responses={200: {"model": CatalogImport}, **KEYED_POST_PROBLEMS},
-    openapi_extra=NEEDS_KEY
-    | _body()
-    | {
-        "parameters": query_parameters(_QUERY, required="reason"),
-    },
+    openapi_extra=NEEDS_KEY | _body() | {"parameters": query_parameters(_QUERY, required="reason")},
 )
 async def create_import(http: HttpRequest) -> Response:
     """Read the file, check the catalog with it, and store it if everything is valid.

@@ -25,9 +25,7 @@ router = Operations(prefix="/v1/catalog", tags=["catalog"])
     summary="The JSON Schema of a collection's entries",
     response_class=Response,
     responses={
-        200: {
-            "content": {"application/schema+json": {"schema": {"type": "object"}}},
-        },
+        200: {"content": {"application/schema+json": {"schema": {"type": "object"}}}},
         **ITEM_PROBLEMS,
     },
     openapi_extra={
@@ -50,7 +48,5 @@ async def get_schema(http: HttpRequest) -> Response:
     schema: Any = known[collection].schema
     tag = entity_tag(await current_snapshot(http), "schemas", collection)
     return confirmed_or(
-        http,
-        tag,
-        lambda: Response(orjson.dumps(schema), media_type="application/schema+json"),
+        http, tag, lambda: Response(orjson.dumps(schema), media_type="application/schema+json")
     )

@@ -148,10 +148,7 @@ async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnaps
 
 
 async def _table(
-    http: HttpRequest,
-    model: type[Any],
-    rows: Callable[[Any, CatalogSnapshot], Rows],
-    name: str,
+    http: HttpRequest, model: type[Any], rows: Callable[[Any, CatalogSnapshot], Rows], name: str
 ) -> Response:
     """Rows as a file to download."""
     request, snapshot = await _asked(http, model)
@@ -177,10 +174,7 @@ async def _picture(http: HttpRequest, kind: str, model: type[Any]) -> Response:
 
 
 def _named(name: str) -> dict[str, str]:
-    return {
-        "Cache-Control": "no-store",
-        "Content-Disposition": f'attachment; filename="{name}"',
-    }
+    return {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{name}"'}
 
 
 async def _shown(

@@ -53,10 +53,7 @@ _RETRY_AFTER_S = "30"
     operation_id="createSweep",
     summary="Evaluate a whole design space as a background job",
     responses={
-        200: {
-            "model": Sweep,
-            "description": "Created before, under the same Idempotency-Key",
-        },
+        200: {"model": Sweep, "description": "Created before, under the same Idempotency-Key"},
         202: {"model": Sweep},
         **KEPT_POST_PROBLEMS,
         **EXTRA_PROBLEMS,

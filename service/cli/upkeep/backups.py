@@ -21,9 +21,7 @@ _UNKNOWN_BEFORE_17 = b"\nSET transaction_timeout = 0;\n"
 _EMPTIED = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
-def backup(
-    file: Annotated[Path, typer.Argument(help="File to write.", dir_okay=False)],
-) -> None:
+def backup(file: Annotated[Path, typer.Argument(help="File to write.", dir_okay=False)]) -> None:
     """Write the database to a file: catalog with all revisions, own entries, keys, measurements.
 
     Service and writers go on meanwhile; the file is of one moment. It can be read by Postgres'

@@ -51,9 +51,7 @@ def validate_catalog(
 
 
 @catalog_app.command("schemas")
-def schemas(
-    write: Annotated[bool, typer.Option("--write", help="Write them.")] = False,
-) -> None:
+def schemas(write: Annotated[bool, typer.Option("--write", help="Write them.")] = False) -> None:
     """Compare the JSON Schemas of the catalog files with the figures that are declared."""
     from service.catalog.files import declared_schemas
 

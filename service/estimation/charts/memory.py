@@ -21,15 +21,7 @@ from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.requests import MemoryTrainingRequest, TrainingSettingsRequest
 
 #: Parts of memory, in the order in which they are stacked.
-PARTS = (
-    "weights",
-    "gradients",
-    "optimizer",
-    "activations",
-    "logits",
-    "kv_cache",
-    "runtime",
-)
+PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime")
 
 
 class MemoryChartRequest(MemoryInferenceRequest):

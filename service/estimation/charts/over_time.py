@@ -85,9 +85,7 @@ def _finding(crossover: OpenEndedInterval | None) -> str:
 
 
 def _told(
-    crossover: OpenEndedInterval | None,
-    training: answers.Interval,
-    last: ProjectionPoint,
+    crossover: OpenEndedInterval | None, training: answers.Interval, last: ProjectionPoint
 ) -> str:
     spent = last["inference_kgco2e"]
     total = _sum(training, spent)

@@ -142,10 +142,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
         *computed.resolved.entries(snapshot),
         *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
     ]
-    answer: Repeatable = {
-        **frame(snapshot.revision),
-        **grounds(snapshot, warnings, entries, None),
-    }
+    answer: Repeatable = {**frame(snapshot.revision), **grounds(snapshot, warnings, entries, None)}
     basis = _BASES[request.basis]
     return chart(
         f"{_finding(placed, total, name)}: {deployment_name(echo(computed.resolved))}",

@@ -176,11 +176,7 @@ def _finding(name: str, best: ChartPoint | None, limit_s: float | None, fits: bo
 
 
 def _told(
-    name: str,
-    points: list[ChartPoint],
-    best: ChartPoint | None,
-    limit_s: float | None,
-    fits: bool,
+    name: str, points: list[ChartPoint], best: ChartPoint | None, limit_s: float | None, fits: bool
 ) -> str:
     first, last = points[0], points[-1]
     span = (

@@ -50,12 +50,7 @@ class RuleFacts(Request):
     """Own dispatchable power over maximum import capacity."""
     receptor_zone: (
         Literal[
-            "industrial",
-            "commercial",
-            "mixed",
-            "residential",
-            "purely-residential",
-            "hospital",
+            "industrial", "commercial", "mixed", "residential", "purely-residential", "hospital"
         ]
         | None
     ) = None

@@ -10,18 +10,9 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import Number
-from service.core.estimate.inference import (
-    InferenceEnergy,
-    inference_energy,
-    inference_footprints,
-)
+from service.core.estimate.inference import InferenceEnergy, inference_energy, inference_footprints
 from service.core.explanation import EstimateWarning, Step, explain
-from service.core.impacts.energy import (
-    POWER,
-    REQUEST,
-    DeploymentPower,
-    deployment_power,
-)
+from service.core.impacts.energy import POWER, REQUEST, DeploymentPower, deployment_power
 from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, scale
@@ -208,10 +199,7 @@ def deployment_impacts(
             "per_year": of_hour(HOURS_PER_YEAR),
             "period": of_unit(unit_count),
         },
-        steps=lambda: (
-            *explain(energy, (*POWER, *REQUEST)),
-            *explain(per_request, FOOTPRINT),
-        ),
+        steps=lambda: (*explain(energy, (*POWER, *REQUEST)), *explain(per_request, FOOTPRINT)),
         warnings=footprint_warnings(per_request, resolved.accelerator, region, period.year),
         unit=unit,
         unit_count=unit_count,
@@ -264,10 +252,7 @@ def _plain_impacts(
         warnings=(
             *warnings,
             *footprint_warnings(
-                total,
-                None if hours is None else accelerator,
-                place.region,
-                request.period.year,
+                total, None if hours is None else accelerator, place.region, request.period.year
             ),
         ),
         unit=total,

@@ -67,10 +67,7 @@ def cooled(region: Region, site: SiteRequest | None) -> Region:
 
 
 def kept(
-    around: Infrastructure,
-    asked: HardwareRequest,
-    snapshot: CatalogSnapshot,
-    problems: Problems,
+    around: Infrastructure, asked: HardwareRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> Infrastructure:
     """The infrastructure with the life, sharing-out and added memory that a request gives."""
     changes: dict[str, Any] = {
@@ -109,8 +106,7 @@ def footprint_warnings(
     """What a careful colleague would say about a footprint's factors."""
     found = [
         EstimateWarning(
-            "unknown_factor",
-            f"{region.id} has no published {factor}; {name} is null, not zero",
+            "unknown_factor", f"{region.id} has no published {factor}; {name} is null, not zero"
         )
         for name, factor in _UNKNOWN.items()
         if getattr(result, name) is None

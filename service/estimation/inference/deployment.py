@@ -9,12 +9,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import (
-    Accelerator,
-    Deployment,
-    InferenceWorkload,
-    ServingSettings,
-)
+from service.core.deployment import Accelerator, Deployment, InferenceWorkload, ServingSettings
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
@@ -24,10 +19,7 @@ from service.core.performance.inference.latency import InferenceLatency
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import link_default_warnings
 from service.estimation.impacts.requests import ImpactsRequest
-from service.estimation.inference.speculation import (
-    ResolvedSpeculation,
-    resolve_speculation,
-)
+from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
@@ -222,8 +214,7 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
         )
     elif memory.fits_certainty != "yes":
         yield EstimateWarning(
-            "fits_narrowly",
-            "the upper end of the memory interval exceeds what the engine may use",
+            "fits_narrowly", "the upper end of the memory interval exceeds what the engine may use"
         )
 
 

@@ -112,10 +112,7 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
 
 
 def _workload(workload: InferenceWorkload) -> Workload:
-    return {
-        **written(workload, AskedWorkload),
-        "task_prefill_tokens": prefill_tokens(workload),
-    }
+    return {**written(workload, AskedWorkload), "task_prefill_tokens": prefill_tokens(workload)}
 
 
 def _serving(resolved: ResolvedDeployment) -> Serving:

@@ -210,8 +210,4 @@ def _percentiles(found: open_load.Percentiles | None, like: Interval) -> Percent
             Interval(value, value * like.low / like.value, value * like.high / like.value)
         )
 
-    return {
-        "p50": around(found.p50),
-        "p95": around(found.p95),
-        "p99": around(found.p99),
-    }
+    return {"p50": around(found.p50), "p95": around(found.p95), "p99": around(found.p99)}

@@ -23,12 +23,7 @@ from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
 from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, remembered
 from service.estimation.requests import OffloadRequest, ServingRequest
-from service.estimation.resolution import (
-    Problems,
-    check_division,
-    check_parallelism,
-    check_pools,
-)
+from service.estimation.resolution import Problems, check_division, check_parallelism, check_pools
 
 
 def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
@@ -65,9 +60,7 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
             tiers = inference_tiers(found, around.value)
         return _judgement(setup, found, tiers, calibration.performance, host_capacity_bytes)
 
-    def propose(
-        setup: InferenceSetup,
-    ) -> Iterator[tuple[Technique, Iterable[InferenceChange]]]:
+    def propose(setup: InferenceSetup) -> Iterator[tuple[Technique, Iterable[InferenceChange]]]:
         for technique in TECHNIQUES:
             if technique.inference is not None:
                 yield technique, technique.inference(memory_of(setup))

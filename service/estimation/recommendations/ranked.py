@@ -215,11 +215,7 @@ class RankedCandidates:
             contenders = np.append(contenders, at)
         winner = int(np.flatnonzero(contenders == at)[0])
         share_ratio = robustness(
-            self.metrics[contenders],
-            self.spreads[contenders],
-            self.anchors,
-            self.weights,
-            winner,
+            self.metrics[contenders], self.spreads[contenders], self.anchors, self.weights, winner
         )
         return {"share_ratio": share_ratio, "clear_winner": share_ratio >= CLEAR_SHARE}
 

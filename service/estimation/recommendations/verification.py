@@ -38,10 +38,7 @@ class Verified:
 
 
 def verified_estimate(
-    estimate: Written,
-    limits: list[LimitRow],
-    figures: dict[str, Any],
-    metrics: MetricRows,
+    estimate: Written, limits: list[LimitRow], figures: dict[str, Any], metrics: MetricRows
 ) -> Verified | None:
     """An estimate with the limits it was held to, or None where it misses one."""
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):

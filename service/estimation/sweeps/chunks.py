@@ -18,10 +18,7 @@ from service.core.search.batch_evaluation import AcceleratorOption, EvaluatedBat
 from service.core.search.regions import in_regions, making_of_rows
 from service.core.search.rows import picked
 from service.core.search.stack import Stacks
-from service.estimation.recommendations.inference.limits import (
-    DEPLOYMENT_LIMITS,
-    DeploymentFigures,
-)
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
 from service.estimation.recommendations.limits import (
     FORMATS_AND_POWER,
     OFFERED,
@@ -33,14 +30,7 @@ from service.estimation.sweeps.plan import Block, Chunk, Study
 
 #: Columns of texts, of counts, of verdicts, and of figures, in the order of rows.
 TEXTS = ("model", "accelerator", "region", "weights", "kv_cache")
-COUNTS = (
-    "accelerator_count",
-    "tensor",
-    "pipeline",
-    "expert",
-    "data",
-    "concurrency_per_replica",
-)
+COUNTS = ("accelerator_count", "tensor", "pipeline", "expert", "data", "concurrency_per_replica")
 VERDICTS = ("fits", "meets_limits")
 FIGURES = (
     "total_bytes",

@@ -13,11 +13,7 @@ from service.core.explanation import EstimateWarning
 from service.core.figures import Figures
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval
-from service.core.memory.training.runtime import (
-    CALIBRATIONS,
-    TrainingOverheads,
-    training_overheads,
-)
+from service.core.memory.training.runtime import CALIBRATIONS, TrainingOverheads, training_overheads
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup

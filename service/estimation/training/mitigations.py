@@ -74,9 +74,7 @@ def training_mitigations(
             token_s=_token_s(setup, found, speeds),
         )
 
-    def propose(
-        setup: TrainingSetup,
-    ) -> Iterator[tuple[Technique, Iterable[TrainingChange]]]:
+    def propose(setup: TrainingSetup) -> Iterator[tuple[Technique, Iterable[TrainingChange]]]:
         for technique in TECHNIQUES:
             if technique.training is not None:
                 yield technique, technique.training(memory_of(setup))

@@ -191,8 +191,7 @@ def _check_settings(
         _check_names("trained_tensors", asked.trained_tensors, every, problems)
     if asked.checkpoint_every > architecture.layer_count:
         problems.add(
-            "/training/checkpoint_every",
-            f"the model has only {architecture.layer_count} layers",
+            "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
         )
 
 

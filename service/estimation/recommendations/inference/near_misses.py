@@ -50,10 +50,7 @@ def _misses_of_model(
             small,
             search.context,
             lambda one: described(
-                one.offer,
-                space.layouts[one.layout].replica_accelerators,
-                one.choice,
-                one.layout,
+                one.offer, space.layouts[one.layout].replica_accelerators, one.choice, one.layout
             ),
         )
     figures, bounds = deployment_figures(rows, search), search.bounds(model.value)

@@ -12,10 +12,7 @@ from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.rows import LeftOut
 from service.estimation.recommendations.exclusions import Exclusions
-from service.estimation.recommendations.inference.limits import (
-    DEPLOYMENT_LIMITS,
-    DeploymentFigures,
-)
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_checks
 from service.estimation.recommendations.placement import (

@@ -8,10 +8,7 @@ from math import floor, log2
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import (
-    MixtureOfExperts,
-    ModelArchitecture,
-)
+from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
@@ -46,11 +43,7 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_engine, resolve_precision
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
-from service.estimation.training.setup import (
-    TRAINABLE,
-    training_settings,
-    usual_weights,
-)
+from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
 
 #: Most tokens of an optimizer step, where the caller names no batch.
@@ -153,9 +146,7 @@ def resolve_training_search(
         environment=TrainingEnvironment(overheads, infrastructure),
         spaces=tuple(
             TrainingSpace(
-                tuple(variants(model.value, request)),
-                tuple(layouts(model.value, request)),
-                options,
+                tuple(variants(model.value, request)), tuple(layouts(model.value, request)), options
             )
             for model in models
         ),
