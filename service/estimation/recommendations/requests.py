@@ -74,22 +74,29 @@ WorkloadKindId = Literal[
 ]
 
 
-class DecisionWorkload(Request):
-    """The workload."""
+class SearchedWorkload(Request):
+    """The workload that every configuration has to serve."""
 
     input_tokens: int = Field(1024, ge=1, le=10_000_000)
     """Prompt length."""
     output_tokens: int = Field(256, ge=2, le=1_000_000)
     """Generated tokens."""
     requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
-    """Arrival rate over all replicas. If this and concurrency are null, each replica works at full
-    load."""
-    concurrency: int | None = Field(None, ge=1, le=1_000_000)
-    """Requests always in flight, instead of a rate."""
+    """Arrival rate over all replicas; if null, replicas work at full load."""
     prefix_cached_ratio: Ratio = 0.0
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)
     """Model calls per agent task."""
+
+
+class DecisionWorkload(SearchedWorkload):
+    """The workload."""
+
+    requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
+    """Arrival rate over all replicas. If this and concurrency are null, each replica works at full
+    load."""
+    concurrency: int | None = Field(None, ge=1, le=1_000_000)
+    """Requests always in flight, instead of a rate."""
 
     @model_validator(mode="after")
     def _one_load(self) -> DecisionWorkload:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.recommendations.requests import LimitsRequest, Placement
+from service.estimation.recommendations.requests import LimitsRequest, Placement, SearchedWorkload
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
@@ -16,7 +16,6 @@ from service.estimation.references import (
     FormatName,
     ModelConfig,
     ModelReference,
-    Ratio,
     Reference,
     RegionReference,
     Request,
@@ -26,21 +25,6 @@ from service.estimation.requests import ServingRequest
 #: Configurations that one accelerator may have in one layout and format, in all regions: what a
 #: chunk holds at least.
 MOST_PER_ACCELERATOR = 100_000
-
-
-class SweepWorkload(Request):
-    """The workload that every configuration has to serve."""
-
-    input_tokens: int = Field(1024, ge=1, le=10_000_000)
-    """Prompt length."""
-    output_tokens: int = Field(256, ge=2, le=1_000_000)
-    """Generated tokens."""
-    requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
-    """Arrival rate over all replicas; if null, replicas work at full load."""
-    prefix_cached_ratio: Ratio = 0.0
-    """Share of the prompt found in the prefix cache."""
-    calls_per_task: int = Field(1, ge=1, le=100_000)
-    """Model calls per agent task."""
 
 
 class SweepLayout(Request):
@@ -120,7 +104,7 @@ class SweepRequest(CatalogRequest):
     """Name of the sweep."""
     models: Annotated[list[ModelReference], Field(min_length=1, max_length=20)]
     """Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."""
-    workload: SweepWorkload = SweepWorkload()
+    workload: SearchedWorkload = SearchedWorkload()
     space: SweepSpace = SweepSpace()
     limits: LimitsRequest = LimitsRequest()
     """Null sets no limit."""

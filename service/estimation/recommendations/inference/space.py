@@ -151,7 +151,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             reference_region=reference_region(snapshot),
         ),
         calibrations=calibrations,
-        demand=_demand(request),
+        demand=valued(Demand, request.workload),
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
         spaces=tuple(_space(model.value, request, options, drafts) for model in models),
         drafts=tuple(requested for requested, _ in drafts),
@@ -175,18 +175,6 @@ def searched_models(
             entry = replace(entry, id=f"{UNNAMED} {at}")
         found.append(entry)
     return tuple(entry for entry in found if entry is not None)
-
-
-def _demand(request: RecommendationRequest) -> Demand:
-    workload = request.workload
-    return Demand(
-        input_tokens=float(workload.input_tokens),
-        output_tokens=float(workload.output_tokens),
-        requests_per_s=workload.requests_per_s,
-        concurrency=None if workload.concurrency is None else float(workload.concurrency),
-        prefix_cached_ratio=workload.prefix_cached_ratio,
-        calls_per_task=workload.calls_per_task,
-    )
 
 
 def _limits(requested: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:

@@ -74,8 +74,7 @@ def _request(
     search: ResolvedSearch,
     request: RecommendationRequest,
 ) -> InferenceRequest:
-    demand = search.demand
-    concurrency = demand.concurrency or (
+    concurrency = search.demand.concurrency or (
         candidate["concurrency_per_replica"] * candidate["parallelism"]["data"]
     )
     return InferenceRequest(
@@ -86,12 +85,7 @@ def _request(
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
         workload=WorkloadRequest(
-            input_tokens=int(demand.input_tokens),
-            output_tokens=int(demand.output_tokens),
-            concurrency=int(concurrency),
-            requests_per_s=demand.requests_per_s,
-            prefix_cached_ratio=demand.prefix_cached_ratio,
-            calls_per_task=demand.calls_per_task,
+            **request.workload.model_dump() | {"concurrency": int(concurrency)}
         ),
         serving=request.serving.model_copy(update={"speculative": draft}),
         cost=CostRequest(
