@@ -41,13 +41,7 @@ _ADVICE = EstimateWarning(
 
 
 def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> ComplianceAnswer:
-    """Every rule of the catalog that may hold in the place, with a verdict and its reason.
-
-    Raises
-    ------
-    Rejected
-        If the region is unknown.
-    """
+    """Every rule of the catalog that may hold in the place, with a verdict and its reason."""
     problems = Problems()
     region = problems.resolved(
         problems.attempt("/region", lambda: resolve_region(request.region, snapshot))

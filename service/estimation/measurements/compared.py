@@ -35,11 +35,6 @@ def compared_measurement(request: MeasurementRequest, snapshot: CatalogSnapshot)
         ``kind``, ``deployment`` as it was understood, ``model``, ``accelerator``, ``family`` and
         ``figures``: metric, measured, estimate with low and high, ``error_ratio`` =
         (estimate − measured) / measured, and whether the measured figure lies inside.
-
-    Raises
-    ------
-    Rejected
-        If the deployment refers to unknown things or asks for the impossible.
     """
     if request.inference is not None:
         answer, estimates = _inference(request.inference, snapshot)

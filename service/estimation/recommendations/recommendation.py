@@ -137,13 +137,7 @@ def _weighted(
     anchored: Mapping[Metric, Anchor],
     warnings: list[EstimateWarning],
 ) -> FloatArray:
-    """Weights over the metrics that are known; says what is left out and whose prices are used.
-
-    Raises
-    ------
-    Rejected
-        If nothing that is known has any weight.
-    """
+    """Weights over the metrics that are known; says what is left out and whose prices are used."""
     unknown = [m for m in METRICS if requested[m] > 0.0 and m not in anchored]
     if unknown:
         warnings.append(

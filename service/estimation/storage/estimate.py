@@ -92,13 +92,7 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
 
 
 def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> StoreAnswer:
-    """Size and growth of a store of vectors, and what a retrieval adds to a request.
-
-    Raises
-    ------
-    Rejected
-        If a tier or a model is unknown.
-    """
+    """Size and growth of a store of vectors, and what a retrieval adds to a request."""
     problems = Problems()
     tier = None
     if request.tier is not None:

@@ -21,15 +21,7 @@ _UNITS = {"avg_power": "W", "energy_per_output_token": "J", "energy_per_request"
 
 
 def energy_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
-    """Compare one row of ``energy_inference``: energy and power of accelerators alone.
-
-    Raises
-    ------
-    RowRefused
-        If the row cannot be expressed as a request, or its metric is not estimated.
-    Rejected
-        If the request is refused.
-    """
+    """Compare one row of ``energy_inference``: energy and power of accelerators alone."""
     metric = row.text("metric")
     if metric not in _UNITS:
         raise RowRefused(f"{metric[:40]}: a statement about an undisclosed model and prompt")

@@ -46,15 +46,7 @@ _SHARE_OF_FREE = re.compile(r"kv_cache_free_gpu_mem_fraction[ =](0\.\d+|1(?:\.0*
 
 
 def latency_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
-    """Compare one row of ``latency_inference``.
-
-    Raises
-    ------
-    RowRefused
-        If the row cannot be expressed as a request, or its metric is not estimated.
-    Rejected
-        If the request is refused.
-    """
+    """Compare one row of ``latency_inference``."""
     metric = row.text("metric")
     if metric not in _METRICS:
         raise RowRefused(f"metric {metric[:40]!r} is not known")
@@ -88,11 +80,6 @@ def measured_figure(
         What was asked.
     row, vocabulary
         Metric and source of the measurement.
-
-    Raises
-    ------
-    RowRefused
-        If the metric is not estimated.
     """
     metric = row.text("metric")
     if metric not in _METRICS:
@@ -103,13 +90,7 @@ def measured_figure(
 def speed_request(
     row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Fields of a latency request that asks for what the row measured, and what was assumed.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that speed depends on.
-    """
+    """Fields of a latency request that asks for what the row measured, and what was assumed."""
     accelerator = accelerator_of(row, vocabulary, snapshot)
     engine = engine_of(row, vocabulary, snapshot, for_speed=True)
     model = model_of(row, vocabulary, snapshot)

@@ -36,15 +36,7 @@ _REFUSED = {
 
 
 def memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
-    """Compare one row of ``memory_inference``.
-
-    Raises
-    ------
-    RowRefused
-        If the row cannot be expressed as a request, or its metric is not estimated.
-    Rejected
-        If the request is refused.
-    """
+    """Compare one row of ``memory_inference``."""
     metric = row.text("metric")
     if metric in _REFUSED:
         raise RowRefused(f"{metric}: {_REFUSED[metric]}")
@@ -72,15 +64,7 @@ def memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> C
 
 
 def fits(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> bool:
-    """Whether the estimate lets a row fit, for rows that ran out of memory or did not.
-
-    Raises
-    ------
-    RowRefused
-        If the row cannot be expressed as a request.
-    Rejected
-        If the request is refused.
-    """
+    """Whether the estimate lets a row fit, for rows that ran out of memory or did not."""
     accelerator = accelerator_of(row, vocabulary, snapshot)
     answer = _answer(row, vocabulary, snapshot, accelerator, parallelism_of(row))
     # Ran out means all memory, whatever share a server would have limited itself to.

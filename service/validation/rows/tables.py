@@ -69,7 +69,11 @@ class TableInvalid(InvalidInput):
 
 
 class RowRefused(InvalidInput):
-    """A row that no estimate can be compared with, and why."""
+    """A row that no estimate can be compared with, and why.
+
+    Functions that take a row raise it where the row leaves something open that an estimate depends
+    on, or where its metric is not estimated; a request that is refused is ``Rejected``.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

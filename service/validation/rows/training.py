@@ -16,13 +16,7 @@ _METRICS = ("peak_memory_per_gpu", "gpu_memory", "nvidia_smi_used", *_TOTALS)
 
 
 def training_memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
-    """Compare one row of ``memory_training``.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that memory depends on, or its metric is not estimated.
-    """
+    """Compare one row of ``memory_training``."""
     metric = row.text("metric")
     if metric not in _METRICS:
         raise RowRefused(f"metric {metric[:40]!r} is not known")
@@ -48,26 +42,12 @@ def training_memory_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnaps
 
 
 def training_fits(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> bool:
-    """Whether the estimate lets a row fit.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that memory depends on.
-    """
+    """Whether the estimate lets a row fit."""
     return bool(run_memory(row, vocabulary, snapshot).fits)
 
 
 def run_memory(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> TrainingMemory:
-    """Memory of the run that the row describes, on its fullest accelerator.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that memory depends on.
-    Rejected
-        If the model cannot be divided so.
-    """
+    """Memory of the run that the row describes, on its fullest accelerator."""
     run = run_of(row, vocabulary, snapshot)
     return training_memory(
         run.deployment, run.micro_batch, run.settings, training_memory_overheads(snapshot)

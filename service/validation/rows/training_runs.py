@@ -103,15 +103,7 @@ _LORA_TARGETS = {
 
 
 def run_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> TrainingSetup:
-    """The run that a row of ``memory_training`` or ``training_speed`` describes.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that memory or speed depends on.
-    Rejected
-        If the model cannot be divided so.
-    """
+    """The run that a row of ``memory_training`` or ``training_speed`` describes."""
     convention = convention_of(row)
     model = resolve_model(model_of(row, vocabulary, snapshot), snapshot).value
     accelerator = snapshot.accelerators[accelerator_of(row, vocabulary, snapshot)].value

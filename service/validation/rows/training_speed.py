@@ -52,13 +52,7 @@ _QUANTITIES: Mapping[str, _Quantity] = {
 
 
 def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> Compared:
-    """Compare one row of ``training_speed``.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that speed depends on, or its metric is not estimated.
-    """
+    """Compare one row of ``training_speed``."""
     quantity = _quantity(row)
     size = unit_size(row, vocabulary)
     setup = measured_setup(row, vocabulary, snapshot)
@@ -81,13 +75,7 @@ def training_speed_row(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapsh
 
 
 def measured_setup(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> TrainingSetup:
-    """The run whose speed a row measured.
-
-    Raises
-    ------
-    RowRefused
-        If the row leaves something open that speed depends on, or its metric is not estimated.
-    """
+    """The run whose speed a row measured."""
     _quantity(row)
     return in_narrow_products(run_of(row, vocabulary, snapshot), row)
 

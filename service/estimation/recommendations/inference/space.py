@@ -95,13 +95,7 @@ class ResolvedSearch:
 
 
 def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) -> ResolvedSearch:
-    """Fill in a search from the catalog.
-
-    Raises
-    ------
-    Rejected
-        With every reference that is unknown.
-    """
+    """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)

@@ -91,13 +91,7 @@ class ResolvedTrainingSearch:
 def resolve_training_search(
     request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
 ) -> ResolvedTrainingSearch:
-    """Fill in a search from the catalog.
-
-    Raises
-    ------
-    Rejected
-        With every reference that is unknown.
-    """
+    """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
     accelerators = searched_accelerators(request.search, snapshot, problems)
