@@ -109,20 +109,20 @@ def check(rule: Rule, facts: Mapping[str, Fact], places: frozenset[str], on: str
     missing = tuple(condition.fact for condition, held in scope if held is None)
     if missing:
         return Finding("unknown", "whether it applies is not known", missing=missing)
-    asked = [(condition, condition.holds(facts)) for condition in rule.requires]
-    failed = tuple(condition for condition, held in asked if held is False)
-    open_ = tuple(condition.fact for condition, held in asked if held is None)
+    judged = [(condition, condition.holds(facts)) for condition in rule.requires]
+    failed = tuple(condition for condition, held in judged if held is False)
+    open_ = tuple(condition.fact for condition, held in judged if held is None)
     met = False if failed else None if open_ else True
     if rule.begins is not None and on < rule.begins:
         reason = f"begins on {rule.begins}"
-        return Finding("due", reason, rule.begins, met if asked else None, open_, failed)
+        return Finding("due", reason, rule.begins, met if judged else None, open_, failed)
     if failed:
         return Finding("fail", "a requirement is not met", missing=open_, failed=failed)
     if open_:
         return Finding("unknown", "whether it is met is not known", missing=open_)
     if rule.effect == "report":
         return Finding("due", "a report is due", _next(rule.due, on))
-    if not asked:
+    if not judged:
         reason = "a permit is needed" if rule.effect == "permit" else "to be taken account of"
         return Finding("due", reason)
     return Finding("pass", "all requirements are met", met=True)

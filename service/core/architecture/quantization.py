@@ -91,16 +91,16 @@ def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
     method = config.get("quant_method", config.get("quant_algo", ""))
     method = method.lower().replace("_", "-") if isinstance(method, str) else ""
     if method in ("compressed-tensors", "modelopt", "fp8", "nvfp4", "quark"):
-        found = _grouped(config) or _by_algorithm(config, method)
+        stated = _grouped(config) or _by_algorithm(config, method)
     else:
-        found = _BY_METHOD[method](config) if method in _BY_METHOD else None
-    if found is None:
+        stated = _BY_METHOD[method](config) if method in _BY_METHOD else None
+    if stated is None:
         warning = EstimateWarning(
             "unknown_quantization",
             f"Quantisation method {method[:60]!r} is not known; weights are assumed to be 16 bit.",
         )
         return CheckpointFormat("bf16", None, (warning,))
-    listed_id, exact = found
+    listed_id, exact = stated
     classes = exact.quantised_classes - _classes_left_out(config, layers)
     return CheckpointFormat(listed_id, _departure(listed_id, exact.bits_per_element, classes))
 
@@ -178,10 +178,14 @@ def _float8(config: Mapping[str, Any]) -> _Found:
 
 def _gguf(config: Mapping[str, Any]) -> _Found:
     """A mix of llama.cpp, by the id of its format."""
-    found = config.get("file_type")
-    if not isinstance(found, str) or not found.startswith("gguf-") or found not in NUMBER_FORMATS:
+    stated = config.get("file_type")
+    if (
+        not isinstance(stated, str)
+        or not stated.startswith("gguf-")
+        or stated not in NUMBER_FORMATS
+    ):
         return None
-    return found, NUMBER_FORMATS[found]
+    return stated, NUMBER_FORMATS[stated]
 
 
 _BY_METHOD: Mapping[str, Callable[[Mapping[str, Any]], _Found]] = {
@@ -247,16 +251,16 @@ def _classes_left_out(config: Mapping[str, Any], layers: int) -> frozenset[Tenso
                 everywhere.add(tensor_class)
             else:
                 listed_layers.setdefault(tensor_class, set()).add(layer)
-    most = {class_ for class_, found in listed_layers.items() if 2 * len(found) >= layers}
+    most = {class_ for class_, held in listed_layers.items() if 2 * len(held) >= layers}
     return frozenset(everywhere | most)
 
 
 def _module_class(module: str) -> TensorClass | None:
     """The class that a whole block, or its output projection, belongs to; else None."""
     for container, tensor_class in _CONTAINERS:
-        before, found, rest = module.rpartition(container)
-        if found:
+        before, separator, rest = module.rpartition(container)
+        if separator:
             rest = rest.strip("s.*$\\")
             whole = not rest or any(name in rest for name in _OUTPUT_PROJECTIONS)
-            return tensor_class if whole and (before or found == module) else None
+            return tensor_class if whole and (before or separator == module) else None
     return None

@@ -11,10 +11,10 @@ from service.core.interval import exact
 
 
 def _crossover_days(requests_per_day: float) -> float:
-    found = projection(exact(550e6), exact(requests_per_day), exact(0.15), 0.0)
-    if found.crossover_days is None:
+    projected = projection(exact(550e6), exact(requests_per_day), exact(0.15), 0.0)
+    if projected.crossover_days is None:
         raise ValueError("without decline inference always overtakes training")
-    return float(found.crossover_days.value)
+    return float(projected.crossover_days.value)
 
 
 def _days_of_700_million(_: Facts) -> float:

@@ -61,13 +61,13 @@ def utilities(metrics: FloatArray, anchors: Mapping[Metric, Anchor]) -> FloatArr
     anchors
         By metric; those without one count for nothing.
     """
-    found = np.zeros_like(metrics)
+    utility = np.zeros_like(metrics)
     for column, metric in enumerate(METRICS):
         anchor = anchors.get(metric)
         if anchor is not None:
             span = anchor.worst - anchor.best
-            found[:, column] = np.clip((anchor.worst - metrics[:, column]) / span, 0.0, 1.0)
-    return np.nan_to_num(found, nan=0.0)
+            utility[:, column] = np.clip((anchor.worst - metrics[:, column]) / span, 0.0, 1.0)
+    return np.nan_to_num(utility, nan=0.0)
 
 
 def weight_row(weights: Mapping[Metric, float], anchors: Mapping[Metric, Anchor]) -> FloatArray:
@@ -173,7 +173,7 @@ def nearest_flip(
     utility = utilities(metrics, anchors)
     total = scores(utility, weights)
     gap = float(total[first] - total[second])
-    found: tuple[float, Metric] | None = None
+    smallest: tuple[float, Metric] | None = None
     for column, metric in enumerate(METRICS):
         anchor = anchors.get(metric)
         value = float(metrics[second, column])
@@ -184,8 +184,8 @@ def nearest_flip(
             continue
         wanted = anchor.worst - needed * (anchor.worst - anchor.best)
         change = wanted / value - 1.0
-        if found is None or abs(change) < abs(found[0]):
-            found = (change, metric)
-    if found is None:
+        if smallest is None or abs(change) < abs(smallest[0]):
+            smallest = (change, metric)
+    if smallest is None:
         return Flip(second, None, None)
-    return Flip(second, found[1], found[0])
+    return Flip(second, smallest[1], smallest[0])

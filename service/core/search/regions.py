@@ -37,11 +37,11 @@ def in_regions(
         Takes the figures wanted from the footprint of all rows in a region.
     """
     rows = len(np.atleast_1d(it_energy_kwh.value))
-    found = [
+    figures = [
         read(footprint(it_energy_kwh, accelerator_hours, None, region, infrastructure, made))
         for region in regions
     ]
-    return {name: _by_row([one[name] or UNKNOWN for one in found], rows) for name in found[0]}
+    return {name: _by_row([each[name] or UNKNOWN for each in figures], rows) for name in figures[0]}
 
 
 def making_of_rows(

@@ -148,10 +148,10 @@ def wider_experts(architecture: ModelArchitecture, parallelism: Parallelism) -> 
         default=0,
     )
     ranks = parallelism.tensor * parallelism.data
-    found = []
+    degrees = []
     wider = parallelism.expert * 2
     while wider <= min(ranks, most):
         if ranks % wider == 0:
-            found.append(wider)
+            degrees.append(wider)
         wider *= 2
-    return found
+    return degrees

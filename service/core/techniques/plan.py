@@ -125,8 +125,8 @@ def single_changes(
     if now is None:
         return ()
     for technique, changes in propose(start):
-        _, found = _changes(now, judge, technique, changes, REACHES)
-        for taken in found:
+        _, gaining = _changes(now, judge, technique, changes, REACHES)
+        for taken in gaining:
             if taken.reach == "more-accelerators" and not taken.after.fits:
                 continue
             name = technique.id, taken.reach
@@ -174,7 +174,7 @@ def _greedy(
     """The cheapest change, again and again, until everything fits.
 
     What a technique costs rarely falls while others are applied, so that one whose last known cost
-    is above the best found is not judged again.
+    is above the best gaining is not judged again.
     """
     steps: list[Taken[Setup]] = []
     now, costs = began, dict[str, Cost]()
@@ -184,10 +184,10 @@ def _greedy(
         for technique, changes in proposed:
             if best is not None and costs.get(technique.id, _UNKNOWN) >= _cost(best):
                 break
-            judged, found = _changes(now, judge, technique, changes, allowed)
+            judged, gaining = _changes(now, judge, technique, changes, allowed)
             if not judged:
                 continue
-            cheapest = min(found, key=_cost, default=None)
+            cheapest = min(gaining, key=_cost, default=None)
             costs[technique.id] = _HOPELESS if cheapest is None else _cost(cheapest)
             if cheapest is not None and (best is None or _cost(cheapest) < _cost(best)):
                 best = cheapest
@@ -229,7 +229,7 @@ def _changes(
     What cannot be, or would take more host memory than there is, does not count.
     """
     least = _LEAST_GAIN_RATIO * now.capacity_bytes
-    judged, found = False, []
+    judged, gaining = False, []
     for change in changes:
         if (change.reach or technique.reach) not in allowed:
             continue
@@ -241,10 +241,10 @@ def _changes(
         if _is_too_much_for_host(taken.after, now):
             continue
         if taken.gained_bytes > least:
-            found.append(taken)
+            gaining.append(taken)
         if taken.after.fits:
             break
-    return judged, found
+    return judged, gaining
 
 
 def _pruned(

@@ -87,17 +87,17 @@ def _language_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
 
 
 def _outer_type(config: Mapping[str, Any]) -> str:
-    found = config.get("model_type")
-    return found if isinstance(found, str) else ""
+    model_type = config.get("model_type")
+    return model_type if isinstance(model_type, str) else ""
 
 
 def _model_type(text: Mapping[str, Any], config: Mapping[str, Any], path: str) -> str:
-    found = text.get("model_type", config.get("model_type"))
-    if found is None:
+    model_type = text.get("model_type", config.get("model_type"))
+    if model_type is None:
         return ""
-    if not isinstance(found, str) or len(found) > 100:
+    if not isinstance(model_type, str) or len(model_type) > 100:
         raise ConfigNotUnderstood(f"{path}model_type", "must be a short string")
-    return found
+    return model_type
 
 
 def _warnings(

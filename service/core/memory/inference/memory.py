@@ -298,10 +298,12 @@ def _draft_bytes(
     tokens: Number,
 ) -> Number:
     """Weights and caches of a draft model on a rank [B]."""
-    asked = serving.speculation
-    if asked is None or asked.architecture is None or asked.precision is None:
+    speculation = serving.speculation
+    if speculation is None or speculation.architecture is None or speculation.precision is None:
         return 0.0
-    plans = stage_plans(asked.architecture, asked.precision, parallelism, serving.kv_block_tokens)
+    plans = stage_plans(
+        speculation.architecture, speculation.precision, parallelism, serving.kv_block_tokens
+    )
     plan = max(plans, key=lambda one: one.weights.total_bytes)
     return plan.weights.total_bytes + concurrency_per_replica * layout_sequence_bytes(
         plan.cache, tokens

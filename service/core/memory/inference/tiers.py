@@ -175,12 +175,12 @@ class InferenceTiers:
     def contents(self) -> tuple[TierContent, ...]:
         """What each tier holds, the accelerator's memory first."""
         names = ("accelerator", *(tier.id for tier in self.outside))
-        found = []
+        contents = []
         for index, (name, traffic) in enumerate(zip(names, self.traffic(), strict=True)):
             parts: dict[str, Number] = {}
             for item in self.placement.of(index):
                 parts[item.name] = parts.get(item.name, 0.0) + item.stored_bytes
-            found.append(
+            contents.append(
                 TierContent(
                     name=name,
                     parts_bytes=parts,
@@ -190,7 +190,7 @@ class InferenceTiers:
                     time_s=traffic.time_s,
                 )
             )
-        return tuple(found)
+        return tuple(contents)
 
     @property
     def touched_bytes(self) -> dict[str, Number]:

@@ -109,11 +109,11 @@ class TrainingMemory:
     @property
     def max_micro_batch_size(self) -> Interval:
         """Sequences that fit on all stages: another than the fullest may grow faster [-]."""
-        found = [room.sequences for room in self.rooms.values()]
+        sizes = [room.sequences for room in self.rooms.values()]
         return Interval(
-            reduce(minimum, (each.value for each in found)),
-            reduce(minimum, (each.low for each in found)),
-            reduce(minimum, (each.high for each in found)),
+            reduce(minimum, (each.value for each in sizes)),
+            reduce(minimum, (each.low for each in sizes)),
+            reduce(minimum, (each.high for each in sizes)),
         )
 
     @property

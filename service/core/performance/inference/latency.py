@@ -197,8 +197,6 @@ def _disaggregated(
     slots: float,
 ) -> InferenceLatency:
     """Latency with prompts and decoding in pools of their own, of a single configuration."""
-    asked = serving.disaggregation
-    assert asked is not None  # noqa: S101 - the caller asks only then
     pools = disaggregated_pools(
         deployment, workload, serving, calibration, work, new_input_tokens, slots
     )
@@ -276,13 +274,13 @@ def _latency(
 
 
 def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | None:
-    asked = serving.speculation
-    if asked is None:
+    speculation = serving.speculation
+    if speculation is None:
         return None
     work = None
-    if asked.architecture is not None and asked.precision is not None:
-        work = rank_work(asked.architecture, asked.precision, parallelism)
-    return Drafting(work, asked.draft_tokens, asked.acceptance_ratio)
+    if speculation.architecture is not None and speculation.precision is not None:
+        work = rank_work(speculation.architecture, speculation.precision, parallelism)
+    return Drafting(work, speculation.draft_tokens, speculation.acceptance_ratio)
 
 
 def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: Truth) -> Phase:

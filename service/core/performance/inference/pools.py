@@ -36,8 +36,8 @@ def disaggregated_pools(
     slots
         Sequences that a decode replica runs at most [-].
     """
-    asked = serving.disaggregation
-    assert asked is not None  # noqa: S101 - the caller asks only then
+    disaggregation = serving.disaggregation
+    assert disaggregation is not None  # noqa: S101 - the caller asks only then
     accelerator, parallelism = deployment.accelerator, deployment.parallelism
     chunk = min(new_input_tokens, float(serving.chunked_prefill_tokens))
     chunks = float(ceil(new_input_tokens / serving.chunked_prefill_tokens))
@@ -56,7 +56,7 @@ def disaggregated_pools(
     at_work = calibration.engine.stages_at_work(parallelism.pipeline)
     prompt_s = float(prefill.total_s) * (1.0 + (chunks - 1.0) / float(at_work))
     later_tokens = float(workload.output_tokens) - 1.0
-    prefill_replicas = asked.prefill_replicas
+    prefill_replicas = disaggregation.prefill_replicas
     if prefill_replicas is None:
         decode_share_s = later_tokens * float(decode(slots).total_s) / slots
         prefill_replicas = balanced_prefill_replicas(parallelism.data, prompt_s, decode_share_s)
@@ -69,7 +69,7 @@ def disaggregated_pools(
     )
     # Every rank sends its own part of the cache over its own link.
     cache = float(layout_sequence_bytes(layout, float(workload.input_tokens)))
-    link = asked.link
+    link = disaggregation.link
     return Pools(
         prefill_replicas=prefill_replicas,
         decode_replicas=parallelism.data - prefill_replicas,

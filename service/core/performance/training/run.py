@@ -100,8 +100,8 @@ class TrainingRun:
     @property
     def best_interval_s(self) -> Number | None:
         """The best interval between checkpoints; None where another was asked for [s]."""
-        asked = self.failures.checkpoint_interval_s
-        return self.checkpoint_interval_s if asked is None else None
+        interval_s = self.failures.checkpoint_interval_s
+        return self.checkpoint_interval_s if interval_s is None else None
 
 
 def training_run(

@@ -167,7 +167,7 @@ def _attention(
     Unfused kernels multiply masked pairs as well.
     """
     masked = 2.0 if settings.attention == "eager" else 1.0
-    found = []
+    attention = []
     for group in architecture.groups:
         match group.mixer:
             case Attention() as mixer:
@@ -179,7 +179,7 @@ def _attention(
             case _:
                 continue
         heads = ceil(mixer.query_heads / parallelism.tensor)
-        found.append(
+        attention.append(
             AttentionWork(
                 layers=group.count,
                 flops_per_pair=group.count * 2.0 * heads * width * masked,
@@ -188,4 +188,4 @@ def _attention(
                 chunked=chunked,
             )
         )
-    return tuple(found)
+    return tuple(attention)

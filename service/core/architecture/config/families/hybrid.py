@@ -118,11 +118,11 @@ def _listed_attention(key: str) -> Schedule:
 def _nemotron_layers(fields: Fields, layers: int) -> list[tuple[str | None, str | None]]:
     pattern = fields.text("hybrid_override_pattern")
     key = "layer_types" if pattern is None else "hybrid_override_pattern"
-    found = fields.array("layer_types", layers) if pattern is None else list(pattern)
-    if found is None or len(found) != layers:
+    listed = fields.array("layer_types", layers) if pattern is None else list(pattern)
+    if listed is None or len(listed) != layers:
         raise fields.fault(key, f"must have {layers:,} entries, one a layer")
     kinds = []
-    for name in found:
+    for name in listed:
         if not isinstance(name, str) or name not in _NEMOTRON_LAYERS:
             raise fields.fault(key, f"has an unknown kind of layer: {name!r:.60}")
         kinds.append(_NEMOTRON_LAYERS[name])
