@@ -11,7 +11,8 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.estimation.answers import Answer, Interval, UsedSource
+from service.estimation.answers import Answer, UsedSource
+from service.estimation.catalog.answers import ModelFacts, RegionFigures
 
 
 @with_config(extra="ignore")
@@ -55,19 +56,6 @@ class AcceleratorEntry(CatalogEntry):
     figures: dict[str, CatalogFigure]
 
 
-class ModelFacts(Answer):
-    """What the model's config amounts to."""
-
-    total_parameters: int
-    active_parameters: int
-    """Parameters that one token uses."""
-    layers: int
-    hidden_size: int
-    vocab_size: int
-    max_position_embeddings: int | None
-    """Longest sequence; null if the config states none."""
-
-
 class ModelEntry(CatalogEntry):
     """A model with the facts of its published config."""
 
@@ -80,17 +68,6 @@ class ModelEntry(CatalogEntry):
     config: dict[str, Any]
     config_source: str
     derived: ModelFacts
-
-
-class RegionFigures(Answer):
-    """Figures as estimates use them: the newest, inherited where the region has none."""
-
-    grid_gco2e_per_kwh: Interval | None
-    market_gco2e_per_kwh: Interval | None
-    pue_ratio: Interval
-    wue_l_per_kwh: Interval | None
-    ewif_l_per_kwh: Interval | None
-    water_stress_ratio: Interval | None
 
 
 class RegionEntry(CatalogEntry):

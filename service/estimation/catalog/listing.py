@@ -12,8 +12,10 @@ import orjson
 from service.catalog.entries.entry import Entry
 from service.catalog.search import search
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.answers import entry_provenance, figure
+from service.estimation.answers import entry_provenance
+from service.estimation.catalog.answers import ModelFacts, RegionFigures
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.writing import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def entry_answer(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) 
     return answer
 
 
-def _model_facts(entry: Entry[Any]) -> dict[str, Any]:
+def _model_facts(entry: Entry[Any]) -> ModelFacts:
     architecture = entry.value
     return {
         "total_parameters": architecture.total_parameters,
@@ -98,25 +100,13 @@ def _model_facts(entry: Entry[Any]) -> dict[str, Any]:
     }
 
 
-def _region_facts(entry: Entry[Any]) -> dict[str, Any]:
-    """Figures as estimates use them: inherited, newest, with their intervals."""
-    region = entry.value
-    stated = {
-        "grid_gco2e_per_kwh": region.grid_gco2e_per_kwh,
-        "market_gco2e_per_kwh": region.market_gco2e_per_kwh,
-        "pue_ratio": region.pue_ratio,
-        "wue_l_per_kwh": region.wue_l_per_kwh,
-        "ewif_l_per_kwh": region.ewif_l_per_kwh,
-        "water_stress_ratio": region.water_stress_ratio,
-    }
-    return {
-        name: None if interval is None else figure(interval) for name, interval in stated.items()
-    }
+def _region_figures(entry: Entry[Any]) -> RegionFigures:
+    return written(entry.value, RegionFigures)
 
 
-_DERIVED: Mapping[str, Callable[[Entry[Any]], dict[str, Any]]] = {
+_DERIVED: Mapping[str, Callable[[Entry[Any]], ModelFacts | RegionFigures]] = {
     "models": _model_facts,
-    "regions": _region_facts,
+    "regions": _region_figures,
 }
 
 
