@@ -88,7 +88,7 @@ def test_an_unknown_figure_is_past_its_limit_and_never_the_nearest():
     checks = limit_checks(DEPLOYMENT_LIMITS, figures, {"ttft_s": 1.0, "tpot_s": 1.0})
     assert excluded.within_limits(checks, 4).tolist() == [True, False, False, False]
     (only,) = excluded.all()
-    assert (only.limit, only.excluded, only.nearest_value) == ("ttft_s", 3, 2.0)
+    assert (only.limit, only.candidates, only.nearest_value) == ("ttft_s", 3, 2.0)
 
 
 def test_at_least_limits_turn_their_sign():
