@@ -31,7 +31,6 @@ _MOST_WRITTEN_OUT = 1e9
 
 #: What a validator says, and the same for readers of a form.
 _PLAINER = (
-    ("Value error, ", ""),
     (
         "Input should be a valid integer, unable to parse string as an integer",
         "must be a whole number",

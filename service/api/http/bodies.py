@@ -62,7 +62,8 @@ def content_kind(http: HttpRequest) -> str:
 async def _json_body(http: HttpRequest, limit_bytes: int) -> bytes:
     kind = content_kind(http)
     if kind != "application/json" and not kind.endswith("+json"):
-        raise Problem("unsupported-media-type", f"the Content-Type is {kind[:100] or 'missing'!r}")
+        given = f"is {kind[:100]!r}" if kind else "is missing"
+        raise Problem("unsupported-media-type", f"the Content-Type {given}; send application/json")
     body = await read_body(http, limit_bytes)
     if is_too_deep(body):
         raise Problem(

@@ -235,7 +235,7 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
         place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE, ON_HUB))
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
-        found.append(FieldError(pointer, _printable(item["msg"])))
+        found.append(FieldError(pointer, _printable(item["msg"].removeprefix("Value error, "))))
     return invalid(found)
 
 

@@ -189,7 +189,15 @@ async def test_bodies_of_another_type_are_refused(client):
     for content_type in ("text/plain", "application/xml", "multipart/form-data; boundary=x"):
         response = await client.post(PATH, content=b"{}", headers={"Content-Type": content_type})
         problem(response, 415)
-    problem(await client.post(PATH, content=b"{}"), 415)
+    response = await client.post(PATH, content=b"{}")
+    problem(response, 415)
+    assert response.json()["detail"] == "the Content-Type is missing; send application/json"
+
+
+async def test_errors_of_validators_say_what_is_wrong_and_no_more(client):
+    response = await client.post("/v1/recommendations", json={})
+    problem(response, 422)
+    assert response.json()["errors"][0]["detail"] == "give either model, or models to choose from"
 
 
 async def test_oversized_bodies_are_refused_by_length_and_while_reading(client):
