@@ -128,7 +128,7 @@ _CHOICES: dict[str, dict[str, str]] = {
 
 #: Heads of the columns by what is computed again.
 _AGAIN = {
-    "none": "nothing again",
+    "none": "no recomputation",
     "selective": "recompute attention scores",
     "selective-operators": "recompute every other matrix product",
     "full": "recompute whole layers",

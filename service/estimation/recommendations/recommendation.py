@@ -125,7 +125,7 @@ def _note_usual_wue(context: SearchContext, warnings: list[EstimateWarning]) -> 
             EstimateWarning(
                 "usual_wue",
                 f"{len(without)} of {len(context.regions)} regions publish no water use on site: "
-                f"{usual.value:g} L/kWh ({usual.low:g} to {usual.high:g}) are taken for comparing "
+                f"{usual.value:g} L/kWh ({usual.low:g} to {usual.high:g}) are assumed to compare "
                 "them; their estimates state water off site only",
             )
         )
