@@ -230,5 +230,5 @@ def test_emissions_of_a_run_from_accelerator_time(bench: Bench) -> None:
         emissions(bench, **(RUN | {"grid_gco2_per_kwh": ""}))
     with pytest.raises(RowRefused, match="region 'Atlantis' is not in the catalog"):
         emissions(bench, **(RUN | {"region": "Atlantis"}))
-    with pytest.raises(RowRefused, match="beside its jobs"):
+    with pytest.raises(RowRefused, match="idle power of a cluster is not estimated"):
         emissions(bench, **(RUN | {"metric": "co2_idle_t"}))

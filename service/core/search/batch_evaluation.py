@@ -285,7 +285,7 @@ def _batch(
     layout, speculation = space.layouts[layout_at], space.speculations[speculation_at]
     counts = space.replica_counts(layout)
     sizes = 1 if counts is None else len(counts)
-    concurrency = np.tile(
+    concurrency_per_replica = np.tile(
         np.repeat(np.array(space.concurrencies, dtype=float), sizes), len(positions)
     )
     setup = InferenceSetup(
@@ -295,7 +295,7 @@ def _batch(
         workload=InferenceWorkload(
             demand.input_tokens,
             demand.output_tokens,
-            concurrency,
+            concurrency_per_replica,
             prefix_cached_ratio=demand.prefix_cached_ratio,
             calls_per_task=demand.calls_per_task,
         ),
@@ -306,7 +306,7 @@ def _batch(
         acceptance_log_sigma=speculation.log_sigma,
         copies=1.0
         if counts is None
-        else np.tile(np.array(counts, dtype=float), len(concurrency) // sizes),
+        else np.tile(np.array(counts, dtype=float), len(concurrency_per_replica) // sizes),
     )
     estimate = estimate_inference(setup)
     needed = _replicas(demand, estimate)
@@ -318,9 +318,9 @@ def _batch(
         precision=precision_at,
         speculation=speculation_at,
         accelerator=np.repeat(
-            np.asarray(positions, dtype=np.intp), len(concurrency) // len(positions)
+            np.asarray(positions, dtype=np.intp), len(concurrency_per_replica) // len(positions)
         ),
-        concurrency_per_replica=concurrency,
+        concurrency_per_replica=concurrency_per_replica,
         replicas=np.asarray(estimate.setup.copies),
         needed_replicas=needed,
         estimate=estimate,
@@ -343,10 +343,10 @@ def _carrying(demand: Demand, estimate: InferenceEstimate, needed: FloatArray) -
 
 def _replicas(demand: Demand, estimate: InferenceEstimate) -> FloatArray:
     """Replicas that carry the demand, each running so many sequences [-]."""
-    concurrency = estimate.setup.workload.concurrency
-    needed: FloatArray = np.ones_like(concurrency)
+    concurrency_per_replica = estimate.setup.workload.concurrency
+    needed: FloatArray = np.ones_like(concurrency_per_replica)
     if demand.requests_per_s is not None:
         needed = np.ceil(demand.requests_per_s / estimate.latency.requests_per_s.value)
     elif demand.concurrency is not None:
-        needed = np.ceil(demand.concurrency / concurrency)
+        needed = np.ceil(demand.concurrency / concurrency_per_replica)
     return needed
