@@ -184,6 +184,23 @@ def place_candidates(
         unplaced = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
         if unplaced.any():
             excluded.without_threshold(OFFERED, int(unplaced.sum()))
+    return _joined(parts, unit, combined)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    model: int
+    metrics: FloatArray
+    spreads: FloatArray
+    usd_per_hour: FloatArray
+    row: NDArray[np.intp]
+    region: NDArray[np.intp]
+
+
+def _joined(
+    parts: Sequence[_Part], unit: tuple[float, float, float], combined: int
+) -> PlacedCandidates:
+    """What was placed in all groups, cut down to what nothing beats."""
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none = np.empty((0, len(METRICS)))
@@ -201,16 +218,6 @@ def place_candidates(
         unit=unit,
         combined=combined,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    model: int
-    metrics: FloatArray
-    spreads: FloatArray
-    usd_per_hour: FloatArray
-    row: NDArray[np.intp]
-    region: NDArray[np.intp]
 
 
 def _place_in_group(

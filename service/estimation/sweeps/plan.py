@@ -43,7 +43,7 @@ from service.estimation.resolution import (
     resolve_region,
     resolve_serving_engine,
 )
-from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest
+from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 from service.estimation.writing import valued
 
 Asked = TypeVar("Asked")
@@ -108,20 +108,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         With every reference that is unknown and every list that leaves nothing to evaluate.
     """
     problems = Problems()
-    space = request.space
     models = _entries("/models", request.models, resolve_model, snapshot, problems)
-    accelerators = (
-        list(snapshot.accelerators.items())
-        if space.accelerators is None
-        else _entries(
-            "/space/accelerators", space.accelerators, resolve_accelerator, snapshot, problems
-        )
-    )
-    regions = (
-        _cloud_regions(snapshot)
-        if space.regions is None
-        else _entries("/space/regions", space.regions, resolve_region, snapshot, problems)
-    )
+    accelerators, regions = _places(request.space, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     asked_draft = request.serving.speculative
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
@@ -179,6 +167,25 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         )
     problems.stop_if_any()
     return study
+
+
+def _places(
+    space: SweepSpace, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[list[tuple[str, Entry[Accelerator]]], list[tuple[str, Entry[Region]]]]:
+    """Accelerators and regions: those asked for, else the whole catalog and all cloud regions."""
+    accelerators = (
+        list(snapshot.accelerators.items())
+        if space.accelerators is None
+        else _entries(
+            "/space/accelerators", space.accelerators, resolve_accelerator, snapshot, problems
+        )
+    )
+    regions = (
+        _cloud_regions(snapshot)
+        if space.regions is None
+        else _entries("/space/regions", space.regions, resolve_region, snapshot, problems)
+    )
+    return accelerators, regions
 
 
 def named(given: object, at: int) -> str:
