@@ -11,6 +11,7 @@ import math
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import ndarray  # looked up a thousand times an estimate
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
@@ -24,14 +25,14 @@ Number: TypeAlias = float | FloatArray
 
 def maximum(first: Number, second: Number) -> Number:
     """Larger of two numbers, element by element."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+    if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.maximum(first, second)
     return first if first >= second else second
 
 
 def minimum(first: Number, second: Number) -> Number:
     """Smaller of two numbers, element by element."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+    if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.minimum(first, second)
     return first if first <= second else second
 
@@ -39,9 +40,9 @@ def minimum(first: Number, second: Number) -> Number:
 def where(condition: Truth, if_true: Number, if_false: Number) -> Number:
     """Choose element by element; for a plain condition, one of the two values as it is."""
     if (
-        isinstance(condition, np.ndarray)
-        or isinstance(if_true, np.ndarray)
-        or isinstance(if_false, np.ndarray)
+        isinstance(condition, ndarray)
+        or isinstance(if_true, ndarray)
+        or isinstance(if_false, ndarray)
     ):
         return np.where(condition, if_true, if_false)
     return if_true if condition else if_false
@@ -49,57 +50,57 @@ def where(condition: Truth, if_true: Number, if_false: Number) -> Number:
 
 def label(condition: Truth, if_true: Label, if_false: Label) -> Label:
     """Choose words element by element; for a plain condition, one of the two as it is."""
-    if isinstance(condition, np.ndarray):
+    if isinstance(condition, ndarray):
         return np.where(condition, if_true, if_false)
     return if_true if condition else if_false
 
 
 def both(first: Truth, second: Truth) -> Truth:
     """Whether both conditions hold, element by element."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+    if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.logical_and(first, second)
     return first and second
 
 
 def either(first: Truth, second: Truth) -> Truth:
     """Whether one of the conditions holds or both do, element by element."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+    if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.logical_or(first, second)
     return first or second
 
 
 def ceil(number: Number) -> Number:
     """Smallest whole number not below ``number``."""
-    return np.ceil(number) if isinstance(number, np.ndarray) else float(math.ceil(number))
+    return np.ceil(number) if isinstance(number, ndarray) else float(math.ceil(number))
 
 
 def floor(number: Number) -> Number:
     """Largest whole number not above ``number``."""
-    return np.floor(number) if isinstance(number, np.ndarray) else float(math.floor(number))
+    return np.floor(number) if isinstance(number, ndarray) else float(math.floor(number))
 
 
 def exp(number: Number) -> Number:
     """Exponential function: e to the power of ``number``."""
-    return np.exp(number) if isinstance(number, np.ndarray) else math.exp(number)
+    return np.exp(number) if isinstance(number, ndarray) else math.exp(number)
 
 
 def expm1(number: Number) -> Number:
     """Exponential function less one, exact for small numbers too."""
-    return np.expm1(number) if isinstance(number, np.ndarray) else math.expm1(number)
+    return np.expm1(number) if isinstance(number, ndarray) else math.expm1(number)
 
 
 def log(number: Number) -> Number:
     """Natural logarithm of a positive ``number``."""
-    return np.log(number) if isinstance(number, np.ndarray) else math.log(number)
+    return np.log(number) if isinstance(number, ndarray) else math.log(number)
 
 
 def hypot(first: Number, second: Number) -> Number:
     """Root of the sum of two squares, as independent spreads add up."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+    if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.hypot(first, second)
     return math.hypot(first, second)
 
 
 def sqrt(number: Number) -> Number:
     """Square root of a non-negative ``number``."""
-    return np.sqrt(number) if isinstance(number, np.ndarray) else math.sqrt(number)
+    return np.sqrt(number) if isinstance(number, ndarray) else math.sqrt(number)

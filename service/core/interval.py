@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from numpy import ndarray
 
 from service.core.elementwise import (
     Label,
@@ -130,7 +130,7 @@ def _product_with_zeros(factors: Sequence[Interval]) -> Interval:
         high = high * factor.high
         if factor.low is not factor.high:
             zero = either(zero, factor.low <= 0.0)
-    if not isinstance(zero, np.ndarray) or zero.all():
+    if not isinstance(zero, ndarray) or zero.all():
         return Interval(value, low, high)
     rest = product(
         *(
@@ -179,4 +179,4 @@ def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:
 
 
 def _has_zero(figure: Number) -> bool:
-    return bool((figure <= 0.0).any()) if isinstance(figure, np.ndarray) else bool(figure <= 0.0)
+    return bool((figure <= 0.0).any()) if isinstance(figure, ndarray) else bool(figure <= 0.0)

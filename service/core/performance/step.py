@@ -161,9 +161,10 @@ def step_time(
     memory_s: Number = 0.0
     work_s: Number = 0.0
     compute_bound_s: Number = 0.0
+    exposed_ratio = 1.0 - hardware.overlap_ratio
     for item_compute_s, item_memory_s in operators:
         shorter_s = minimum(item_compute_s, item_memory_s)
-        item_s = maximum(item_compute_s, item_memory_s) + (1.0 - hardware.overlap_ratio) * shorter_s
+        item_s = maximum(item_compute_s, item_memory_s) + exposed_ratio * shorter_s
         work_s = work_s + item_s
         compute_bound_s = compute_bound_s + item_s * (item_compute_s >= item_memory_s)
         compute_s = compute_s + item_compute_s
