@@ -75,6 +75,8 @@ def repeated(request: type[Request], *left_out: str) -> Any:
 
 
 def _repeated(type_: Any) -> Any:
+    if get_origin(type_) is tuple:
+        return list[get_args(type_)[0]]  # type: ignore[misc]
     return repeated(type_) if isinstance(type_, type) and issubclass(type_, Request) else type_
 
 

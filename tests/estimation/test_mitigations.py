@@ -207,7 +207,7 @@ def compare(judged, answer):
             answer()
         return
     said = answer()
-    assert judged.total.value == pytest.approx(said["total_bytes"]["value"], rel=1e-12)
+    assert judged.total_bytes.value == pytest.approx(said["total_bytes"]["value"], rel=1e-12)
     assert judged.fits == said["fits"]
     assert 0.0 < judged.token_s < float("inf")
 
