@@ -26,6 +26,7 @@ from service.catalog.entries.documents import (
     content_hash,
     hashes_of,
 )
+from service.catalog.entries.device_names import DeviceIndex
 from service.catalog.entries.engines import engine_from_document
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.references import ReferenceIndex, UnknownReference
@@ -185,12 +186,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         defaults=defaults,
         references=MappingProxyType(
             {
-                collection: ReferenceIndex(
-                    {
-                        entry_id: document.get("aliases") or ()
-                        for entry_id, document in documents.get(collection, {}).items()
-                    }
-                )
+                collection: _index(collection, documents.get(collection, {}))
                 for collection in COLLECTIONS
             }
         ),
@@ -198,6 +194,13 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
     if errors:
         raise CatalogInvalid(errors)
     return snapshot
+
+
+def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex:
+    aliases = {entry_id: document.get("aliases") or () for entry_id, document in documents.items()}
+    if collection != "accelerators":
+        return ReferenceIndex(aliases)
+    return DeviceIndex(aliases, {id_: document["name"] for id_, document in documents.items()})
 
 
 def _source_entry(document: Document) -> Entry[Document]:

@@ -66,7 +66,7 @@ def test_an_id_wins_over_an_alias() -> None:
     [
         ("nvidia-h100-sxm-81gb", "nvidia-h100-sxm-80gb"),
         ("h100sxm80", "nvidia-h100-sxm-80gb"),
-        ("mi300x-amd", "amd-mi300x-192gb"),
+        ("mi300x-pro", "amd-mi300x-192gb"),
         ("rtx 4090 ti", "nvidia-rtx-4090-24gb"),
     ],
 )

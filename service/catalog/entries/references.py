@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from service.core.errors import NotFound
 
 _SEPARATORS = str.maketrans("", "", "-_ ")
-_MOST_SUGGESTIONS = 5
+MOST_SUGGESTIONS = 5
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
 
@@ -67,11 +67,11 @@ class ReferenceIndex:
             list(self._exact),
             scorer=fuzz.WRatio,
             processor=utils.default_process,
-            limit=4 * _MOST_SUGGESTIONS,
+            limit=4 * MOST_SUGGESTIONS,
             score_cutoff=_LEAST_SCORE,
         )
         ids = dict.fromkeys(self._exact[name] for name, _, _ in nearest)
-        return tuple(ids)[:_MOST_SUGGESTIONS]
+        return tuple(ids)[:MOST_SUGGESTIONS]
 
 
 def loosened(name: str) -> str:
