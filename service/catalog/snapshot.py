@@ -16,6 +16,7 @@ from service.catalog.entries.convert import (
     model_from_document,
     region_from_document,
 )
+from service.catalog.entries.device_names import DeviceIndex
 from service.catalog.entries.documents import (
     COLLECTIONS,
     CatalogError,
@@ -26,7 +27,6 @@ from service.catalog.entries.documents import (
     content_hash,
     hashes_of,
 )
-from service.catalog.entries.device_names import DeviceIndex
 from service.catalog.entries.engines import engine_from_document
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.references import ReferenceIndex, UnknownReference
