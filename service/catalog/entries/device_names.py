@@ -44,7 +44,8 @@ def device_name(name: str) -> DeviceName:
     """What a name says, without regard to case, order, maker and brand."""
     plain = _ASIDE.sub(" ", name[:_LONGEST_NAME].casefold().replace("_", "-"))
     sizes = frozenset(_SIZE.findall(plain))
-    product, forms = set(), set()
+    product: set[str] = set()
+    forms: set[str] = set()
     for word in _WORD.findall(_SIZE.sub(" ", plain)):
         form = _FORM.fullmatch(word)
         if form is not None:
