@@ -15,7 +15,7 @@ from service.extras import EXTRAS
 
 PROJECT_FOLDER = Path(__file__).parents[3]
 #: The files in requirements/: what `serve` needs, that with each extra, and everything.
-LOCKS = ("runtime", *EXTRAS, "mcp", "otel", "dev")
+LOCKS = ("runtime", *EXTRAS, "mcp", "otel", "calibration", "dev")
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 bench_app = typer.Typer(help="Measure speed, compared with a yardstick.", no_args_is_help=True)

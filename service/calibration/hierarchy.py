@@ -1,0 +1,362 @@
+"""Constants that belong to levels, fitted together: what rows say little about leans on a parent.
+
+A term has a value that holds for all rows, and further down its levels a deviation for each key,
+such as a hardware family's from its vendor's. Deviations have a Gaussian prior around zero, so that
+a key with few rows stays close to its parent (partial pooling), and one without rows is its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import least_squares
+
+from service.core.elementwise import FloatArray
+
+#: Error ratio from which on a row pulls with its error only, no longer with its square.
+EXPECTED_LOG_ERROR = 0.1
+#: Share of a range over which values bend towards its ends.
+_BEND = 0.02
+_STEP = 1e-4
+_SMALLEST_GAIN = 1e-5
+_MOST_EVALUATIONS = 60
+
+Keys: TypeAlias = Mapping[str, str]
+#: Log estimates of some rows, by their indices, from constants by name: all arrays have a row for
+#: each of these rows, and a column for each of the points that are asked for at once.
+Predict: TypeAlias = Callable[[Sequence[int], Mapping[str, FloatArray]], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of a term: the kind of key that it has, and how far keys usually deviate.
+
+    ``tau`` is the prior's standard deviation of a key from its parent, as a share of the range.
+    """
+
+    kind: str
+    tau: float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A constant to be fitted: where it usually lies, where it can lie, and whose property it is.
+
+    ``spread`` is the standard deviation of the prior of the value that holds for all, as a share
+    of the range, which is one of logarithms for ``logarithmic`` constants, such as times.
+    ``levels`` go from the widest to the narrowest.
+    """
+
+    name: str
+    usual: float
+    low: float
+    high: float
+    spread: float
+    levels: tuple[Level, ...] = ()
+    logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        """Where a value lies in the range, 0 to 1."""
+        low, high, value = (self._scaled(number) for number in (self.low, self.high, value))
+        return (value - low) / (high - low)
+
+    def value(self, place: Any) -> Any:
+        """The values at places, which bend where they would leave the range."""
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        scaled = low + (high - low) * _bent(place)
+        return np.exp(scaled) if self.logarithmic else scaled
+
+    def _scaled(self, value: float) -> float:
+        return float(np.log(value)) if self.logarithmic else value
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Fitted terms at all levels.
+
+    ``deviations`` are in units of their prior's standard deviation: one for each pair of term and
+    level (the root's kind and key are empty), of which ``columns`` gives the place. ``residuals``
+    are estimate over measurement, in logarithms; ``slopes`` are derivatives of log estimates by the
+    places of all terms, a row each; ``pull`` is how much each row weighs in the end.
+    """
+
+    terms: tuple[Term, ...]
+    columns: Mapping[tuple[str, str, str], int]
+    scales: FloatArray
+    deviations: FloatArray
+    residuals: FloatArray
+    slopes: FloatArray
+    pull: FloatArray
+    jacobian: FloatArray
+    parents: Mapping[tuple[str, str], Keys]
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Posterior covariance of the deviations, in units of their priors, linearised."""
+        curvature = (self.jacobian.T * self.pull) @ self.jacobian
+        curvature /= EXPECTED_LOG_ERROR**2
+        size = len(self.deviations)
+        found: FloatArray = cho_solve(cho_factor(curvature + np.eye(size)), np.eye(size))
+        return found
+
+    def keys(self, kind: str) -> list[str]:
+        """Keys of a kind that rows have, in order."""
+        return sorted(key for known, key in self.parents if known == kind)
+
+    def place(self, term: Term, keys: Keys) -> float:
+        """Place of a term for something with these keys; keys that no row has do not deviate."""
+        usual = term.place(term.usual)
+        return usual + sum(
+            float(self.deviations[column] * self.scales[column])
+            for column in self._columns_of(term, keys)
+        )
+
+    def values(self, keys: Keys) -> dict[str, float]:
+        """Values of all terms for something with these keys."""
+        return {term.name: float(term.value(self.place(term, keys))) for term in self.terms}
+
+    def informed_ratio(self, term: Term, kind: str, key: str) -> float:
+        """How much of its prior's spread a deviation has lost to what rows say [-]; 0 is none."""
+        column = self.columns[term.name, kind, key]
+        return 1.0 - float(self.covariance[column, column]) ** 0.5
+
+    def variance(self, slopes: FloatArray, keys: Keys) -> float:
+        """Variance of a log estimate that comes from not knowing the terms better [-].
+
+        Parameters
+        ----------
+        slopes
+            Derivatives of the log estimate by the places of all terms.
+        keys
+            What it is an estimate of; levels whose keys no row has vary as their priors do.
+        """
+        row = np.zeros(len(self.deviations))
+        unknown = 0.0
+        for term, slope in zip(self.terms, slopes, strict=True):
+            for column in self._columns_of(term, keys):
+                row[column] += slope * self.scales[column]
+            for level in term.levels:
+                if level.kind in keys and (term.name, level.kind, keys[level.kind]) not in (
+                    self.columns
+                ):
+                    unknown += float(slope * level.tau) ** 2
+        return float(row @ self.covariance @ row) + unknown
+
+    def _columns_of(self, term: Term, keys: Keys) -> list[int]:
+        found = [self.columns[term.name, "", ""]]
+        for level in term.levels:
+            column = self.columns.get((term.name, level.kind, keys.get(level.kind, "")))
+            if column is not None:
+                found.append(column)
+        return found
+
+
+def fit(
+    predict: Predict,
+    measured: Sequence[float],
+    keys: Sequence[Keys],
+    terms: Sequence[Term],
+    weights: Sequence[float],
+    start: Fitted | None = None,
+    most_evaluations: int = _MOST_EVALUATIONS,
+) -> Fitted:
+    """Terms for which the estimates come closest to measurements.
+
+    Parameters
+    ----------
+    predict
+        Log estimates for given constants.
+    measured
+        What was measured, positive, a row each.
+    keys
+        Keys of each row by kind of level. A term has no deviation for a kind that a row lacks.
+    terms
+        What may change.
+    weights
+        How much each row counts.
+    start
+        Where to start from: a fit to other rows, of which keys in common are taken.
+    most_evaluations
+        How often the rows may be estimated.
+
+    Returns
+    -------
+    Fitted
+        The best deviations, and what the rows say of each.
+
+    References
+    ----------
+    Gelman and Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2006,
+    chapter 12 (partial pooling); Charbonnier et al., 1997, https://doi.org/10.1109/83.551699 (the
+    loss 2·(√(1 + r²) − 1)); Branch, Coleman, Li, 1999, https://doi.org/10.1137/S1064827595289108.
+    """
+    target = np.log(np.asarray(measured, dtype=float))
+    counts = np.asarray(weights, dtype=float)
+    columns, scales = _columns(terms, keys)
+    index = _index(terms, keys, columns)
+    padded_scales = np.append(scales, 0.0)
+    usual = np.array([term.place(term.usual) for term in terms])
+    rows = list(range(len(target)))
+    size = len(scales)
+    kept: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+
+    def estimated(deviations: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Residuals, and slopes by the places of the terms, which come from one evaluation."""
+        known = deviations.tobytes()
+        if known not in kept:
+            kept.clear()
+            places = usual + (np.append(deviations, 0.0) * padded_scales)[index].sum(axis=2)
+            kept[known] = _slopes(predict, rows, terms, places, target)
+        return kept[known]
+
+    def residuals(deviations: FloatArray) -> FloatArray:
+        return np.concatenate([estimated(deviations)[0] / EXPECTED_LOG_ERROR, deviations])
+
+    def jacobian_of(slopes: FloatArray) -> FloatArray:
+        spread = np.zeros((len(rows), size + 1))
+        at = np.arange(len(rows))
+        for number in range(len(terms)):
+            for level in range(index.shape[2]):
+                column = index[:, number, level]
+                spread[at, column] += slopes[:, number] * padded_scales[column]
+        return spread[:, :size]
+
+    def jacobian(deviations: FloatArray) -> FloatArray:
+        return np.vstack([jacobian_of(estimated(deviations)[1]) / EXPECTED_LOG_ERROR, np.eye(size)])
+
+    def loss(squares: FloatArray) -> FloatArray:
+        """Soft L1 of rows, by their weights, and squares of priors: value and two derivatives."""
+        robust = 1.0 + squares[: len(rows)]
+        value = np.concatenate([2.0 * counts * (robust**0.5 - 1.0), squares[len(rows) :]])
+        first = np.concatenate([counts * robust**-0.5, np.ones(size)])
+        second = np.concatenate([-0.5 * counts * robust**-1.5, np.zeros(size)])
+        return np.stack([value, first, second])
+
+    found = least_squares(
+        residuals,
+        _started(start, columns, size),
+        jac=jacobian,
+        loss=loss,
+        ftol=_SMALLEST_GAIN,
+        xtol=_SMALLEST_GAIN,
+        gtol=None,
+        max_nfev=most_evaluations,
+    )
+    deviations: FloatArray = found.x
+    left, slopes = estimated(deviations)
+    return Fitted(
+        terms=tuple(terms),
+        columns=columns,
+        scales=scales,
+        deviations=deviations,
+        residuals=left,
+        slopes=slopes,
+        pull=counts / np.sqrt(1.0 + (left / EXPECTED_LOG_ERROR) ** 2),
+        jacobian=jacobian_of(slopes),
+        parents=_parents(terms, keys),
+    )
+
+
+def shared_weights(groups: Iterable[Sequence[str]], power: float = 1.0) -> list[float]:
+    """Weights for which the rows of a group share one vote, or some.
+
+    Parameters
+    ----------
+    groups
+        What each row shares its votes within, such as its source.
+    power
+        One lets every group count the same, however many rows it has; zero every row [-].
+    """
+    listed = [tuple(group) for group in groups]
+    sizes: dict[tuple[str, ...], int] = {}
+    for group in listed:
+        sizes[group] = sizes.get(group, 0) + 1
+    return [sizes[group] ** -power for group in listed]
+
+
+def _bent(place: Any) -> Any:
+    """Places as they are, but towards the ends of the range, which they never leave."""
+    bent = np.logaddexp(0.0, np.asarray(place) / _BEND)
+    return _BEND * (bent - np.logaddexp(0.0, (np.asarray(place) - 1.0) / _BEND))
+
+
+def _columns(
+    terms: Sequence[Term], keys: Sequence[Keys]
+) -> tuple[dict[tuple[str, str, str], int], FloatArray]:
+    """Columns of all deviations by term, kind and key, and their priors' standard deviations."""
+    columns: dict[tuple[str, str, str], int] = {}
+    scales: list[float] = []
+    kinds = {level.kind for term in terms for level in term.levels}
+    known = {kind: sorted({row[kind] for row in keys if kind in row}) for kind in kinds}
+    for term in terms:
+        columns[term.name, "", ""] = len(scales)
+        scales.append(term.spread)
+        for level in term.levels:
+            for key in known[level.kind]:
+                columns[term.name, level.kind, key] = len(scales)
+                scales.append(level.tau)
+    return columns, np.array(scales)
+
+
+def _index(
+    terms: Sequence[Term], keys: Sequence[Keys], columns: Mapping[tuple[str, str, str], int]
+) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Columns that each row's terms add up: rows by terms by levels, past the end where none."""
+    most = 1 + max((len(term.levels) for term in terms), default=0)
+    index = np.full((len(keys), len(terms), most), len(columns), dtype=np.intp)
+    for number, term in enumerate(terms):
+        index[:, number, 0] = columns[term.name, "", ""]
+        for depth, level in enumerate(term.levels, start=1):
+            for row, known in enumerate(keys):
+                if level.kind in known:
+                    index[row, number, depth] = columns[term.name, level.kind, known[level.kind]]
+    return index
+
+
+def _parents(terms: Sequence[Term], keys: Sequence[Keys]) -> dict[tuple[str, str], Keys]:
+    """The keys above each key: those that its rows have at wider levels of the same terms."""
+    found: dict[tuple[str, str], Keys] = {}
+    for term in terms:
+        for depth, level in enumerate(term.levels):
+            wider = [one.kind for one in term.levels[:depth]]
+            for row in keys:
+                if level.kind in row:
+                    above = {kind: row[kind] for kind in wider if kind in row}
+                    known = found.setdefault((level.kind, row[level.kind]), above)
+                    if known != above:
+                        raise ValueError(f"{row[level.kind]} is part of {known} and of {above}")
+    return found
+
+
+def _started(
+    start: Fitted | None, columns: Mapping[tuple[str, str, str], int], size: int
+) -> FloatArray:
+    deviations = np.zeros(size)
+    if start is not None:
+        for name, column in columns.items():
+            if name in start.columns:
+                deviations[column] = start.deviations[start.columns[name]]
+    return deviations
+
+
+def _slopes(
+    predict: Predict,
+    rows: Sequence[int],
+    terms: Sequence[Term],
+    places: FloatArray,
+    target: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Residuals at places of the terms, and their derivatives by each of these."""
+    inward = np.where(places > 0.5, -_STEP, _STEP)
+    values: dict[str, FloatArray] = {}
+    for number, term in enumerate(terms):
+        moved = np.repeat(places[:, number : number + 1], len(terms) + 1, axis=1)
+        moved[:, number + 1] += inward[:, number]
+        values[term.name] = term.value(moved)
+    logs = predict(rows, values)
+    return logs[:, 0] - target, (logs[:, 1:] - logs[:, :1]) / inward
