@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,7 +94,7 @@ class Fitted:
     slopes: FloatArray
     pull: FloatArray
     jacobian: FloatArray
-    parents: Mapping[tuple[str, str], Keys]
+    parents: Mapping[tuple[str, str, str], Keys]
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -104,17 +105,19 @@ class Fitted:
         found: FloatArray = cho_solve(cho_factor(curvature + np.eye(size)), np.eye(size))
         return found
 
-    def keys(self, kind: str) -> list[str]:
-        """Keys of a kind that rows have, in order."""
-        return sorted(key for known, key in self.parents if known == kind)
+    def keys(self, term: Term, kind: str) -> list[tuple[str, Keys]]:
+        """Keys of a kind that rows have of a term, in order, each with all keys down to it."""
+        return [
+            (key, {**above, kind: key})
+            for (name, known, key), above in sorted(self.parents.items(), key=lambda one: one[0])
+            if (name, known) == (term.name, kind)
+        ]
 
     def place(self, term: Term, keys: Keys) -> float:
         """Place of a term for something with these keys; keys that no row has do not deviate."""
-        usual = term.place(term.usual)
-        return usual + sum(
-            float(self.deviations[column] * self.scales[column])
-            for column in self._columns_of(term, keys)
-        )
+        columns = self._columns_of(term, keys)
+        deviation = float(self.deviations[columns] @ self.scales[columns])
+        return term.place(term.usual) + deviation
 
     def values(self, keys: Keys) -> dict[str, float]:
         """Values of all terms for something with these keys."""
@@ -123,7 +126,7 @@ class Fitted:
     def informed_ratio(self, term: Term, kind: str, key: str) -> float:
         """How much of its prior's spread a deviation has lost to what rows say [-]; 0 is none."""
         column = self.columns[term.name, kind, key]
-        return 1.0 - float(self.covariance[column, column]) ** 0.5
+        return 1.0 - sqrt(self.covariance[column, column])
 
     def variance(self, slopes: FloatArray, keys: Keys) -> float:
         """Variance of a log estimate that comes from not knowing the terms better [-].
@@ -318,16 +321,16 @@ def _index(
     return index
 
 
-def _parents(terms: Sequence[Term], keys: Sequence[Keys]) -> dict[tuple[str, str], Keys]:
-    """The keys above each key: those that its rows have at wider levels of the same terms."""
-    found: dict[tuple[str, str], Keys] = {}
+def _parents(terms: Sequence[Term], keys: Sequence[Keys]) -> dict[tuple[str, str, str], Keys]:
+    """The keys above each key of a term: those that its rows have at wider levels."""
+    found: dict[tuple[str, str, str], Keys] = {}
     for term in terms:
         for depth, level in enumerate(term.levels):
             wider = [one.kind for one in term.levels[:depth]]
             for row in keys:
                 if level.kind in row:
                     above = {kind: row[kind] for kind in wider if kind in row}
-                    known = found.setdefault((level.kind, row[level.kind]), above)
+                    known = found.setdefault((term.name, level.kind, row[level.kind]), above)
                     if known != above:
                         raise ValueError(f"{row[level.kind]} is part of {known} and of {above}")
     return found

@@ -72,6 +72,16 @@ def test_a_family_without_rows_is_its_vendor() -> None:
     assert found.values({})["ratio"] < red
 
 
+def test_keys_come_with_those_above_them() -> None:
+    found = _Rows(_ALL).fit()
+    assert found.keys(_RATIO, "family") == [
+        ("blue-1", {"vendor": "blue", "family": "blue-1"}),
+        ("red-1", {"vendor": "red", "family": "red-1"}),
+        ("red-2", {"vendor": "red", "family": "red-2"}),
+    ]
+    assert found.keys(_STEP_S, "family") == []
+
+
 def test_what_no_row_says_keeps_its_usual_value() -> None:
     found = _Rows([("red-1", "quick")], works=(1e4,)).fit()
     assert found.values(_keys("red-1", "quick"))["step_s"] == pytest.approx(1e-3, rel=1e-4)
