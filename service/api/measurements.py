@@ -1,4 +1,4 @@
-"""Operations on users' measurements: report, list, sum up, take away as tables."""
+"""Operations on users' measurements: report, list, sum up, take away as a file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
 from service.catalog.database.store import DatabaseUnavailable
-from service.estimation.measurements.answers import Measurement, MeasurementPage, MeasurementSummary
-from service.estimation.measurements.compared import compared_measurement
+from service.estimation.answers import warning_entries
+from service.estimation.measurements.answers import (
+    Measurement,
+    MeasurementPage,
+    MeasurementSummary,
+    measured_figure,
+)
+from service.estimation.measurements.compared import ComparedDocument, compared
 from service.estimation.measurements.requests import MeasurementRequest
-from service.estimation.measurements.tables import TABLES, measurement_rows
 from service.estimation.rejection import FieldError, Rejected
 from service.measurements import repository
 
@@ -36,7 +41,7 @@ router = Operations(prefix="/v1", tags=["measurements"])
 
 _MOST_ITEMS = 200
 _USUAL_ITEMS = 50
-#: Rows of a table that is taken away; more are had page by page.
+#: Reports in a file that is taken away; more are had page by page.
 _MOST_ROWS = 5_000
 _RETRY_AFTER_S = "5"
 _NOT_KEPT = {"Cache-Control": "no-store"}
@@ -54,8 +59,8 @@ _FILTERS: dict[str, dict[str, Any]] = {
     },
     "kind": {
         "type": "string",
-        "enum": ["inference", "training"],
-        "description": "Only reports of inference, or of training.",
+        "enum": ["inference", "training", "impacts"],
+        "description": "Only reports of inference, of training, or of impacts.",
     },
     "metric": {
         "type": "string",
@@ -77,10 +82,14 @@ _FILTERS: dict[str, dict[str, Any]] = {
 }
 
 
-class Table(Response):
-    """A CSV table."""
+#: What the service itself calls who reported to it, in files that are taken away.
+_SOURCE = "reported"
 
-    media_type = "text/csv"
+
+class JsonLines(Response):
+    """JSON values, one a line."""
+
+    media_type = "application/jsonl"
 
 
 @router.post(
@@ -103,31 +112,19 @@ async def create_measurement(http: HttpRequest) -> Response:
     """
     key = idempotency_key(http)
     limit_bytes = shared(http).settings.body_limit_bytes
-    request: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
-    snapshot = await snapshot_for(http, request, with_own=False)
+    document: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
+    snapshot = await snapshot_for(http, document.request, with_own=False)
     try:
-        compared = compared_measurement(request, snapshot)
+        found = compared(document, snapshot)
     except Rejected as rejected:
-        where = "/inference/deployment" if request.inference is not None else "/training/deployment"
         raise invalid(
-            [FieldError(f"{where}{error.pointer}", error.detail) for error in rejected.errors]
+            [FieldError(f"/request{error.pointer}", error.detail) for error in rejected.errors]
         ) from None
-    told = request.inference or request.training
-    assert told is not None  # noqa: S101 - validated to be one of the two
-    report = repository.Report(
-        kind=compared["kind"],
-        model=compared["model"],
-        accelerator=compared["accelerator"],
-        family=compared["family"],
-        catalog_revision=snapshot.revision,
-        engine_version=ENGINE_VERSION,
-        measured_on=request.measured_on,
-        tool=_storable(request.tool),
-        notes=_storable(request.notes),
-        request=told.deployment.model_dump(mode="json", exclude_defaults=True),
-        deployment=compared["deployment"],
-        figures=compared["figures"],
-    )
+    if found.is_empty:
+        raise invalid(
+            [FieldError(f"/measured/{name}", reason) for name, reason in found.refused.items()]
+        )
+    report = _report(found, snapshot.revision)
     try:
         async with shared(http).store.transaction() as connection:
             id_, new = await repository.add(connection, report, key)
@@ -140,7 +137,10 @@ async def create_measurement(http: HttpRequest) -> Response:
         raise _unavailable(error) from None
     assert kept is not None  # noqa: S101 - it has just been added
     headers = {"Location": f"/v1/measurements/{id_}", **_NOT_KEPT}
-    answer = _shown(kept) | {"warnings": compared["warnings"]}
+    answer = _shown(kept) | {
+        "refused": [{"metric": name, "reason": why} for name, why in found.refused.items()],
+        "warnings": warning_entries(found.computed.warnings),
+    }
     return Response(
         orjson.dumps(answer), 201 if new else 200, headers=headers, media_type="application/json"
     )
@@ -195,33 +195,22 @@ async def get_summary(http: HttpRequest) -> Response:
 
 
 @router.get(
-    "/measurements/tables/{table}",
-    operation_id="getMeasurementTable",
-    summary="Reports as a table for `headroom validate --data`",
-    response_class=Table,
-    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **ITEM_PROBLEMS},
-    openapi_extra={
-        "parameters": [
-            path_parameter(
-                "table",
-                "Table of inference reports: memory figures or speed figures.",
-                {"type": "string", "enum": list(TABLES)},
-            )
-        ]
+    "/measurements/documents",
+    operation_id="exportMeasurements",
+    summary="Reports as a file for `headroom validate --data`, one JSON document a line",
+    response_class=JsonLines,
+    responses={
+        200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}},
+        **LIST_PROBLEMS,
     },
 )
-async def get_table(http: HttpRequest) -> Response:
-    """Reports of inference as rows of one measured number each.
-
-    The newest 5,000 reports, without those of models that are not in the catalog.
-    """
+async def export_measurements(http: HttpRequest) -> Response:
+    """The newest 5,000 reports in the form that POST /v1/measurements takes."""
     plain_query(http.query_params, {})
-    table: str = http.path_params["table"]
-    if table not in TABLES:
-        raise Problem("not-found", f"no such table; choose from {', '.join(TABLES)}")
-    wanted = repository.Filter(kind="inference")
+    wanted = repository.Filter()
     found = await _read(http, lambda connection: repository.page(connection, wanted, _MOST_ROWS))
-    return Table(as_csv(measurement_rows(table, found)), headers=_NOT_KEPT)
+    lines = [orjson.dumps(_document(row)) + b"\n" for row in found]
+    return JsonLines(b"".join(lines), headers=_NOT_KEPT)
 
 
 @router.get(
@@ -262,11 +251,43 @@ def _unavailable(error: Exception) -> Problem:
     )
 
 
+def _without_nul(given: Any) -> Any:
+    """Plain data without what Postgres cannot hold in its texts."""
+    if isinstance(given, dict):
+        return {_storable(name): _without_nul(value) for name, value in given.items()}
+    if isinstance(given, list):
+        return [_without_nul(value) for value in given]
+    return _storable(given) if isinstance(given, str) else given
+
+
 def _storable(text: str | None) -> str | None:
     """Text without what Postgres cannot hold."""
     if text is None:
         return None
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _report(found: ComparedDocument, revision: int) -> repository.Report:
+    """A compared document as it is kept."""
+    computed = found.computed
+    return repository.Report(
+        kind=computed.kind,
+        model=computed.model,
+        accelerator=computed.accelerator,
+        family=computed.family,
+        catalog_revision=revision,
+        engine_version=ENGINE_VERSION,
+        document=_without_nul(found.document.model_dump(mode="json", exclude_defaults=True)),
+        deployment=computed.deployment,
+        out_of_memory_foreseen=found.foresaw,
+        figures=[measured_figure(one) for one in found.figures],
+    )
+
+
+def _document(row: dict[str, Any]) -> dict[str, Any]:
+    """A report as a document of a file, under its number."""
+    reported: dict[str, Any] = row["document"]
+    return {"source": _SOURCE} | reported | {"id": f"measurement-{row['id']}"}
 
 
 _HIDDEN = ("idempotency_key", "request_hash")
@@ -275,7 +296,6 @@ _HIDDEN = ("idempotency_key", "request_hash")
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in row.items() if name not in _HIDDEN}
     shown["created_at"] = row["created_at"].isoformat()
-    shown["measured_on"] = row["measured_on"].isoformat() if row["measured_on"] else None
     return shown
 
 
@@ -284,8 +304,7 @@ def _lines(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     told = ("id", "kind", "model", "accelerator", "family", "catalog_revision", "engine_version")
     return [
         {name: row[name] for name in told}
-        | {"measured_on": row["measured_on"].isoformat() if row["measured_on"] else ""}
-        | {"tool": row["tool"] or "", "notes": row["notes"] or ""}
+        | {name: row["document"].get(name, "") for name in ("measured_on", "tool", "notes")}
         | figure
         for row in items
         for figure in row["figures"]

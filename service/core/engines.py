@@ -34,7 +34,8 @@ class Engine:
     """An inference engine, a training framework, or both.
 
     Where it has no figures of its own, those of the engine that it is a ``release_of`` hold, or
-    stand in those of the one that it is ``like``.
+    stand in those of the one that it is ``like``. Those that are ``preallocating`` take their share
+    of the memory when they start, whatever they come to need of it.
     """
 
     id: str
@@ -43,3 +44,4 @@ class Engine:
     release_of: str | None = None
     like: str | None = None
     speed_fit: SpeedFit | None = None
+    preallocating: bool = False

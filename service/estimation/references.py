@@ -99,6 +99,9 @@ HUB_PREFIX = "hf:"
 
 #: Tags of the ways to refer to something; they stand in error locations and mean no field.
 BY_ID, IN_LINE, ON_HUB = "by-id", "in-line", "on-hub"
+#: Tags of requests within a measurement, by what was measured.
+OF_INFERENCE, OF_TRAINING, OF_IMPACTS = "of-inference", "of-training", "of-impacts"
+TAGS = frozenset((BY_ID, IN_LINE, ON_HUB, OF_INFERENCE, OF_TRAINING, OF_IMPACTS))
 
 
 def _reference_or_object(given: object) -> str:

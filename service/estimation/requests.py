@@ -5,7 +5,7 @@ What they are made of, and what is refused, is in :mod:`service.estimation.refer
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, Tag
 
@@ -76,9 +76,10 @@ class WorkloadRequest(Request):
     """Prompt length."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     """Generated tokens."""
-    concurrency: int = Field(1, ge=1, le=1_000_000)
-    """Requests in flight over all replicas. With requests_per_s, Little's law gives this number
-    instead, and concurrency only sets the memory that is provided."""
+    concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["max"] = 1
+    """Requests in flight over all replicas; max: as many as memory and the engine take. With
+    requests_per_s, Little's law gives this number instead, and concurrency only sets the memory
+    that is provided."""
     requests_per_s: float | None = Field(None, ge=1e-9, le=1e9)
     """Arrival rate; if null, concurrency requests are always in flight."""
     prefix_cached_ratio: Ratio = 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date
 from hashlib import sha256
 from typing import Any
 
@@ -23,7 +22,10 @@ class KeyReused(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A measurement to be kept, with the comparison that was made of it."""
+    """A measurement to be kept, with the comparison that was made of it.
+
+    ``document`` is what was reported, ``deployment`` what it was understood to be about.
+    """
 
     kind: str
     model: str
@@ -31,11 +33,9 @@ class Report:
     family: str
     catalog_revision: int
     engine_version: str
-    measured_on: date | None
-    tool: str | None
-    notes: str | None
-    request: Mapping[str, Any]
+    document: Mapping[str, Any]
     deployment: Mapping[str, Any]
+    out_of_memory_foreseen: bool | None
     figures: Sequence[Mapping[str, Any]]
 
 
@@ -90,9 +90,9 @@ async def add(
         if kept.request_hash != digest:
             raise KeyReused(idempotency_key)
         return int(kept.id), False
-    await connection.execute(
-        insert(measured_figure), [{"measurement_id": added, **figure} for figure in report.figures]
-    )
+    if report.figures:
+        rows = [{"measurement_id": added, **figure} for figure in report.figures]
+        await connection.execute(insert(measured_figure), rows)
     return int(added), True
 
 
@@ -124,7 +124,7 @@ async def page(connection: AsyncConnection, wanted: Filter, limit: int) -> list[
 
 
 async def summary(connection: AsyncConnection) -> list[dict[str, Any]]:
-    """Errors by model, accelerator and metric.
+    """Errors by model, accelerator and metric, of figures that can be about the same.
 
     Returns
     -------
@@ -148,6 +148,7 @@ async def summary(connection: AsyncConnection) -> list[dict[str, Any]]:
             func.count().filter(measured_figure.c.inside).label("inside"),
         )
         .join(measurement, measurement.c.id == measured_figure.c.measurement_id)
+        .where(measured_figure.c.implausible.is_(False))
         .group_by(*by)
         .order_by(*by)
         .limit(_MOST_GROUPS)
@@ -167,7 +168,9 @@ async def summary(connection: AsyncConnection) -> list[dict[str, Any]]:
 #: Groups that a summary lists; a filtered list shows the rest.
 _MOST_GROUPS = 10_000
 
-_FIGURE_COLUMNS = ("metric", "measured", "estimate", "low", "high", "error_ratio", "inside")
+_FIGURE_COLUMNS = (
+    *("metric", "measured", "estimate", "low", "high", "error_ratio", "inside", "implausible"),
+)
 
 
 async def _with_figures(
@@ -190,11 +193,4 @@ async def _with_figures(
 
 def _digest(report: Report) -> str:
     """Hash of what the user reported, without what was computed from it."""
-    told = {
-        "request": report.request,
-        "measured": {figure["metric"]: figure["measured"] for figure in report.figures},
-        "measured_on": report.measured_on,
-        "tool": report.tool,
-        "notes": report.notes,
-    }
-    return sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return sha256(orjson.dumps(report.document, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -20,9 +20,11 @@ from service import ENGINE_VERSION
 from service.api.app import create_app
 from service.api.sweeps.access import shown_sweep
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.answers import warning_entries
 from service.estimation.charts.memory import MemoryChartRequest
 from service.estimation.comparison.answers import BatchAnswer
-from service.estimation.measurements.compared import compared_measurement
+from service.estimation.measurements.answers import measured_figure
+from service.estimation.measurements.compared import compared
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.recommendations.requests import (
     BatchRequest,
@@ -129,18 +131,24 @@ HISTORY: dict[str, Any] = {
 
 def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
     """A report as it would be kept first, without a database to keep it in."""
-    compared = compared_measurement(asked, snapshot)
-    assert asked.inference is not None
-    return compared | {
+    found = compared(asked, snapshot)
+    computed = found.computed
+    return {
         "id": 1,
         "created_at": "2026-11-02T09:30:00+00:00",
         "author": None,
+        "kind": computed.kind,
+        "model": computed.model,
+        "accelerator": computed.accelerator,
+        "family": computed.family,
         "catalog_revision": snapshot.revision,
         "engine_version": ENGINE_VERSION,
-        "measured_on": str(asked.measured_on),
-        "tool": asked.tool,
-        "notes": None,
-        "request": asked.inference.deployment.model_dump(mode="json", exclude_defaults=True),
+        "document": asked.model_dump(mode="json", exclude_defaults=True),
+        "deployment": computed.deployment,
+        "figures": [measured_figure(figure) for figure in found.figures],
+        "out_of_memory_foreseen": None,
+        "refused": [],
+        "warnings": warning_entries(computed.warnings),
     }
 
 

@@ -132,7 +132,7 @@ async def test_types_of_the_queue_go_with_it(engine: AsyncEngine) -> None:
         "UPDATE catalog_entry SET document = '{}'",
         "DELETE FROM catalog_entry",
         "TRUNCATE catalog_entry",
-        "UPDATE measurement SET notes = 'other'",
+        "UPDATE measurement SET author = 'other'",
         "DELETE FROM measurement",
         "UPDATE measured_figure SET measured = 1",
         "DELETE FROM measured_figure",

@@ -120,7 +120,7 @@ def model_places(model: type[Request]) -> tuple[tuple[str, ...], ...]:
                 kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Request)
             ]
             places += [(name, *rest) for kind in nested for rest in model_places(kind)]
-    return tuple(places)
+    return tuple(dict.fromkeys(places))
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:

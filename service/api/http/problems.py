@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from service.core.errors import HeadroomError
-from service.estimation.references import BY_ID, IN_LINE, ON_HUB
+from service.estimation.references import TAGS
 from service.estimation.rejection import FieldError
 
 MEDIA_TYPE = "application/problem+json"
@@ -232,7 +232,7 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
         return Problem("malformed-json", details[0]["msg"])
     found = []
     for item in details:
-        place = tuple(part for part in item["loc"] if part not in (BY_ID, IN_LINE, ON_HUB))
+        place = tuple(part for part in item["loc"] if part not in TAGS)
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
         found.append(FieldError(pointer, _printable(item["msg"].removeprefix("Value error, "))))

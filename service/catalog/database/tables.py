@@ -11,7 +11,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -124,7 +123,8 @@ api_key_revocation = Table(
 #: Channel on which Postgres announces keys that were made or revoked.
 KEY_CHANNEL = "api_key"
 
-#: What a user measured on a deployment. ``request`` is the deployment as it was asked about;
+#: What a user measured. ``document`` is the report as it was sent, ``deployment`` what it was
+#: understood to be about, ``out_of_memory_foreseen`` whether the estimate agreed that it fails;
 #: ``idempotency_key`` lets a report in once, however often it is sent, and ``request_hash`` says
 #: whether a second one under the same key is the same.
 measurement = Table(
@@ -139,14 +139,12 @@ measurement = Table(
     Column("family", Text, nullable=False),
     Column("catalog_revision", BigInteger, nullable=False),
     Column("engine_version", Text, nullable=False),
-    Column("measured_on", Date, nullable=True),
-    Column("tool", Text, nullable=True),
-    Column("notes", Text, nullable=True),
-    Column("request", JSONB(none_as_null=True), nullable=False),
+    Column("document", JSONB(none_as_null=True), nullable=False),
     Column("deployment", JSONB(none_as_null=True), nullable=False),
+    Column("out_of_memory_foreseen", Boolean, nullable=True),
     Column("idempotency_key", Text, nullable=True, unique=True),
     Column("request_hash", Text, nullable=False),
-    CheckConstraint("kind IN ('inference', 'training')", name="kind"),
+    CheckConstraint("kind IN ('inference', 'training', 'impacts')", name="kind"),
     Index(None, "model", "accelerator"),
 )
 
@@ -163,6 +161,7 @@ measured_figure = Table(
     Column("high", Double, nullable=False),
     Column("error_ratio", Double, nullable=False),
     Column("inside", Boolean, nullable=False),
+    Column("implausible", Boolean, nullable=False),
     UniqueConstraint("measurement_id", "metric"),
     CheckConstraint("measured > 0", name="measured"),
 )

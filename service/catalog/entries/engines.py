@@ -43,6 +43,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         release_of=fields.get("release_of"),
         like=fields.get("like"),
         speed_fit=_speed_fit(fields.get("speed_fit")),
+        preallocating=fields.get("preallocating") is True,
     )
     described = FigureOrigin("engines", value.id, fields.get("source"), None, "datasheet")
     return Entry(value.id, fields, value, {"description": described})

@@ -150,7 +150,8 @@ def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[
     computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
     replicas = computed.estimate.deployment.parallelism.data
     held = min(float(computed.memory.max_concurrency.value), _MOST_IN_FLIGHT * replicas)
-    most = max(int(held), min(request.workload.concurrency, _MOST_IN_FLIGHT * replicas), 1)
+    asked = int(computed.resolved.workload.concurrency)
+    most = max(int(held), min(asked, _MOST_IN_FLIGHT * replicas), 1)
     steps = (2**power for power in range(MOST_POINTS - 1))
     return [*(step for step in steps if step * _APART <= most), most]
 

@@ -19,6 +19,7 @@ from service.core.performance.inference.latency import InferenceLatency
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import link_default_warnings
 from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
 from service.estimation.requests import DeploymentRequest
@@ -147,7 +148,10 @@ def resolve_deployment(
         request.serving.disaggregated, accelerator.value, parallelism, problems
     )
     problems.stop_if_any()
-    workload = valued(InferenceWorkload, request.workload)
+    asked = request.workload.concurrency
+    workload = valued(
+        InferenceWorkload, request.workload, concurrency=1.0 if asked == MOST else float(asked)
+    )
     serving = valued(
         ServingSettings,
         request.serving,
@@ -157,6 +161,8 @@ def resolve_deployment(
     )
     chosen = calibration(snapshot, serving.engine, accelerator.value.family)
     deployment = Deployment(model.value, precision, accelerator.value, parallelism)
+    if asked == MOST:
+        workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*model.value.warnings, *chosen.warnings]
     warnings += link_default_warnings(accelerator)
     warnings += _precision_warnings(deployment)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     EngineSettings: TypeAlias = Answer
     Offload: TypeAlias = Answer
 else:
-    AskedWorkload = repeated(WorkloadRequest)
+    AskedWorkload = repeated(WorkloadRequest, "concurrency")
     EngineSettings = repeated(ServingRequest, *_RESOLVED)
     Offload = repeated(OffloadRequest)
 
@@ -38,6 +38,8 @@ else:
 class Workload(AskedWorkload):
     """The workload as it was understood."""
 
+    concurrency: int
+    """Requests in flight over all replicas."""
     task_prefill_tokens: float
     """Prompt tokens computed over all calls."""
 
@@ -112,7 +114,11 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
 
 
 def _workload(workload: InferenceWorkload) -> Workload:
-    return {**written(workload, AskedWorkload), "task_prefill_tokens": prefill_tokens(workload)}
+    return {
+        **written(workload, AskedWorkload),
+        "concurrency": int(workload.concurrency),
+        "task_prefill_tokens": prefill_tokens(workload),
+    }
 
 
 def _serving(resolved: ResolvedDeployment) -> Serving:

@@ -7,12 +7,14 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue
 
 from service.estimation.answers import Answer, AskedAs, Remark
+from service.estimation.measurements.compared import ComparedFigure
 
 
 class MeasuredFigure(Answer):
     """A measured figure, with the estimate at the time it was reported."""
 
     metric: str
+    """Name of the quantity."""
     measured: float
     estimate: float
     low: float
@@ -21,6 +23,15 @@ class MeasuredFigure(Answer):
     """(estimate - measured) / measured."""
     inside: bool
     """Whether the measured figure lies in the interval."""
+    implausible: bool
+    """Whether the two are a factor of 100 apart or more: kept, but nothing follows from it."""
+
+
+class RefusedFigure(Answer):
+    """A figure that no estimate of this configuration gives."""
+
+    metric: str
+    reason: str
 
 
 class Measurement(Answer):
@@ -29,20 +40,21 @@ class Measurement(Answer):
     id: int
     created_at: str
     author: str | None
-    kind: Literal["inference", "training"]
+    kind: Literal["inference", "training", "impacts"]
     model: str
     accelerator: str
     family: str
     catalog_revision: int
     engine_version: str
-    measured_on: str | None
-    tool: str | None
-    notes: str | None
-    request: AskedAs
-    """The deployment as it was reported."""
+    document: AskedAs
+    """What was reported, in the form that POST /v1/measurements takes."""
     deployment: dict[str, JsonValue]
-    """The deployment as it was understood."""
+    """The configuration as it was understood."""
     figures: list[MeasuredFigure]
+    out_of_memory_foreseen: bool | None
+    """Whether the estimate, too, says that it does not fit; null unless it ran out of memory."""
+    refused: NotRequired[list[RefusedFigure]]
+    """Figures without an estimate; present when a report is sent."""
     warnings: NotRequired[list[Remark]]
     """Warnings of the estimate; present when a report is sent."""
 
@@ -70,6 +82,20 @@ class MeasurementGroup(Answer):
 
 
 class MeasurementSummary(Answer):
-    """Errors over all reports."""
+    """Errors over all reports but implausible figures."""
 
     items: list[MeasurementGroup]
+
+
+def measured_figure(found: ComparedFigure) -> MeasuredFigure:
+    """A compared figure as it goes over the wire."""
+    return {
+        "metric": found.quantity,
+        "measured": found.measured,
+        "estimate": found.value,
+        "low": found.low,
+        "high": found.high,
+        "error_ratio": found.error_ratio,
+        "inside": found.inside,
+        "implausible": found.implausible,
+    }

@@ -1,107 +1,99 @@
-"""Use case: figures that a user measured, beside the estimate of the same deployment."""
+"""Use case: a measurement beside the estimate of the same configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core import interval as core
-from service.core.interval import without
-from service.estimation.answers import Interval, figure
-from service.estimation.inference.answers import MemoryInferenceAnswer
-from service.estimation.inference.estimate import inference_latency_answer, inference_memory_answer
-from service.estimation.measurements.answers import MeasuredFigure
-from service.estimation.measurements.requests import (
-    InferenceMeasurement,
-    MeasurementRequest,
-    TrainingMeasurement,
-)
-from service.estimation.requests import LatencyInferenceRequest
-from service.estimation.training.answers import MemoryTrainingAnswer
-from service.estimation.training.estimate import training_memory_answer
+from service.estimation.measurements.computed import Computed, computed
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.quantities import NotEstimated
 
-_LATENCIES = ("ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "requests_per_s")
-
-Compared: TypeAlias = tuple[Mapping[str, Any], dict[str, Interval]]
+#: Measured and estimated this far apart means another unit or another thing: such a figure is kept
+#: and marked, and nothing is fitted to it.
+IMPLAUSIBLE_RATIO = 100.0
 
 
-def compared_measurement(request: MeasurementRequest, snapshot: CatalogSnapshot) -> dict[str, Any]:
-    """The measured figures with their estimates and errors.
+@dataclass(frozen=True, slots=True)
+class ComparedFigure:
+    """A measured figure beside its estimate, in the quantity's unit.
 
-    Returns
-    -------
-    dict
-        ``kind``, ``deployment`` as it was understood, ``model``, ``accelerator``, ``family`` and
-        ``figures``: metric, measured, estimate with low and high, ``error_ratio`` =
-        (estimate − measured) / measured, and whether the measured figure lies inside.
+    ``low`` to ``high`` is the estimate's 90 % interval.
     """
-    if request.inference is not None:
-        answer, estimates = _inference(request.inference, snapshot)
-        measured = request.inference.measured.model_dump(exclude_none=True)
-        kind = "inference"
-    else:
-        assert request.training is not None  # noqa: S101 - validated to be one of the two
-        answer, estimates = _training(request.training, snapshot)
-        measured = request.training.measured.model_dump(exclude_none=True)
-        kind = "training"
-    deployment = answer["deployment"]
-    accelerator = deployment["accelerator"]
-    entry = snapshot.accelerators.get(accelerator)
-    return {
-        "kind": kind,
-        "model": deployment["model"],
-        "accelerator": accelerator,
-        "family": entry.value.family if entry is not None else "unknown",
-        "deployment": deployment,
-        "figures": [
-            _compared(metric, value, estimates[metric]) for metric, value in measured.items()
-        ],
-        "warnings": answer["warnings"],
-    }
+
+    quantity: str
+    measured: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def error_ratio(self) -> float:
+        """(estimate − measured) / measured [-]."""
+        return self.value / self.measured - 1.0
+
+    @property
+    def inside(self) -> bool:
+        """Whether the measured figure lies in the interval."""
+        return self.low <= self.measured <= self.high
+
+    @property
+    def width_ratio(self) -> float:
+        """Upper over lower end of the interval [-]; infinite where it reaches zero."""
+        return self.high / self.low if self.low > 0.0 else float("inf")
+
+    @property
+    def implausible(self) -> bool:
+        """Whether the two are so far apart that they cannot be about the same."""
+        return (
+            not self.measured / IMPLAUSIBLE_RATIO < self.value < self.measured * IMPLAUSIBLE_RATIO
+        )
 
 
-def _inference(asked: InferenceMeasurement, snapshot: CatalogSnapshot) -> Compared:
-    answer = inference_memory_answer(asked.deployment, snapshot)
-    estimates = _memory(answer) | {
-        "weights_bytes": answer["weights_bytes"],
-        "kv_cache_capacity_tokens": answer["kv_cache_capacity_tokens"],
-    }
-    wanted = asked.measured.model_dump(exclude_none=True)
-    if any(name in wanted for name in _LATENCIES):
-        same = LatencyInferenceRequest.model_validate(asked.deployment.model_dump())
-        latency: Mapping[str, Any] = inference_latency_answer(same, snapshot)
-        estimates |= {name: latency[name] for name in _LATENCIES}
-    return answer, estimates
+@dataclass(frozen=True, slots=True)
+class ComparedDocument:
+    """A document beside its estimate.
+
+    ``refused`` gives the reason for each figure that no estimate gives; ``foresaw`` says of
+    a configuration that ran out of memory whether the estimate says so too, None of others.
+    """
+
+    document: MeasurementDocument
+    computed: Computed
+    figures: tuple[ComparedFigure, ...]
+    refused: Mapping[str, str]
+    foresaw: bool | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it could be compared."""
+        return not self.figures and self.foresaw is None
 
 
-def _training(asked: TrainingMeasurement, snapshot: CatalogSnapshot) -> Compared:
-    answer = training_memory_answer(asked.deployment, snapshot)
-    return answer, _memory(answer)
+def compared(document: MeasurementDocument, snapshot: CatalogSnapshot) -> ComparedDocument:
+    """A document's figures with their estimates.
 
-
-def _memory(answer: MemoryInferenceAnswer | MemoryTrainingAnswer) -> dict[str, Interval]:
-    """What the three usual counters should show: process, allocator, tensors."""
-    total, libraries = answer["total_bytes"], answer["libraries_bytes"]
-    runtime = answer["runtime_bytes"]
-    return {
-        "process_bytes": total,
-        "peak_reserved_bytes": _without(total, libraries),
-        "peak_allocated_bytes": _without(total, runtime),
-    }
-
-
-def _without(whole: Interval, part: Interval) -> Interval:
-    return figure(without(core.Interval(**whole), core.Interval(**part)))
-
-
-def _compared(metric: str, measured: float, estimate: Interval) -> MeasuredFigure:
-    return {
-        "metric": metric,
-        "measured": measured,
-        "estimate": estimate["value"],
-        "low": estimate["low"],
-        "high": estimate["high"],
-        "error_ratio": (estimate["value"] - measured) / measured,
-        "inside": estimate["low"] <= measured <= estimate["high"],
-    }
+    Raises
+    ------
+    Rejected
+        If the request cannot be answered, with pointers into it.
+    """
+    found = computed(document, snapshot)
+    figures: list[ComparedFigure] = []
+    refused: dict[str, str] = {}
+    for name, measured in document.figures.items():
+        try:
+            estimate = found.read(name)
+        except NotEstimated as reason:
+            refused[name] = str(reason)
+            continue
+        figures.append(
+            ComparedFigure(
+                name, measured, float(estimate.value), float(estimate.low), float(estimate.high)
+            )
+        )
+    foresaw = None
+    if document.ran_out_of_memory:
+        foresaw = found.fits is False
+    return ComparedDocument(document, found, tuple(figures), refused, foresaw)

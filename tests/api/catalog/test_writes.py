@@ -249,10 +249,9 @@ async def test_own_entries_are_for_their_organisation_alone(acme, keeper, anyone
 
 async def test_own_entries_are_not_part_of_what_all_will_see(acme):
     report = {
-        "inference": {
-            "deployment": {"model": "llama-3.1-8b", "accelerator": "own/x"},
-            "measured": {"process_bytes": 43.1e9},
-        }
+        "kind": "inference",
+        "request": {"model": "llama-3.1-8b", "accelerator": "own/x"},
+        "measured": {"process_bytes": 43.1e9},
     }
     problem(await acme.post("/v1/measurements", json=report), 422)
 

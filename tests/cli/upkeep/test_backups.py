@@ -28,14 +28,13 @@ from tests.conftest import execute
 SOURCE = "sources:\n- {id: own/q, title: Q, publisher: A, year: 2026, url: 'https://example.org/q',"
 SOURCE += " licence: secret, retrieved: '2026-11-20', kind: primary}\n"
 MEASURED = {
-    "inference": {
-        "deployment": {
-            "model": "llama-3.1-8b",
-            "accelerator": "nvidia-l40s-48gb",
-            "workload": {"input_tokens": 1024, "output_tokens": 128, "concurrency": 8},
-        },
-        "measured": {"tpot_s": 0.031},
+    "kind": "inference",
+    "request": {
+        "model": "llama-3.1-8b",
+        "accelerator": "nvidia-l40s-48gb",
+        "workload": {"input_tokens": 1024, "output_tokens": 128, "concurrency": 8},
     },
+    "measured": {"tpot_s": 0.031},
     "tool": "vLLM bench serve",
 }
 

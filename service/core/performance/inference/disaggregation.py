@@ -156,6 +156,8 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
         mean_ttft_s=state.ttft_s,
         ttft_parts_s=state.ttft_parts_s,
         ttft_s=None if saturated else Percentiles(**ttft),
+        # Decode replicas hold what Little's law gives, all the time.
+        tpot_s=None if saturated else Percentiles(*(state.tpot_s,) * 3),
         e2e_s=None
         if saturated
         else Percentiles(**{name: value + decode_s for name, value in ttft.items()}),

@@ -58,6 +58,7 @@ class OpenLoad(ReplicaLoad):
     utilisation_ratio: Number
     saturated: Truth
     ttft_s: Percentiles | None
+    tpot_s: Percentiles | None
     e2e_s: Percentiles | None
 
 
@@ -106,9 +107,9 @@ def open_load(
     prefill_s = state.chunks * state.mixed.total_s
     queue = prompt_queue(requests_per_s, prefill_s)
     base_s = prefill_s + minimum(running_sequences, 1.0) * state.tpot_s / 2.0
-    ttft, e2e, parts = None, None, state.ttft_parts_s
+    ttft, tpot, e2e, parts = None, None, None, state.ttft_parts_s
     if isinstance(saturated, np.ndarray) or not saturated:
-        ttft, e2e = _percentiles(
+        ttft, tpot, e2e = _percentiles(
             state_at, state, running_sequences, base_s, queue, slots, later_tokens, saturated
         )
         parts = {
@@ -127,6 +128,7 @@ def open_load(
         mean_ttft_s=where(saturated, state.ttft_s, base_s + queue.mean_wait_s),
         ttft_parts_s=parts,
         ttft_s=ttft,
+        tpot_s=tpot,
         e2e_s=e2e,
     )
 
@@ -140,9 +142,13 @@ def _percentiles(
     slots: Number,
     later_tokens: Number,
     saturated: Truth,
-) -> tuple[Percentiles, Percentiles]:
-    """Percentiles of the first token and of the whole request; NaN where there are none."""
+) -> tuple[Percentiles, Percentiles, Percentiles]:
+    """Percentiles of the first token, of later ones and of the whole request.
+
+    NaN where there are none.
+    """
     ttft: dict[str, Number] = {}
+    tpot: dict[str, Number] = {}
     e2e: dict[str, Number] = {}
     for name, z in _Z.items():
         crowd = minimum(poisson_tail_high(running_sequences, z), slots)
@@ -151,7 +157,8 @@ def _percentiles(
         # Waiting and crowding are nearly independent: their excesses add in quadrature.
         slower_s = maximum(crowded.tpot_s - state.tpot_s, 0.0) * later_tokens
         ttft[name] = where(saturated, nan, base_s + waited_s)
+        tpot[name] = where(saturated, nan, maximum(crowded.tpot_s, state.tpot_s))
         e2e[name] = where(
             saturated, nan, base_s + later_tokens * state.tpot_s + hypot(slower_s, waited_s)
         )
-    return Percentiles(**ttft), Percentiles(**e2e)
+    return Percentiles(**ttft), Percentiles(**tpot), Percentiles(**e2e)
