@@ -16,6 +16,7 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
 from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
+from service.core.learning import NO_CORRECTION
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.run import Failures, TrainingRun, training_run
@@ -76,7 +77,11 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     step = training_step(
         setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
     )
-    return TrainingSpeed(setup, step, from_log_sigma(step.step_s, calibration.log_sigma))
+    correction = calibration.performance.corrections.step
+    if correction is not NO_CORRECTION:
+        step = step.slowed(correction.ratio)
+    log_sigma = calibration.log_sigma * correction.spread_ratio
+    return TrainingSpeed(setup, step, from_log_sigma(step.step_s, log_sigma))
 
 
 def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:

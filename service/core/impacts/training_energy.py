@@ -103,7 +103,7 @@ def training_energy(
         memory_utilisation_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
         compute_utilisation_ratio=minimum(step.hfu_ratio, 1.0),
         busy_ratio=1.0,
-        kernel_ratio=maximum(1.0 - waiting_s / step.step_s, 0.0),
+        kernel_ratio=maximum(1.0 - waiting_s / step.published_step_s, 0.0),
     )
     power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
     return TrainingEnergy(power, accelerators, step_s, run)

@@ -7,11 +7,12 @@ its residuals, from which the intervals of latencies and powers come.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from service.core.elementwise import Number
 from service.core.figures import Figures, from_figures
+from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
 from service.core.stacking import ALIKE, FIGURE, NAME
 
 
@@ -90,22 +91,54 @@ class PowerModel:
     resident_ratio: float = field(default=0.0, metadata=FIGURE)
     source: str = field(default="", metadata=NAME)
 
+    def corrected(self, correction: Correction) -> PowerModel:
+        """The model with all that is drawn above idle corrected."""
+        return replace(
+            self,
+            resident_ratio=self.resident_ratio * correction.ratio,
+            active_ratio=self.active_ratio * correction.ratio,
+            memory_ratio=self.memory_ratio * correction.ratio,
+            compute_ratio=self.compute_ratio * correction.ratio,
+            log_sigma=self.log_sigma * correction.spread_ratio,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PerformanceCalibration:
-    """The efficiencies that apply to one deployment, and where they come from."""
+    """The efficiencies that apply to one deployment, and where they come from.
+
+    ``corrections`` are what own measurements of its kind say about the times that follow.
+    """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
     engine: EngineOverhead = field(metadata=FIGURE)
     power: PowerModel = field(metadata=FIGURE)
     source: str = field(metadata=NAME)
     measured: bool = field(metadata=FIGURE)
+    corrections: Corrections = field(default=NO_CORRECTIONS, metadata=FIGURE)
+
+    @property
+    def decode_log_sigma(self) -> Number:
+        """Spread of the time of decoding [-]."""
+        return self.hardware.decode_log_sigma * self.corrections.decode.spread_ratio
 
     def prefill_log_sigma(self, pipeline: int) -> Number:
         """Spread of the time of prompts through a number of pipeline stages [-]."""
         added = self.engine.pipelined_log_sigma if pipeline > 1 else 0.0
         spread: Number = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
-        return spread
+        return spread * self.corrections.prefill.spread_ratio
+
+    @property
+    def own_measurements(self) -> Mapping[str, str]:
+        """What own measurements do to each channel that they say something of, in words."""
+        each = {name: getattr(self.corrections, name) for name in CHANNELS}
+        return {
+            name: f"times {one.ratio:.4g}" for name, one in each.items() if one is not NO_CORRECTION
+        }
+
+    def corrected(self, corrections: Corrections) -> PerformanceCalibration:
+        """The calibration as own measurements correct it."""
+        return replace(self, corrections=corrections, power=self.power.corrected(corrections.power))
 
 
 def hardware_efficiency(figures: Figures) -> HardwareEfficiency:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
@@ -73,6 +73,19 @@ class StepTime:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+
+    def slowed(self, ratio: Number) -> StepTime:
+        """The same work in a multiple of the time."""
+        return replace(
+            self,
+            total_s=self.total_s * ratio,
+            work_s=self.work_s * ratio,
+            compute_s=self.compute_s * ratio,
+            memory_s=self.memory_s * ratio,
+            compute_bound_s=self.compute_bound_s * ratio,
+            interconnect_s=self.interconnect_s * ratio,
+            overhead_s=self.overhead_s * ratio,
+        )
 
 
 def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[Number, int]:

@@ -61,15 +61,17 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
         "prefill": computed.estimate.calibration.prefill_log_sigma(
             computed.estimate.deployment.parallelism.pipeline
         ),
-        "decode": computed.estimate.calibration.hardware.decode_log_sigma,
+        "decode": computed.estimate.calibration.decode_log_sigma,
     }
+    corrections = computed.estimate.calibration.corrections
+    slower = {"prefill": corrections.prefill.ratio, "decode": corrections.decode.ratio}
     lines = [
         series(
             phase,
             [
                 point(
                     one.name,
-                    from_log_sigma(one.flops / one.work_s, sigma[phase]),
+                    from_log_sigma(one.flops / (one.work_s * slower[phase]), sigma[phase]),
                     exact(one.flops / one.memory_bytes),
                 )
                 for one in operators

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from service.estimation.answers import (
     Answer,
@@ -113,6 +113,8 @@ class StepParts(Answer):
     """Transfers to the host that computation does not hide."""
     overhead_s: float
     """Waiting for kernel launches, and routing tokens to experts."""
+    own_correction_s: NotRequired[float]
+    """What own measurements add, or take away where negative."""
 
 
 class Operations(Answer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.core.estimate.training import TrainingSpeed
 from service.core.interval import scale
 from service.core.performance.training.run import TrainingRun
-from service.core.performance.training.step import bottleneck
+from service.core.performance.training.step import TrainingStep, bottleneck
 from service.estimation.answers import figure, known_figure
 from service.estimation.training import answers
 
@@ -13,7 +13,8 @@ from service.estimation.training import answers
 def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
     """Everything about the speed of a training run, as it goes over the wire."""
     step = speed.step
-    working_s = step.step_s - step.offload_stall_s
+    parts_s = step.published_step_s
+    working_s = parts_s - step.offload_stall_s
     tokens = step.tokens_per_step / speed.setup.deployment.parallelism.accelerator_count
     return {
         "step_s": figure(speed.step_s),
@@ -23,17 +24,7 @@ def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
         "mfu_ratio": figure(speed.mfu_ratio),
         "hfu_ratio": figure(speed.hfu_ratio),
         "bottleneck": bottleneck(step),
-        "parts": {
-            "matrix_products_s": float(step.matrix_products_s),
-            "attention_s": float(step.attention_s),
-            "elementwise_s": float(step.elementwise_s),
-            "exposed_model_messages_s": float(step.exposed_model_messages_s),
-            "exposed_data_messages_s": float(step.exposed_data_messages_s),
-            "pipeline_bubble_s": float(step.pipeline_bubble_s),
-            "optimizer_s": float(step.optimizer_s),
-            "offload_stall_s": float(step.offload_stall_s),
-            "overhead_s": float(step.overhead_s),
-        },
+        "parts": _parts(step),
         "recompute_s": float(step.recompute_s),
         "exposed_communication_s": float(
             step.exposed_model_messages_s + step.exposed_data_messages_s
@@ -41,9 +32,9 @@ def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
         "hidden_communication_s": float(
             step.hidden_tensor_messages_s + step.hidden_data_messages_s
         ),
-        "pipeline_bubble_ratio": float(step.pipeline_bubble_s / step.step_s),
-        "offload_stall_ratio": float(step.offload_stall_s / step.step_s),
-        "offload_step_factor_ratio": float(step.step_s / working_s),
+        "pipeline_bubble_ratio": float(step.pipeline_bubble_s / parts_s),
+        "offload_stall_ratio": float(step.offload_stall_s / parts_s),
+        "offload_step_factor_ratio": float(parts_s / working_s),
         "operations": {
             "model_flops_per_token": float(step.model_flops / tokens),
             "hardware_flops_per_token": float(step.hardware_flops / tokens),
@@ -52,6 +43,23 @@ def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
         },
         "run": None if speed.run is None else run_figures(speed.run),
     }
+
+
+def _parts(step: TrainingStep) -> answers.StepParts:
+    parts: answers.StepParts = {
+        "matrix_products_s": float(step.matrix_products_s),
+        "attention_s": float(step.attention_s),
+        "elementwise_s": float(step.elementwise_s),
+        "exposed_model_messages_s": float(step.exposed_model_messages_s),
+        "exposed_data_messages_s": float(step.exposed_data_messages_s),
+        "pipeline_bubble_s": float(step.pipeline_bubble_s),
+        "optimizer_s": float(step.optimizer_s),
+        "offload_stall_s": float(step.offload_stall_s),
+        "overhead_s": float(step.overhead_s),
+    }
+    if step.own_correction_ratio is not None:
+        parts["own_correction_s"] = float(step.step_s - step.published_step_s)
+    return parts
 
 
 def run_figures(run: TrainingRun) -> answers.TrainingRun:

@@ -7,7 +7,7 @@ allocator's slack follow from no formula; they are measured per engine and hande
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
@@ -15,6 +15,7 @@ from service.core.elementwise import Number, minimum, where
 from service.core.engines import FALLBACK_ENGINE
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact, independent_sum, scale
+from service.core.learning import Correction
 
 #: What ids of calibrations begin with that hold figures of an engine.
 CALIBRATIONS = "memory-runtime/"
@@ -90,6 +91,18 @@ class EngineRuntime:
             self.profiled_sequences,
         )
 
+    def corrected(self, correction: Correction) -> EngineRuntime:
+        """The same with what is measured corrected."""
+        return replace(
+            self,
+            context_bytes=correction.of(self.context_bytes),
+            collectives_bytes=correction.of(self.collectives_bytes),
+            graphs_bytes=correction.of(self.graphs_bytes),
+            slack_ratio=correction.of(self.slack_ratio),
+            activation_ratio=correction.of(self.activation_ratio),
+            workspace_bytes=correction.of(self.workspace_bytes),
+        )
+
     def libraries(self, parallelism: Parallelism) -> Interval:
         """What driver, libraries and collectives hold [B]."""
         if communicates(parallelism):
@@ -117,6 +130,10 @@ class RuntimeOverheads:
     def of(self, engine: str) -> EngineRuntime:
         """Figures of an engine, or the fallback's where it has none of its own."""
         return self.engines.get(engine) or self.engines[FALLBACK_ENGINE]
+
+    def corrected(self, engine: str, correction: Correction) -> RuntimeOverheads:
+        """The same with the figures of an engine corrected."""
+        return RuntimeOverheads({**self.engines, engine: self.of(engine).corrected(correction)})
 
 
 def runtime_overheads(figures: Mapping[str, Figures]) -> RuntimeOverheads:

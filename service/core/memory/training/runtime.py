@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.core.engines import FALLBACK_ENGINE
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval
+from service.core.learning import Correction
 
 #: What ids of calibrations begin with that hold figures of a framework.
 CALIBRATIONS = "memory-training/"
@@ -38,6 +39,16 @@ class FrameworkRuntime:
     step_elements: float
     quantised_input_bytes: float
 
+    def corrected(self, correction: Correction) -> FrameworkRuntime:
+        """The same with what is measured corrected."""
+        return replace(
+            self,
+            context_bytes=correction.of(self.context_bytes),
+            collectives_bytes=correction.of(self.collectives_bytes),
+            fragmentation_ratio=correction.of(self.fragmentation_ratio),
+            activation_ratio=correction.of(self.activation_ratio),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingOverheads:
@@ -48,6 +59,12 @@ class TrainingOverheads:
     def of(self, framework: str) -> FrameworkRuntime:
         """Figures of a framework, or the fallback's where it has none of its own."""
         return self.frameworks.get(framework) or self.frameworks[FALLBACK_ENGINE]
+
+    def corrected(self, framework: str, correction: Correction) -> TrainingOverheads:
+        """The same with the figures of a framework corrected."""
+        return TrainingOverheads(
+            {**self.frameworks, framework: self.of(framework).corrected(correction)}
+        )
 
 
 def training_overheads(figures: Mapping[str, Figures]) -> TrainingOverheads:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
+from service.core.learning import NO_CORRECTIONS
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.step import StepLoad, StepTime, step_time
@@ -116,10 +117,23 @@ def steady_state(
     decode = step_time(work, decode_load, accelerator, parallelism, calibration)
     if prefill is None:
         prefill = step_time(work, prefill_load, accelerator, parallelism, calibration)
+        prefill = prefill.slowed(calibration.corrections.prefill.ratio)
     mixed = step_time(work, mixed_load, accelerator, parallelism, calibration)
+    corrections = calibration.corrections
+    if corrections is not NO_CORRECTIONS:
+        slower = corrections.decode.ratio
+        # A step of both is slower by as much as its parts are one after the other.
+        decoding_share = minimum(neighbours, 1.0) * decode.total_s
+        alone_s = prefill.total_s / corrections.prefill.ratio
+        mixed = mixed.slowed(
+            (prefill.total_s + decoding_share * slower) / (alone_s + decoding_share)
+        )
+        decode = decode.slowed(slower)
     if drafting is not None:
         plain_s = decode.total_s
-        decode = speculated_step(drafting, work, decode_load, accelerator, parallelism, calibration)
+        decode = speculated_step(
+            drafting, work, decode_load, accelerator, parallelism, calibration
+        ).slowed(corrections.decode.ratio)
         # A prompt's chunk adds the same to a check as to a plain step.
         mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
     # The first chunk goes through all stages; the others follow it one stage behind each other.

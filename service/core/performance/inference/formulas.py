@@ -35,7 +35,11 @@ def _phase(name: str) -> tuple[Formula, ...]:
             " + ".join(bounds),
             f"{_ROOFLINE}; operators by what bounds them",
             f"{at}.step_s",
-            {part: f"{at}.{part}" for part in bounds} | {"efficiencies": "calibration.source"},
+            {part: f"{at}.{part}" for part in bounds}
+            | {
+                "efficiencies": "calibration.source",
+                "own_measurements": f"calibration.own_measurements.{name}",
+            },
         ),
         Formula(
             f"{name}_arithmetic_intensity",

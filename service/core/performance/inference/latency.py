@@ -234,7 +234,7 @@ def _latency(
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
-    sigma = calibration.hardware.decode_log_sigma
+    sigma = calibration.decode_log_sigma
     ttft = from_log_sigma(
         load.mean_ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline)
     )

@@ -49,9 +49,11 @@ def disaggregated_pools(
 
     def decode(batch: float) -> StepTime:
         sequences_per_stage = max(batch / parallelism.pipeline, 1.0)
-        return step(StepLoad(0.0, 0.0, 0.0, sequences_per_stage, decode_context))
+        load = StepLoad(0.0, 0.0, 0.0, sequences_per_stage, decode_context)
+        return step(load).slowed(calibration.corrections.decode.ratio)
 
     prefill = step(StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0))
+    prefill = prefill.slowed(calibration.corrections.prefill.ratio)
     # Chunks follow each other through the stages; only the last has to come out.
     at_work = calibration.engine.stages_at_work(parallelism.pipeline)
     prompt_s = float(prefill.total_s) * (1.0 + (chunks - 1.0) / float(at_work))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from service.core.elementwise import Number
 from service.core.figures import Figures, from_figures
+from service.core.learning import Corrections
 from service.core.performance.calibration import (
     EngineOverhead,
     HardwareEfficiency,
@@ -39,6 +40,10 @@ class TrainingCalibration:
     routing_s: Number = field(metadata=FIGURE)
     dequantised_bytes: Number = field(metadata=FIGURE)
     log_sigma: float = field(metadata=FIGURE)
+
+    def corrected(self, corrections: Corrections) -> TrainingCalibration:
+        """The calibration as own measurements correct it."""
+        return replace(self, performance=self.performance.corrected(corrections))
 
 
 def training_calibration(

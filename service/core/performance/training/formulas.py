@@ -158,7 +158,14 @@ SPEED = (
             step_overhead_s="setup.calibration.performance.engine.step_s",
         ),
     ),
-    Formula("step_s", " + ".join(_PARTS), "Sum of the parts", "step.step_s", _PARTS),
+    Formula("step_s", " + ".join(_PARTS), "Sum of the parts", "step.published_step_s", _PARTS),
+    Formula(
+        "own_step_s",
+        "published_step_s * own_correction_ratio",
+        "Own measurements, see the block calibration",
+        "step.step_s",
+        paths("step.published_step_s", "step.own_correction_ratio"),
+    ),
     Formula(
         "tokens_per_step",
         "sequences * tokens * micro_batches * data_ranks",

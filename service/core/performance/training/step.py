@@ -7,7 +7,7 @@ optimizer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from service.core.deployment import Deployment
@@ -58,10 +58,12 @@ class TrainingStep:
     instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
-    update and transfers of the host.
+    update and transfers of the host. The parts add up to ``published_step_s``, of which own
+    measurements make ``step_s``.
     """
 
     step_s: Number
+    published_step_s: Number
     matrix_products_s: Number
     attention_s: Number
     elementwise_s: Number
@@ -88,6 +90,22 @@ class TrainingStep:
     state: StageState
     host_update_s: Number
     transfers_s: Number
+
+    def slowed(self, ratio: Number) -> TrainingStep:
+        """The same step in a multiple of the time, as own measurements show it."""
+        return replace(
+            self,
+            step_s=self.step_s * ratio,
+            tokens_per_s=self.tokens_per_s / ratio,
+            tokens_per_s_per_accelerator=self.tokens_per_s_per_accelerator / ratio,
+            mfu_ratio=self.mfu_ratio / ratio,
+            hfu_ratio=self.hfu_ratio / ratio,
+        )
+
+    @property
+    def own_correction_ratio(self) -> Number | None:
+        """By what own measurements change the time of the step; None where they do not [-]."""
+        return None if self.step_s is self.published_step_s else self.step_s / self.published_step_s
 
     @property
     def moved_data_messages_s(self) -> Number:
@@ -168,6 +186,7 @@ def training_step(
     active = deployment.architecture.active_parameters
     return TrainingStep(
         step_s=step_s,
+        published_step_s=step_s,
         matrix_products_s=share * micro.matrix_s,
         attention_s=share * micro.attention_s,
         elementwise_s=share * micro.elementwise_s,
