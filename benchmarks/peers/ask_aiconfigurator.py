@@ -18,7 +18,7 @@ SYSTEMS = {
     "nvidia-b200-sxm-180gb": "b200_sxm",
     "nvidia-l40s-48gb": "l40s",
 }
-BACKENDS = {"vllm": "vllm", "vllm-before-0.6": "vllm", "tensorrt-llm": "trtllm", "sglang": "sglang"}
+BACKENDS = {"vllm": "vllm", "vllm@before-0.6": "vllm", "tensorrt-llm": "trtllm", "sglang": "sglang"}
 PRODUCTS = {
     "bf16": "bfloat16",
     "fp16": "bfloat16",

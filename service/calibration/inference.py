@@ -20,7 +20,7 @@ from service.calibration.documents import (
 from service.calibration.least_squares import Constant, Fit, fit
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.engines import Engine, SpeedFit
+from service.core.engines import Engine, SpeedFit, engine_of_release, release_key
 from service.core.figures import from_figures
 from service.core.interval import Z_90, exact
 from service.core.performance.calibration import (
@@ -185,11 +185,11 @@ def inference_entries(
         _, timed, _ = resolved.calibration.performance.source.split("/")
         groups[timed, resolved.deployment.accelerator.family].append(found)
     entries = []
-    engines = [one.value for one in snapshot.engines.values() if one.value.speed_fit is not None]
+    engines = fitted_engines(snapshot)
     for (name, family), chosen in sorted(groups.items()):
-        engine = snapshot.engines[name].value
-        if engine not in engines or len(chosen) < _FEWEST_ROWS:
+        if name not in engines or len(chosen) < _FEWEST_ROWS:
             continue
+        engine = engines[name]
         fitted = fit_inference(engine, chosen, vocabulary)
         held_out = holdout_residuals(engine, chosen, vocabulary)
         used = [found.row for found in chosen]
@@ -197,7 +197,7 @@ def inference_entries(
         entries.append(
             CalibrationEntry(
                 f"performance/{name}/{family}",
-                {"engine": name, "family": family},
+                {**applies_to(name), "family": family},
                 f"{fit_note(fitted, used)} {_holdout_note(held_out)}",
                 _written(
                     engine,
@@ -210,7 +210,7 @@ def inference_entries(
                 year,
             )
         )
-    for engine in engines:
+    for engine in engines.values():
         families = [
             chosen
             for (name, _), chosen in sorted(groups.items())
@@ -218,6 +218,26 @@ def inference_entries(
         ]
         entries.append(_default(engine, families, vocabulary, snapshot))
     return entries
+
+
+def fitted_engines(snapshot: CatalogSnapshot) -> dict[str, Engine]:
+    """Engines whose speed is fitted, and their generations with a fit of their own, by key."""
+    found = {}
+    for id_, entry in snapshot.engines.items():
+        if entry.value.speed_fit is not None:
+            found[id_] = entry.value
+        for one in entry.value.generations:
+            if one.speed_fit is not None:
+                key = release_key(id_, one.id)
+                found[key] = replace(entry.value, id=key, like=None, speed_fit=one.speed_fit)
+    return found
+
+
+def applies_to(key: str) -> dict[str, str]:
+    """What an entry of calibrations says that it is about, from the key of a release."""
+    engine = engine_of_release(key)
+    generation = key.removeprefix(engine)[1:]
+    return {"engine": engine} | ({"generation": generation} if generation else {})
 
 
 def _default(
@@ -247,7 +267,7 @@ def _default(
     known = chosen and engine.like is None
     return CalibrationEntry(
         f"performance/{engine.id}/{_ANY}",
-        {"engine": engine.id, "family": _ANY},
+        {**applies_to(engine.id), "family": _ANY},
         note,
         _written(engine, values, _OTHER_FAMILIES if known else _UNMEASURED),
         source,

@@ -27,7 +27,7 @@ from service.catalog.entries.documents import (
     content_hash,
     hashes_of,
 )
-from service.catalog.entries.engines import engine_from_document
+from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.references import ReferenceIndex, UnknownReference
 from service.catalog.entries.rules import rule_from_document
@@ -197,7 +197,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
 
 
 def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex:
-    aliases = {entry_id: document.get("aliases") or () for entry_id, document in documents.items()}
+    aliases = {entry_id: tuple(names_of(document)) for entry_id, document in documents.items()}
     if collection != "accelerators":
         return ReferenceIndex(aliases)
     return DeviceIndex(aliases, {id_: document["name"] for id_, document in documents.items()})

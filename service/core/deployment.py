@@ -8,6 +8,7 @@ from math import prod
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import Number
+from service.core.engines import release_key
 from service.core.interval import Interval
 from service.core.number_formats import NumberFormat
 from service.core.stacking import ALIKE, FIGURE, NAME
@@ -172,6 +173,8 @@ class ServingSettings:
 
     ``max_running_sequences`` of None is the engine's own default; ``reserved_bytes`` is taken on
     each accelerator by other processes, or by workspaces that flags set aside [B].
+    ``engine_version`` is the version that was asked for (None: the newest), ``engine_generation``
+    the generation of the engine that it belongs to (None: the engine has none).
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -183,6 +186,13 @@ class ServingSettings:
     reserved_bytes: float = 0.0
     speculation: Speculation | None = None
     disaggregation: Disaggregation | None = None
+    engine_version: str | None = None
+    engine_generation: str | None = None
+
+    @property
+    def release(self) -> str:
+        """What figures of the engine's generation are found by."""
+        return release_key(self.engine, self.engine_generation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,95 @@
-"""Inference engines and training frameworks, and whose measurements stand in for theirs."""
+"""Inference engines and training frameworks: their classes, their generations, their releases."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+from service.core.errors import InvalidInput
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
 
 #: Id under which figures stand that hold for engines without any of their own.
 FALLBACK_ENGINE = "default"
+#: Stands between an engine's id and that of a generation in the key of a release.
+_OF_RELEASE = "@"
+#: What is written for the newest generation, as null is.
+_NEWEST = frozenset({"", "newest", "latest", "main", "master", "nightly"})
+#: A year, month or day, and whatever is said of it after that.
+_DATE = re.compile(r"((?:19|20)\d\d)(?:-(\d\d)(?:-(\d\d))?)?(?=$|[\s/,(])")
+#: Numbers between dots, or the number of a build, with what is usual before and after them.
+_VERSION = re.compile(
+    r"(?:version|release|v|r|b)?[- ]?(\d{1,9}(?:\.\d{1,9}){0,5})"
+    r"(?=$|[\s.,+(_-]|(?:rc|a|b|post|dev)\d)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineClass:
+    """What engines of one kind have in common when they run a step.
+
+    ``reference`` is the engine whose figures stand in for those of members without any.
+    """
+
+    id: str
+    workload: EngineWorkload
+    meaning: str
+    reference: str
+
+
+#: The closed set of classes, by id.
+CLASSES: Mapping[str, EngineClass] = MappingProxyType(
+    {
+        one.id: one
+        for one in (
+            EngineClass(
+                "compiled",
+                "inference",
+                "runs steps as captured graphs or programs compiled ahead of time, with caches in "
+                "pages and many sequences in a step",
+                "vllm",
+            ),
+            EngineClass(
+                "eager",
+                "inference",
+                "a framework for training research issues operation after operation from Python",
+                "transformers",
+            ),
+            EngineClass(
+                "llama.cpp-like",
+                "inference",
+                "native code with own kernels for quantised weights, made for one or a few "
+                "sequences at a time",
+                "llama.cpp",
+            ),
+            EngineClass(
+                "megatron-like",
+                "training",
+                "tensor, pipeline and expert parallelism by hand-written layers and fused kernels, "
+                "made for clusters",
+                "megatron-lm",
+            ),
+            EngineClass(
+                "fsdp-like",
+                "training",
+                "a plain loop in PyTorch or JAX whose states are sharded over data-parallel ranks, "
+                "often compiled",
+                "torchtitan",
+            ),
+            EngineClass(
+                "trainer-like",
+                "training",
+                "a general trainer around eager models, made for fine-tuning on one or a few "
+                "machines",
+                "transformers",
+            ),
+        )
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +109,197 @@ class SpeedFit:
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """The releases of an engine between two changes that its speed or memory show.
+
+    ``since`` is the day, month or year of the first of them in ISO 8601, ``version`` what that one
+    is called (None: the versions before the next generation's). ``aliases`` are other names of the
+    generation beside the engine's, ``names`` those that say engine and generation at once.
+    """
+
+    id: str
+    since: str
+    differs: str
+    version: str | None = None
+    aliases: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    speed_fit: SpeedFit | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """An inference engine, a training framework, or both.
 
-    Where it has no figures of its own, those of the engine that it is a ``release_of`` hold, or
-    stand in those of the one that it is ``like``. Those that are ``preallocating`` take their share
-    of the memory when they start, whatever they come to need of it.
+    ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
+    newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
+    then those of its class. ``vendors`` make the accelerators that it runs on; empty: any. Those
+    that are ``preallocating`` take their share of the memory when they start, whatever they come
+    to need of it.
     """
 
     id: str
     name: str
-    workloads: frozenset[str]
-    release_of: str | None = None
+    classes: Mapping[EngineWorkload, str]
+    generations: tuple[Generation, ...] = ()
     like: str | None = None
     speed_fit: SpeedFit | None = None
+    vendors: frozenset[str] = frozenset()
     preallocating: bool = False
+
+    @property
+    def workloads(self) -> frozenset[EngineWorkload]:
+        """What it runs."""
+        return frozenset(self.classes)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRelease:
+    """An engine at one of its generations; ``generation`` is None where it has none.
+
+    ``before_first`` is whether a version older than all that are known was asked for.
+    """
+
+    engine: str
+    generation: str | None = None
+    before_first: bool = False
+
+    @property
+    def key(self) -> str:
+        """What figures of this release are found by: ``engine@generation``, or the engine's id."""
+        return release_key(self.engine, self.generation)
+
+
+class UnknownVersion(InvalidInput):
+    """A text that is neither a version, nor a date, nor a name of a generation of an engine."""
+
+
+def release_key(engine: str, generation: str | None) -> str:
+    """What figures of a release are found by: ``engine@generation``, or the engine's id."""
+    return engine if generation is None else f"{engine}{_OF_RELEASE}{generation}"
+
+
+def engine_of_release(key: str) -> str:
+    """The engine's id in the key of a release."""
+    return key.partition(_OF_RELEASE)[0]
+
+
+def release_of(engine: Engine, version: str | None, named: str = "") -> EngineRelease:
+    """The release of an engine that a text means.
+
+    Parameters
+    ----------
+    engine
+        The engine.
+    version
+        A version ("0.5.3", "v0.11.0", "b4000", "25.11"), a date ("2024-08"), the id or another
+        name of a generation, or None for the newest.
+    named
+        What the engine was called, as some names say the generation, too.
+
+    Raises
+    ------
+    UnknownVersion
+        If the text means no release, or another generation than the engine's name.
+    """
+    by_name = next((one for one in engine.generations if _folded(named) in _names(one)), None)
+    text = (version or "").strip()
+    if _folded(text) in _NEWEST:
+        newest = engine.generations[-1].id if engine.generations else None
+        return EngineRelease(engine.id, newest if by_name is None else by_name.id)
+    if by_name is not None and not _has_versions(engine) and _version_of(text) is not None:
+        return EngineRelease(engine.id, by_name.id)
+    found = _generation_of(engine, text)
+    if by_name is not None and found.generation != by_name.id:
+        raise UnknownVersion(f"{named!r:.60} is {by_name.id}, not {found.generation}")
+    return found
+
+
+def class_of_unknown(name: str, weights_format: str | None, workload: EngineWorkload) -> str:
+    """Id of the class of an engine that the catalog does not have, by its name and what it runs.
+
+    Parameters
+    ----------
+    name
+        What the engine is called.
+    weights_format
+        Id of the number format of the weights, or None.
+    workload
+        What it runs.
+    """
+    called = _folded(name)
+    if workload == "training":
+        if _HAS_MEGATRON.search(called):
+            return "megatron-like"
+        return "trainer-like" if _HAS_TRAINER.search(called) else "fsdp-like"
+    if _HAS_LLAMA_CPP.search(called) or (weights_format or "").startswith("gguf"):
+        return "llama.cpp-like"
+    return "eager" if _HAS_EAGER.search(called) else "compiled"
+
+
+_HAS_MEGATRON = re.compile(r"megatron|nemo|mindspeed|colossal")
+_HAS_TRAINER = re.compile(r"trainer|transformers|peft|trl|lora|tuning|tune|accelerate|deepspeed")
+_HAS_LLAMA_CPP = re.compile(r"llama|gg(ml|uf)|exl|bitnet|whisper\.cpp|rwkv|mlx|metal|kobold")
+_HAS_EAGER = re.compile(r"transformers|huggingface|^hf|eager|accelerate|bitsandbytes|pipeline")
+
+
+def _generation_of(engine: Engine, text: str) -> EngineRelease:
+    """The last generation that begins at or before a version or date, or is called so."""
+    generations = engine.generations
+    for one in generations:
+        if _folded(text) in {_folded(one.id), *map(_folded, one.aliases), *_names(one)}:
+            return EngineRelease(engine.id, one.id)
+    date = _DATE.match(text)
+    version = None if date is not None else _version_of(text)
+    if date is None and version is None:
+        raise UnknownVersion(_what_is_known(engine, text))
+    if not generations:
+        return EngineRelease(engine.id)
+    if date is not None:
+        known = [(one, one.since <= _last_day(date)) for one in generations]
+    else:
+        known = [(one, _begins_by(one, version)) for one in generations]
+        if not _has_versions(engine):
+            raise UnknownVersion(_what_is_known(engine, text))
+    begun = [one for one, begins in known if begins]
+    chosen = begun[-1] if begun else generations[0]
+    return EngineRelease(engine.id, chosen.id, before_first=not begun)
+
+
+def _has_versions(engine: Engine) -> bool:
+    """Whether versions tell its generations apart, and not dates or names alone."""
+    return any(one.version is not None for one in engine.generations)
+
+
+def _begins_by(generation: Generation, version: tuple[int, ...] | None) -> bool:
+    """Whether a generation begins at a version or before; without a version of its own it does."""
+    begins = None if generation.version is None else _version_of(generation.version)
+    return begins is None or (version is not None and begins <= version)
+
+
+def _version_of(text: str) -> tuple[int, ...] | None:
+    """The numbers of a version, whatever stands before and after them; None where it is none."""
+    found = _VERSION.match(text.casefold())
+    return None if found is None else tuple(map(int, found[1].split(".")))
+
+
+def _last_day(date: re.Match[str]) -> str:
+    """The last day that a date may mean, so that a month counts as whole."""
+    return f"{date[1]}-{date[2] or '12'}-{date[3] or '31'}"
+
+
+def _what_is_known(engine: Engine, text: str) -> str:
+    if not engine.generations:
+        return f"{text!r:.60} is neither a version of {engine.id} nor a date"
+    known = ", ".join(
+        f"{one.id} ({'' if one.version is None else f'from {one.version}, '}{one.since})"
+        for one in engine.generations
+    )
+    return f"{text!r:.60} means no release of {engine.id}; name a date or one of {known}"
+
+
+def _names(generation: Generation) -> frozenset[str]:
+    return frozenset(map(_folded, generation.names))
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.casefold())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from service.catalog.entries.engines import figures_of
+from service.catalog.entries.engines import figures_of, kin_of
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import FALLBACK_ENGINE
+from service.core.engines import (
+    FALLBACK_ENGINE,
+    EngineWorkload,
+    engine_of_release,
+    release_key,
+)
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
 from service.core.impacts.infrastructure import Infrastructure
@@ -42,15 +47,15 @@ class Calibration:
 
 
 @lru_cache(maxsize=256)
-def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibration:
-    """Calibration of an engine on a hardware family, with documented fallbacks.
+def calibration(snapshot: CatalogSnapshot, release: str, family: str) -> Calibration:
+    """Calibration of an engine's release on a hardware family, with documented fallbacks.
 
     Parameters
     ----------
     snapshot
         The catalog, whose calibrations are read.
-    engine, family
-        Id of an inference engine, and hardware family.
+    release, family
+        Key of the release of an inference engine, or the engine's id; and hardware family.
 
     Returns
     -------
@@ -59,16 +64,17 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
     """
     known = snapshot.calibrations
     warnings: list[EstimateWarning] = []
+    engine = engine_of_release(release)
     timed, stands_in = next(
-        (id_, stands_in)
-        for id_, stands_in in figures_of(snapshot.engines[engine].value, snapshot.engines)
-        if f"performance/{id_}/{_FALLBACK}" in known
+        (name, stands_in)
+        for name, stands_in in figures_of(release, snapshot.engines, "inference").items()
+        if f"performance/{name}/{_FALLBACK}" in known
     )
-    if stands_in:
+    if stands_in is not None:
         warnings.append(
             EstimateWarning(
                 "efficiency_not_measured",
-                f"there are no speed measurements of {engine}; those of {timed} are used",
+                f"there are no speed measurements of {engine}; those of {stands_in} are used",
             )
         )
     performance_id = f"performance/{timed}/{family}"
@@ -96,33 +102,60 @@ def calibration(snapshot: CatalogSnapshot, engine: str, family: str) -> Calibrat
         ),
         infrastructure=around,
         runtime=runtime,
-        entries=(performance_id, power_id, runtime.of(engine).calibration, infrastructure_id),
-        warnings=tuple(warnings),
+        entries=(performance_id, power_id, runtime.of(release).calibration, infrastructure_id),
+        warnings=(
+            *warnings,
+            *_memory_warnings(engine, engine_of_release(runtime.of(release).engine)),
+        ),
     )
+
+
+def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
+    """What to say where an engine's memory is that of others."""
+    if measured != engine:
+        others = "typical overheads of measured engines"
+        yield EstimateWarning(
+            "overheads_not_measured",
+            f"there are no memory measurements of {engine}; "
+            f"{others if measured == FALLBACK_ENGINE else f'those of {measured}'} are used",
+        )
 
 
 @lru_cache(maxsize=16)
 def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
-    """Measured memory of every engine of the catalog; kept for each snapshot."""
-    own = runtime_overheads(figures_by_engine(snapshot, CALIBRATIONS)).engines
-    return RuntimeOverheads(with_stand_ins(own, snapshot))
+    """Measured memory of every engine and release of the catalog; kept for each snapshot."""
+    own = runtime_overheads(figures_by_release(snapshot, CALIBRATIONS)).engines
+    return RuntimeOverheads(with_stand_ins(own, snapshot, "inference"))
 
 
-def figures_by_engine(snapshot: CatalogSnapshot, prefix: str) -> dict[str, Figures]:
-    """Figures of the calibrations whose ids are a prefix and an engine's id."""
-    return {
+def figures_by_release(snapshot: CatalogSnapshot, prefix: str) -> dict[str, Figures]:
+    """Figures of the calibrations whose ids are a prefix and the key of a release or an engine.
+
+    What those of a release do not state is as in those of its engine.
+    """
+    stated = {
         id_.removeprefix(prefix): entry.value
         for id_, entry in snapshot.calibrations.items()
         if id_.startswith(prefix)
     }
+    return {key: {**stated.get(engine_of_release(key), {}), **own} for key, own in stated.items()}
 
 
-def with_stand_ins(own: Mapping[str, Kept], snapshot: CatalogSnapshot) -> dict[str, Kept]:
-    """What is held for some engines, and for every other one what holds for it or stands in."""
+def with_stand_ins(
+    own: Mapping[str, Kept], snapshot: CatalogSnapshot, workload: EngineWorkload
+) -> dict[str, Kept]:
+    """What is held for some engines, and for every other one what holds for it or stands in.
+
+    Each engine is there by its id, and by the keys of its releases. What its class has stands in
+    after what the engines have that it is like, then what lies between all that were measured.
+    """
     held = dict(own)
     for id_, entry in snapshot.engines.items():
-        nearest = (name for name, _ in figures_of(entry.value, snapshot.engines) if name in own)
-        held[id_] = own[next(nearest, FALLBACK_ENGINE)]
+        generations = (one.id for one in entry.value.generations)
+        for key in (id_, *(release_key(id_, generation) for generation in generations)):
+            kin = [name for name, _ in kin_of(key, snapshot.engines)]
+            names = (*kin, entry.value.classes.get(workload, FALLBACK_ENGINE))
+            held[key] = own[next((name for name in names if name in own), FALLBACK_ENGINE)]
     return held
 
 

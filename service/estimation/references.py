@@ -54,6 +54,8 @@ FormatName = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_
 ENGINES_OF = "x-engines-of"
 EngineReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "inference"})]
 FrameworkReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "training"})]
+#: A version, a date, or a name of a generation of an engine.
+ReleaseText = Annotated[str, Field(min_length=1, max_length=60)]
 Degree = Annotated[int, Field(ge=1, le=100_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 

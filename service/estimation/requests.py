@@ -22,6 +22,7 @@ from service.estimation.references import (
     ModelReference,
     Ratio,
     Reference,
+    ReleaseText,
     Request,
     separated,
 )
@@ -156,6 +157,9 @@ class ServingRequest(Request):
 
     engine: EngineReference = "vllm"
     """Engine whose measured overheads apply: id or alias of one in /v1/engines."""
+    engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
+    """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
+    of it in /v1/engines; if null, the newest generation."""
     memory_utilization_ratio: float = Field(0.9, gt=0.0, le=1.0)
     """Share of memory the engine may use."""
     kv_block_tokens: int = Field(16, ge=1, le=65_536)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -24,7 +24,13 @@ from service.core.deployment import (
     Precision,
     Region,
 )
-from service.core.engines import EngineWorkload
+from service.core.engines import (
+    Engine,
+    EngineRelease,
+    EngineWorkload,
+    UnknownVersion,
+    release_of,
+)
 from service.core.errors import InvalidInput
 from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import evaporative_wue
@@ -57,6 +63,8 @@ Resolved = TypeVar("Resolved")
 
 #: What an entry is called that a request describes without naming it.
 UNNAMED = "inline"
+#: Maker of accelerators that are described without one.
+_UNKNOWN_VENDOR = "unknown"
 
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
@@ -404,28 +412,85 @@ def check_pools(prefill_replicas: int | None, parallelism: Parallelism, problems
 
 def resolve_engine(
     reference: str,
+    version: str | None,
     workload: EngineWorkload,
-    pointer: str,
+    pointers: tuple[str, str],
     snapshot: CatalogSnapshot,
     problems: Problems,
-) -> str:
-    """Id of the engine that a reference means; the reference itself after noting what is wrong."""
+) -> EngineRelease:
+    """The release that a reference to an engine and the text of a version mean.
 
-    def engine_id() -> str:
-        engine = snapshot.find("engines", reference)
-        if workload in engine.value.workloads:
-            return engine.id
+    Parameters
+    ----------
+    reference, version
+        What was asked for; None for the newest generation.
+    workload
+        What the engine has to run.
+    pointers
+        Where reference and version stand in the request.
+    snapshot
+        The catalog.
+    problems
+        Takes what is wrong; the answer is then of no use.
+    """
+
+    def engine() -> Engine:
+        found = snapshot.find("engines", reference)
+        if workload in found.value.workloads:
+            return found.value
         others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
-        raise DocumentInvalid("", f"{engine.id} is not for {workload}: {', '.join(others)} are")
+        raise DocumentInvalid("", f"{found.id} is not for {workload}: {', '.join(others)} are")
 
-    return problems.attempt(pointer, engine_id) or reference
+    known = problems.attempt(pointers[0], engine)
+    if known is None:
+        return EngineRelease(reference)
+    try:
+        return release_of(known, version, reference)
+    except UnknownVersion as unknown:
+        problems.add(pointers[1], str(unknown))
+        return EngineRelease(known.id)
 
 
 def resolve_serving_engine(
     asked: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> str:
+) -> EngineRelease:
     """As `resolve_engine`, for the engine that serves."""
-    return resolve_engine(asked.engine, "inference", "/serving/engine", snapshot, problems)
+    pointers = ("/serving/engine", "/serving/engine_version")
+    return resolve_engine(
+        asked.engine, asked.engine_version, "inference", pointers, snapshot, problems
+    )
+
+
+def resolve_framework(
+    framework: str,
+    version: str | None,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> EngineRelease:
+    """As `resolve_engine`, for the framework that settings under a pointer ask for."""
+    pointers = (f"{pointer}/framework", f"{pointer}/framework_version")
+    return resolve_engine(framework, version, "training", pointers, snapshot, problems)
+
+
+def release_warnings(
+    release: EngineRelease, accelerator: Accelerator, snapshot: CatalogSnapshot
+) -> Iterator[EstimateWarning]:
+    """What to say where an engine is older than all that is known of it, or runs elsewhere."""
+    engine = snapshot.engines[release.engine].value
+    if release.before_first:
+        first = engine.generations[0]
+        yield EstimateWarning(
+            "release_before_first",
+            f"the oldest generation of {engine.id} that is known is {first.id} (since "
+            f"{first.since}); its figures are used for what is older",
+        )
+    if engine.vendors and accelerator.vendor not in engine.vendors | {_UNKNOWN_VENDOR}:
+        yield EstimateWarning(
+            "engine_not_for_hardware",
+            f"{engine.name} does not run on accelerators of {accelerator.vendor}; figures are "
+            "those of other hardware, and what its maker's own software reaches may be far off",
+        )
 
 
 def _document(inline: Request) -> dict[str, Any]:

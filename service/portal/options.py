@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import EngineWorkload
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.inference.space import NOT_SEARCHED
 
@@ -56,6 +57,17 @@ class Options:
     models: dict[str, list[Option]]
     accelerators: dict[str, list[Option]]
     regions: dict[str, list[Option]]
+    engines: dict[str, list[Option]]
+    frameworks: dict[str, list[Option]]
+
+
+def _engines(snapshot: CatalogSnapshot, workload: EngineWorkload) -> dict[str, list[Option]]:
+    """Engines that run something, by their class."""
+    return _grouped(
+        (entry.value.classes[workload], Option(entry.id, entry.value.name))
+        for entry in snapshot.engines.values()
+        if workload in entry.value.classes
+    )
 
 
 @lru_cache(maxsize=4)
@@ -77,6 +89,8 @@ def options(snapshot: CatalogSnapshot) -> Options:
             )
             for entry in snapshot.regions.values()
         ),
+        engines=_engines(snapshot, "inference"),
+        frameworks=_engines(snapshot, "training"),
     )
 
 

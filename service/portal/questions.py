@@ -24,9 +24,15 @@ from service.estimation.references import (
     ModelConfig,
     ModelReference,
     Reference,
+    ReleaseText,
     Request,
 )
-from service.estimation.requests import ParallelismRequest, PrecisionRequest, WorkloadRequest
+from service.estimation.requests import (
+    ParallelismRequest,
+    PrecisionRequest,
+    ServingRequest,
+    WorkloadRequest,
+)
 
 #: Degrees of parallelism that the form takes.
 LAYOUT = ("tensor", "pipeline", "data", "expert")
@@ -150,6 +156,8 @@ class PageRequest(ModelQuestion):
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     concurrency: int = Field(32, ge=1, le=1_000_000)
+    engine: Reference | None = None
+    engine_version: ReleaseText | None = None
     workload_kind: WorkloadKindId = "real-time-inference"
     recommend: bool = False
     """Search for better choices (takes about a second)."""
@@ -178,8 +186,15 @@ class PageRequest(ModelQuestion):
                 output_tokens=self.output_tokens,
                 concurrency=self.concurrency,
             ),
+            serving=self.serving,
             explain=True,
         )
+
+    @property
+    def serving(self) -> ServingRequest:
+        """The engine and its release."""
+        named = {} if self.engine is None else {"engine": self.engine}
+        return ServingRequest(**named, engine_version=self.engine_version)
 
     @property
     def recommendation(self) -> RecommendationRequest:
@@ -192,6 +207,7 @@ class PageRequest(ModelQuestion):
                 output_tokens=max(self.output_tokens, 2),
                 concurrency=self.concurrency,
             ),
+            serving=self.serving,
         )
 
     def link(self, **changes: Any) -> str:

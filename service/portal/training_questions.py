@@ -16,7 +16,13 @@ from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
     TrainingSearchRequest,
 )
-from service.estimation.references import Degree, FormatName, ModelReference, Reference
+from service.estimation.references import (
+    Degree,
+    FormatName,
+    ModelReference,
+    Reference,
+    ReleaseText,
+)
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.requests import (
     EstimateTrainingRequest,
@@ -66,6 +72,8 @@ class TrainingPageRequest(ModelQuestion):
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
     sequence_length: int = Field(8192, ge=1, le=100_000_000)
     tokens: float = Field(1e10, ge=1.0, le=1e18)
+    framework: Reference | None = None
+    framework_version: ReleaseText | None = None
     offload_optimizer: Literal["none", "cpu", "nvme"] = "none"
     offload_parameters: Literal["none", "cpu", "nvme"] = "none"
     recommend: bool = False
@@ -90,6 +98,7 @@ class TrainingPageRequest(ModelQuestion):
             region=self.region,
             training=TrainingSettingsRequest(
                 **{name: getattr(self, name) for name in _SETTINGS},
+                **self.named_framework,
                 offload=TrainingOffloadRequest(
                     optimizer=self.offload_optimizer, parameters=self.offload_parameters
                 ),
@@ -110,10 +119,17 @@ class TrainingPageRequest(ModelQuestion):
                 optimizers=[self.optimizer],
                 lora_rank=self.lora_rank,
                 offload=self.offload_optimizer != "none",
+                **self.named_framework,
             ),
             limits=RunLimits(days=self.days, usd=self.usd),
             search=TrainingSearchRequest(max_accelerators=self.max_accelerators),
         )
+
+    @property
+    def named_framework(self) -> dict[str, Any]:
+        """The framework and its release, as fields of settings."""
+        named = {} if self.framework is None else {"framework": self.framework}
+        return {**named, "framework_version": self.framework_version}
 
     @property
     def layout(self) -> ParallelismRequest | None:

@@ -46,7 +46,7 @@ CATALOG = {
     "Region": ("regions", "aws/eu-north-1"),
     "MemoryTier": ("memory-tiers", "cxl-2.0-ddr5-direct"),
     "Instance": ("instances", "aws/p5.48xlarge"),
-    "Engine": ("engines", "vllm-before-0.6"),
+    "Engine": ("engines", "sglang"),
     "Rule": ("rules", "de-enefg-new-pue"),
     "Interconnect": ("interconnects", "nvlink-4"),
     "Source": ("sources", "nvidia-h100-datasheet"),

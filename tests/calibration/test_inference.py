@@ -11,6 +11,7 @@ from service.calibration.documents import CalibrationEntry, differences
 from service.calibration.inference import (
     constants_of,
     fit_inference,
+    fitted_engines,
     holdout_residuals,
     inference_entries,
     measured_deployments,
@@ -97,7 +98,7 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
         for found in measured_deployments(chosen, bench.vocabulary, bench.snapshot)
         if found.computed.resolved.deployment.accelerator.family == "nvidia-hopper"
     ]
-    engine = bench.snapshot.engines["vllm-before-0.6"].value
+    engine = fitted_engines(bench.snapshot)["vllm@before-0.6"]
     held_out = holdout_residuals(engine, measured, bench.vocabulary)
     assert held_out is not None
     assert len(held_out) == len(measured)
@@ -114,8 +115,8 @@ def test_intervals_are_those_of_models_that_the_fit_has_not_seen(bench: Bench, r
 
 def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
     entries = inference_entries([], bench.vocabulary, bench.snapshot)
-    engines = bench.snapshot.engines.values()
-    fitted = {one.id for one in engines if one.value.speed_fit is not None}
+    fitted = set(fitted_engines(bench.snapshot))
+    assert {"vllm", "vllm@before-0.6"} < fitted
     assert {entry.id for entry in entries} == {f"performance/{name}/default" for name in fitted}
     assert not any(entry.fitted for entry in entries)
     assert all(entry.figures["decode_log_sigma"] == 0.35 for entry in entries)
@@ -123,10 +124,10 @@ def test_every_engine_has_values_for_hardware_without_rows(bench: Bench):
 
 def test_unmeasured_hardware_is_taken_for_what_the_engine_was_measured_on(bench: Bench, entries):
     families = [
-        entries[f"performance/vllm-before-0.6/nvidia-{name}"] for name in ("ampere", "hopper")
+        entries[f"performance/vllm@before-0.6/nvidia-{name}"] for name in ("ampere", "hopper")
     ]
-    default = entries["performance/vllm-before-0.6/default"]
-    older = bench.snapshot.engines["vllm-before-0.6"].value
+    default = entries["performance/vllm@before-0.6/default"]
+    older = fitted_engines(bench.snapshot)["vllm@before-0.6"]
     usual = {constant.name: constant.usual for constant in constants_of(older)}
     # What the engine adds is its own on all hardware; what hardware reaches is not.
     assert default.figures["step_s"] < 0.1 * usual["step_s"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from service.core.engines import engine_of_release, release_key
 from service.core.figures import Figures
 from service.core.interval import Interval
 
@@ -13,9 +14,9 @@ CALIBRATION = Path(__file__).parents[2] / "hardware_catalog" / "calibration"
 
 
 def figures_of(file: str, subject: str) -> dict[str, Figures]:
-    """Figures of each entry of a file, by the engine or framework that it applies to."""
-    return {
-        document["applies_to"][subject]: {
+    """Figures of each entry of a file, by the key of the release that it applies to."""
+    stated = {
+        release_key(document["applies_to"][subject], document["applies_to"].get("generation")): {
             name: Interval(
                 figure["value"],
                 figure.get("low", figure["value"]),
@@ -25,3 +26,4 @@ def figures_of(file: str, subject: str) -> dict[str, Figures]:
         }
         for document in yaml.safe_load((CALIBRATION / file).read_text(encoding="utf-8"))
     }
+    return {key: {**stated.get(engine_of_release(key), {}), **own} for key, own in stated.items()}

@@ -10,11 +10,14 @@ from service.catalog.entries.checks import check_documents
 from service.catalog.entries.documents import COLLECTIONS
 from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.core.engines import CLASSES, class_of_unknown
 from service.estimation.calibrations import calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
 from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, MemoryInferenceRequest
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
+from service.estimation.training.estimate import training_memory_answer
+from service.estimation.training.requests import EXAMPLE_TRAINING, MemoryTrainingRequest
 
 
 def with_engines(snapshot: CatalogSnapshot, *engines: dict[str, Any]) -> CatalogSnapshot:
@@ -25,32 +28,144 @@ def with_engines(snapshot: CatalogSnapshot, *engines: dict[str, Any]) -> Catalog
     return snapshot_from_documents(documents, 1)
 
 
-def asked(engine: str) -> MemoryInferenceRequest:
-    body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "serving": {"engine": engine}}
+GENERATION = {"id": "a", "since": "2024", "differs": "all", "source": "headroom-assumption"}
+
+
+def asked(engine: str, version: str | None = None) -> MemoryInferenceRequest:
+    serving = {"engine": engine, "engine_version": version}
+    body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "serving": serving}
     return MemoryInferenceRequest(**body)
 
 
 def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(packaged_snapshot):
     memory = runtime_memory(packaged_snapshot)
-    assert memory.of("vllm-before-0.6") is memory.of("vllm")
-    assert memory.of("transformers-before-4.36") is not memory.of("transformers")
-    older = calibration(packaged_snapshot, "transformers-before-4.36", "nvidia-ampere")
-    assert older.performance.source == "performance/transformers/nvidia-ampere"
-    assert older.warnings == ()
+    assert memory.of("vllm@v1") is memory.of("vllm")
+    older = memory.of("vllm@before-0.6")
+    assert older.large_profiled_sequences == older.profiled_sequences == 256
+    assert older.bytes_per_logit == memory.of("vllm").bytes_per_logit
+    assert memory.of("transformers@before-4.36").cache_copies == 2.0
+    found = calibration(packaged_snapshot, "transformers@before-4.36", "nvidia-ampere")
+    assert found.performance.source == "performance/transformers/nvidia-ampere"
+    assert found.warnings == ()
 
 
 def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(packaged_snapshot):
-    engine = {"id": "acme", "workloads": ["inference"], "like": "vllm-before-0.6"}
+    engine = {"id": "acme", "workloads": ["inference"], "like": "llama.cpp"}
     snapshot = with_engines(packaged_snapshot, engine)
-    found = calibration(snapshot, "acme", "nvidia-hopper")
-    assert found.performance.source == "performance/vllm-before-0.6/nvidia-hopper"
+    found = calibration(snapshot, "acme", "apple-silicon")
+    assert found.performance.source == "performance/llama.cpp/apple-silicon"
     assert not found.performance.measured
     assert [one.message for one in found.warnings] == [
-        "there are no speed measurements of acme; those of vllm-before-0.6 are used"
+        "there are no speed measurements of acme; those of llama.cpp are used",
+        "there are no memory measurements of acme; those of llama.cpp are used",
     ]
     memory = runtime_memory(snapshot)
-    assert memory.of("acme") == memory.of("vllm")
+    assert memory.of("acme") == memory.of("llama.cpp")
     assert memory.of("tensorrt-llm") == memory.of("default")
+
+
+def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(packaged_snapshot):
+    found = calibration(packaged_snapshot, "lmdeploy", "nvidia-ampere")
+    assert found.performance.source == "performance/vllm/nvidia-ampere"
+    assert found.warnings[0].message == (
+        "there are no speed measurements of lmdeploy; those of compiled engines (vllm) are used"
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "generation"),
+    [
+        ("vllm", None, "v1"),
+        ("vllm", "0.5.3", "before-0.6"),
+        ("vllm", "v0.11.0", "v1"),
+        ("vllm", "0.8.5.post1", "v1-0.8"),
+        ("vllm", "2024-08", "before-0.6"),
+        ("vllm", "0.7.x (2025-02-11)", "v0"),
+        ("vllm", "V0", "v0"),
+        ("vLLM before 0.6", None, "before-0.6"),
+        ("vllm-before-0.6", "0.4", "before-0.6"),
+        ("transformers-before-4.36", None, "before-4.36"),
+        ("llama.cpp", "b4000", "2024"),
+        ("llama.cpp", "7847", "2025"),
+        ("llama.cpp", "2024-05 (llama-bench)", "2024"),
+        ("exllamav2", None, "v2"),
+        ("exllamav2", "0.1.5", "v2"),
+        ("ExLlamaV3", "latest", "v3"),
+        ("gpt-fast", "2023-12", None),
+    ],
+)
+def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, version, generation):
+    answer = inference_memory_answer(asked(engine, version), packaged_snapshot)
+    serving = answer["deployment"]["serving"]
+    assert serving["engine_generation"] == generation
+    assert serving["engine_version"] == version
+    assert serving["engine"] == packaged_snapshot.find("engines", engine).id
+    assert "release_before_first" not in {one["code"] for one in answer["warnings"]}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "detail"),
+    [
+        ("vllm", "banana", "vllm; name a date or one of before-0.6 (2023-06), v0 (from 0.6"),
+        ("vllm", "32971d312954", "means no release of vllm"),
+        ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
+        ("gpt-fast", "new", "neither a version of gpt-fast nor a date"),
+        ("vllm-before-0.6", "0.11", "is before-0.6, not v1"),
+    ],
+)
+def test_a_version_that_means_nothing_is_refused_with_what_there_is(
+    packaged_snapshot, engine, version, detail
+):
+    with pytest.raises(Rejected) as refused:
+        inference_memory_answer(asked(engine, version), packaged_snapshot)
+    [error] = refused.value.errors
+    assert error.pointer == "/serving/engine_version"
+    assert detail in error.detail
+
+
+def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged_snapshot):
+    answer = inference_memory_answer(asked("vllm", "2019"), packaged_snapshot)
+    assert answer["deployment"]["serving"]["engine_generation"] == "before-0.6"
+    [said] = [one for one in answer["warnings"] if one["code"] == "release_before_first"]
+    assert "before-0.6 (since 2023-06)" in said["message"]
+
+
+def test_an_engine_that_does_not_run_on_the_hardware_is_answered_with_a_warning(packaged_snapshot):
+    body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "accelerator": "cerebras-wse-3"}
+    body |= {"accelerator_count": 1}
+    answer = inference_memory_answer(MemoryInferenceRequest(**body), packaged_snapshot)
+    [said] = [one for one in answer["warnings"] if one["code"] == "engine_not_for_hardware"]
+    assert "vLLM does not run on accelerators of Cerebras" in said["message"]
+
+
+def test_a_framework_is_dated_too(packaged_snapshot):
+    body = EXAMPLE_TRAINING | {"training": {"framework": "nemo", "framework_version": "25.04"}}
+    answer = training_memory_answer(MemoryTrainingRequest(**body), packaged_snapshot)
+    assert answer["deployment"]["training"]["framework_generation"] == "2.x"
+    assert answer["deployment"]["training"]["framework_version"] == "25.04"
+
+
+def test_classes_of_the_catalog_have_a_reference_that_runs_the_same(packaged_snapshot):
+    for class_ in CLASSES.values():
+        assert packaged_snapshot.engines[class_.reference].value.classes[class_.workload] == (
+            class_.id
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "workload", "class_"),
+    [
+        ("Acme Server", None, "inference", "compiled"),
+        ("Acme Server", "gguf-q4_k_m", "inference", "llama.cpp-like"),
+        ("llama-cpp-turbo", None, "inference", "llama.cpp-like"),
+        ("HF pipelines", "bf16", "inference", "eager"),
+        ("MindSpeed", None, "training", "megatron-like"),
+        ("Acme Trainer", None, "training", "trainer-like"),
+        ("acme", None, "training", "fsdp-like"),
+    ],
+)
+def test_an_engine_that_nobody_knows_has_a_class(name, weights, workload, class_):
+    assert class_of_unknown(name, weights, workload) == class_
 
 
 def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snapshot):
@@ -88,11 +203,21 @@ def test_an_engine_is_found_by_what_people_write(packaged_snapshot, name):
     ("engine", "pointer", "detail"),
     [
         ({"like": "abacus"}, "/like", "no engine 'abacus'"),
-        ({"release_of": "acme"}, "/release_of", "leads back"),
-        ({}, "", "has no figures of speed"),
+        ({"like": "acme"}, "/like", "leads back"),
+        ({"classes": {"inference": "slow"}}, "/classes/inference", "must be one of compiled"),
+        ({"workloads": ["play"]}, "/workloads/0", "must be inference or training"),
+        (
+            {"generations": [{**GENERATION, "id": "b"}, {**GENERATION, "since": "2020"}]},
+            "/generations/1/since",
+            "from the oldest to the newest",
+        ),
+        ({"generations": [GENERATION, GENERATION]}, "/generations", "have the same id"),
+        ({"generations": [{"id": "a"}]}, "/generations/0", "must be an object with"),
+        ({"generations": [GENERATION | {"names": ["vllm"]}]}, "/generations/0/names", "already"),
+        ({"generations": [GENERATION | {"source": "x"}]}, "/generations/0/source", "no source"),
     ],
 )
-def test_an_engine_has_figures_of_speed_or_names_one_that_has(
+def test_an_engine_that_makes_no_sense_is_refused_with_the_place(
     packaged_snapshot, engine, pointer, detail
 ):
     documents = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
@@ -111,6 +236,11 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
     for collection, held in packaged_snapshot.documents().items():
         stored[collection] = dict(held)
     stored["engines"] = {}
+    stored["calibrations"] = {
+        id_.replace("@", "-"): document | {"id": id_.replace("@", "-")}
+        for id_, document in stored["calibrations"].items()
+        if "vllm@v" not in id_
+    }
     del stored["calibrations"]["catalog/nvidia-ampere"]
     for id_, document in stored["calibrations"].items():
         figures = {
@@ -119,11 +249,11 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         }
         stored["calibrations"][id_] = document | {"figures": figures}
     then = snapshot_from_documents(in_todays_form(stored), 1)
+    assert "vllm-before-0.6" not in then.engines
+    assert then.find("engines", "vllm-before-0.6").id == "vllm"
     for engine, entry in then.engines.items():
-        today = packaged_snapshot.engines[engine].value
-        assert entry.value.workloads == today.workloads
-        assert entry.value.release_of == today.release_of
-    for engine in ("vllm", "transformers-before-4.36", "llama.cpp"):
+        assert entry.value.workloads <= packaged_snapshot.engines[engine].value.workloads
+    for engine in ("vllm", "vllm@before-0.6", "transformers@before-4.36", "llama.cpp"):
         assert runtime_memory(then).of(engine) == runtime_memory(packaged_snapshot).of(engine)
         for family in ("nvidia-ampere", "default"):
             now = calibration(packaged_snapshot, engine, family)

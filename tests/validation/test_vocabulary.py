@@ -15,6 +15,7 @@ from service.validation.rows.vocabulary import (
     format_of,
     model_of,
     unit_size,
+    version_of,
 )
 
 
@@ -30,10 +31,10 @@ def test_every_name_leads_to_something(bench: Bench) -> None:
     assert set(names.sources.values()) <= set(snapshot.sources)
     places = {*names.regions.values(), *names.assumed_regions.values()}
     assert places <= set(snapshot.regions)
-    assert set(names.engine_of_source.values()) <= set(snapshot.engines)
+    assert all(snapshot.find("engines", name) for name in names.engine_of_source.values())
     for framework in ("vLLM", "HF transformers", "llama.cpp/Ollama", "SGLang", "TensorRT-LLM"):
         named = row(framework=framework)
-        assert engine_of(named, names, snapshot, for_speed=False) in snapshot.engines
+        assert engine_of(named, names, snapshot) in snapshot.engines
 
 
 def test_every_source_named_is_a_source_of_the_measurements(bench: Bench, outcomes) -> None:
@@ -95,7 +96,7 @@ def test_unknown_names_refuse_the_row(bench: Bench) -> None:
     with pytest.raises(RowRefused, match="number format 'gguf-IQ9_Z' is not known"):
         format_of("gguf-IQ9_Z", names)
     with pytest.raises(RowRefused, match="engine 'Abacus' is not known"):
-        engine_of(row(framework="Abacus"), names, snapshot, for_speed=True)
+        engine_of(row(framework="Abacus"), names, snapshot)
 
 
 def test_a_hyphen_that_does_not_break_is_a_hyphen(bench: Bench) -> None:
@@ -104,21 +105,11 @@ def test_a_hyphen_that_does_not_break_is_a_hyphen(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "engine"),
-    [
-        ("0.5.x era", "vllm-before-0.6"),
-        ("0.6.3", "vllm"),
-        ("0.10.1", "vllm"),
-        ("see repo", "vllm"),
-        ("", "vllm"),
-    ],
+    ("version", "read"),
+    [("0.5.x era", "0.5.x era"), ("2024-05", "2024-05"), ("see repo", None), ("", None)],
 )
-def test_old_versions_are_engines_of_their_own_in_speed(
-    bench: Bench, version: str, engine: str
-) -> None:
-    named = row(framework="vLLM", framework_version=version)
-    assert engine_of(named, bench.vocabulary, bench.snapshot, for_speed=True) == engine
-    assert engine_of(named, bench.vocabulary, bench.snapshot, for_speed=False) == "vllm"
+def test_versions_that_rows_state_choose_the_release(version: str, read: str | None) -> None:
+    assert version_of(row(framework="vLLM", framework_version=version)) == read
 
 
 SHAPE = {
@@ -188,5 +179,5 @@ def test_settings_from_columns_and_flags() -> None:
     assert serving_of(
         row(flags="mem_fraction_static=0.911"), "sglang"
     ).memory_utilization_ratio == (0.911)
-    assert serving_of(row(framework_version="0.6.5 dev"), "vllm").max_running_sequences == 256
+    assert serving_of(row(framework_version="0.6.5 dev"), "vllm").engine_version == "0.6.5 dev"
     assert serving_of(row(framework_version="0.11"), "vllm").max_running_sequences is None

@@ -146,14 +146,36 @@ class EngineSpeedFit(Stated):
     usual: NotRequired[dict[str, float]]
 
 
+class EngineClasses(Stated):
+    """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
+
+    inference: NotRequired[Literal["compiled", "eager", "llama.cpp-like"]]
+    training: NotRequired[Literal["megatron-like", "fsdp-like", "trainer-like"]]
+
+
+class EngineGeneration(Stated):
+    """Releases of an engine between two changes that speed or memory show."""
+
+    id: str
+    since: str
+    version: NotRequired[str]
+    aliases: NotRequired[list[str]]
+    names: NotRequired[list[str]]
+    differs: str
+    speed_fit: NotRequired[EngineSpeedFit]
+    source: str
+
+
 class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
     name: str
     aliases: list[str]
     workloads: list[Literal["inference", "training"]]
-    release_of: NotRequired[str]
+    classes: NotRequired[EngineClasses]
     like: NotRequired[str]
+    generations: NotRequired[list[EngineGeneration]]
+    vendors: NotRequired[list[str]]
     speed_fit: NotRequired[EngineSpeedFit]
     source: str
 

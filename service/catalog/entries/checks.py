@@ -185,20 +185,23 @@ def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:
 
 
 def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
-    """Each engine of inference has measured or usual speed, its own or that of another."""
-    engines, calibrations = documents.get("engines", {}), documents.get("calibrations", {})
-    for entry_id, document in engines.items():
-        chain = [document]
-        while nearest := engines.get(chain[-1].get("release_of") or chain[-1].get("like") or ""):
-            if nearest in chain:
-                break
-            chain.append(nearest)
-        timed = any(f"performance/{engine['id']}/default" in calibrations for engine in chain)
-        # What refers to nothing, or in a circle, is told when it is converted.
-        ends = not {"release_of", "like"}.intersection(chain[-1])
-        if ends and not timed and "inference" in (document.get("workloads") or ()):
-            detail = "has no figures of speed: name an engine that does under release_of or like"
-            yield CatalogError("engines", entry_id, "", detail)
+    """Generations have sources, and names that mean one thing."""
+    sources = documents.get("sources", {})
+    names: dict[str, str] = {}
+    for entry_id, document in documents.get("engines", {}).items():
+        generations = document.get("generations")
+        for position, one in enumerate(generations if isinstance(generations, list) else ()):
+            if not isinstance(one, Mapping):
+                continue
+            pointer = f"/generations/{position}"
+            if one.get("source") is not None and one["source"] not in sources:
+                detail = f"no source {one['source']!r:.80}"
+                yield CatalogError("engines", entry_id, f"{pointer}/source", detail)
+            for name in one.get("names") or ():
+                holder = names.setdefault(str(name).casefold(), entry_id)
+                if holder != entry_id or name in documents["engines"]:
+                    detail = f"{name!r:.80} already means another engine"
+                    yield CatalogError("engines", entry_id, f"{pointer}/names", detail)
 
 
 def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

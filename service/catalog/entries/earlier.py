@@ -23,6 +23,11 @@ _TRUTHS = (
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
+    return _with_generations(_with_engines(documents))
+
+
+def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Engines were no entries once."""
     if documents["engines"] or "memory-runtime/default" not in documents["calibrations"]:
         return documents
     engines: list[Document] = [
@@ -41,6 +46,39 @@ def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[
         "engines": {engine["id"]: engine for engine in engines},
         "calibrations": {ampere["id"]: ampere, **calibrations},
     }
+
+
+def _with_generations(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Older releases were engines of their own, each the ``release_of`` another."""
+    engines = documents["engines"]
+    keys = {
+        id_: (str(engine["release_of"]), id_.removeprefix(f"{engine['release_of']}-"))
+        for id_, engine in engines.items()
+        if engine.get("release_of") in engines
+    }
+    if not keys:
+        return documents
+    kept = {id_: engine for id_, engine in engines.items() if id_ not in keys}
+    for id_, (parent, generation) in keys.items():
+        if parent in kept:
+            dated = _before_and_since(id_, generation, engines[id_])
+            kept[parent] = {**kept[parent], "generations": dated}
+    calibrations = {}
+    for id_, document in documents["calibrations"].items():
+        parts = ["@".join(keys[part]) if part in keys else part for part in id_.split("/")]
+        renamed = "/".join(parts)
+        calibrations[renamed] = document if renamed == id_ else {**document, "id": renamed}
+    return documents | {"engines": kept, "calibrations": calibrations}
+
+
+def _before_and_since(name: str, older: str, engine: Document) -> list[Document]:
+    """The generation that was an engine called ``name``, and the one since."""
+    version = older.removeprefix("before-")
+    fit = {"speed_fit": engine["speed_fit"]} if "speed_fit" in engine else {}
+    return [
+        {"id": older, "since": "1990", "differs": name, "names": [name], **fit},
+        {"id": f"since-{version}", "since": "1991", "differs": name, "version": version},
+    ]
 
 
 def _engine(id_: str, workloads: list[str]) -> Document:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast, get_args
 
 from service.catalog.entries.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries.entry import Entry, FigureOrigin
-from service.core.engines import Engine, SpeedFit
+from service.core.engines import (
+    CLASSES,
+    Engine,
+    EngineWorkload,
+    Generation,
+    SpeedFit,
+    class_of_unknown,
+    engine_of_release,
+)
 
-_RELATIONS = ("release_of", "like")
+_OF_GENERATION = ("id", "since", "differs", "version")
 
 
 def engine_from_document(document: Document, engines: Mapping[str, Document]) -> Entry[Engine]:
@@ -24,48 +33,144 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     fields: Document = canonical(document)
     passed = {fields["id"]}
     nearest: Document = fields
-    while relation := next((key for key in _RELATIONS if key in nearest), None):
-        referred = nearest[relation]
-        pointer = f"/{relation}" if nearest is fields else ""
+    while "like" in nearest:
+        referred = nearest["like"]
+        pointer = "/like" if nearest is fields else ""
         if not isinstance(referred, str) or referred not in engines:
             raise DocumentInvalid(pointer, f"no engine {referred!r:.80}")
         if referred in passed:
             raise DocumentInvalid(pointer, "leads back to itself")
         passed.add(referred)
         nearest = engines[referred]
-    workloads = fields.get("workloads")
-    if not isinstance(workloads, list) or not workloads:
-        raise DocumentInvalid("/workloads", "must be a list")
     value = Engine(
         id=str(fields["id"]),
         name=str(fields.get("name", fields["id"])),
-        workloads=frozenset(map(str, workloads)),
-        release_of=fields.get("release_of"),
+        classes=_classes(fields),
+        generations=_generations(fields.get("generations")),
         like=fields.get("like"),
-        speed_fit=_speed_fit(fields.get("speed_fit")),
+        speed_fit=_speed_fit(fields.get("speed_fit"), "/speed_fit"),
+        vendors=frozenset(map(str, fields.get("vendors") or ())),
         preallocating=fields.get("preallocating") is True,
     )
-    described = FigureOrigin("engines", value.id, fields.get("source"), None, "datasheet")
-    return Entry(value.id, fields, value, {"description": described})
+    stated = {"description": fields.get("source")} | {
+        one["id"]: one.get("source") for one in fields.get("generations") or ()
+    }
+    origins = {
+        name: FigureOrigin("engines", value.id, source, None, "datasheet")
+        for name, source in stated.items()
+    }
+    return Entry(value.id, fields, value, origins)
 
 
-def figures_of(engine: Engine, engines: Mapping[str, Entry[Engine]]) -> Iterator[tuple[str, bool]]:
-    """Ids of the engines whose figures hold for an engine, and whether they only stand in for them.
+def names_of(document: Document) -> Iterator[str]:
+    """What else an engine goes by: its aliases, and names that say a generation, too."""
+    yield from map(str, document.get("aliases") or ())
+    generations = document.get("generations")
+    for one in generations if isinstance(generations, list) else ():
+        if isinstance(one, Mapping):
+            yield from map(str, one.get("names") or ())
 
-    Its own come first; figures of an engine that it is like, and of all that follow, stand in.
+
+def kin_of(release: str, engines: Mapping[str, Entry[Engine]]) -> Iterator[tuple[str, str | None]]:
+    """Keys of figures of a release and its engine with None, then of those it is like with an id.
+
+    Parameters
+    ----------
+    release
+        The key of a release, or an engine's id.
+    engines
+        All engines.
     """
-    stands_in = False
-    yield engine.id, stands_in
-    while nearest := engine.release_of or engine.like:
-        stands_in = stands_in or engine.release_of is None
-        engine = engines[nearest].value
-        yield engine.id, stands_in
+    engine = engines[engine_of_release(release)].value
+    yield release, None
+    if engine.id != release:
+        yield engine.id, None
+    while engine.like is not None:
+        yield engine.like, engine.like
+        engine = engines[engine.like].value
 
 
-def _speed_fit(given: Any) -> SpeedFit | None:
+def figures_of(
+    release: str, engines: Mapping[str, Entry[Engine]], workload: EngineWorkload
+) -> dict[str, str | None]:
+    """Keys of figures of speed that hold for a release, the nearest first.
+
+    Parameters
+    ----------
+    release
+        The key of a release, or an engine's id.
+    engines
+        All engines.
+    workload
+        What it runs, which decides its class.
+
+    Returns
+    -------
+    dict of str to str or None
+        None for figures of its own; else whose they are that stand in: those of the engines that
+        it is like, of its class, and of the engine that stands for that.
+    """
+    held = dict(kin_of(release, engines))
+    class_ = engines[engine_of_release(release)].value.classes.get(workload)
+    if class_ is not None:
+        reference = CLASSES[class_].reference
+        held.setdefault(class_, f"{class_} engines")
+        held.setdefault(reference, f"{class_} engines ({reference})")
+    return held
+
+
+def _classes(fields: Document) -> Mapping[EngineWorkload, str]:
+    """Its class by what it runs: as stated, else as its name says."""
+    workloads = fields.get("workloads")
+    if not isinstance(workloads, list) or not workloads:
+        raise DocumentInvalid("/workloads", "must be a list")
+    stated = fields.get("classes", {})
+    if not isinstance(stated, Mapping):
+        raise DocumentInvalid("/classes", "must be an object")
+    classes: dict[EngineWorkload, str] = {}
+    for position, named in enumerate(workloads):
+        if named not in get_args(EngineWorkload):
+            raise DocumentInvalid(f"/workloads/{position}", "must be inference or training")
+        workload = cast("EngineWorkload", named)
+        class_ = stated.get(workload) or class_of_unknown(str(fields["id"]), None, workload)
+        if class_ not in CLASSES or CLASSES[class_].workload != workload:
+            known = ", ".join(one.id for one in CLASSES.values() if one.workload == workload)
+            raise DocumentInvalid(f"/classes/{workload}", f"must be one of {known}")
+        classes[workload] = class_
+    return classes
+
+
+def _generations(given: Any) -> tuple[Generation, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise DocumentInvalid("/generations", "must be a list")
+    found = []
+    for position, one in enumerate(given):
+        pointer = f"/generations/{position}"
+        if not isinstance(one, Mapping) or not {"id", "since", "differs"}.issubset(one):
+            raise DocumentInvalid(pointer, "must be an object with id, since and differs")
+        found.append(
+            Generation(
+                **{name: str(one[name]) for name in _OF_GENERATION if name in one},
+                aliases=tuple(map(str, one.get("aliases") or ())),
+                names=tuple(map(str, one.get("names") or ())),
+                speed_fit=_speed_fit(one.get("speed_fit"), f"{pointer}/speed_fit"),
+            )
+        )
+    for position, (older, newer) in enumerate(pairwise(found), start=1):
+        if older.since > newer.since:
+            detail = "generations must stand from the oldest to the newest"
+            raise DocumentInvalid(f"/generations/{position}/since", detail)
+    if len({one.id for one in found}) < len(found):
+        raise DocumentInvalid("/generations", "two generations have the same id")
+    return tuple(found)
+
+
+def _speed_fit(given: Any, pointer: str) -> SpeedFit | None:
     if given is None:
         return None
     try:
         return SpeedFit(**given)
     except TypeError:
-        raise DocumentInvalid("/speed_fit", "must be an object of known fields") from None
+        raise DocumentInvalid(pointer, "must be an object of known fields") from None

@@ -10,7 +10,7 @@ _CATALOG = INSTALLATION / "hardware_catalog"
 _MOST = 200
 #: Ids and aliases, in files of one entry or of a list of them. Parsing YAML would take a second.
 _ID = re.compile(r"^(?:- )?id: *['\"]?([^'\"\s#]+)", re.MULTILINE)
-_ALIASES = re.compile(r"^ *aliases:(?: *\[(.*)\]|\n((?: *- .+\n)+))", re.MULTILINE)
+_ALIASES = re.compile(r"^ {0,2}aliases:(?: *\[(.*)\]|\n((?: *- .+\n)+))", re.MULTILINE)
 
 _ALIAS = re.compile(r"\"([^\"]*)\"|([^,\"]+)")
 

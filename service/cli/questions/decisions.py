@@ -18,6 +18,7 @@ _RECOMMEND = (
     several(options.WEIGHTS, ("search", "precisions")),
     *options.LOAD,
     options.ENGINE,
+    options.ENGINE_VERSION,
     *options.DEPLOYMENT_LIMIT_OPTIONS,
     options.MOST_ACCELERATORS,
     *options.ASKING,
@@ -40,6 +41,7 @@ _COMPARE = (
     several(options.WEIGHTS, ("precisions",)),
     *options.LOAD,
     options.ENGINE,
+    options.ENGINE_VERSION,
     *options.ASKING,
 )
 

@@ -12,7 +12,7 @@ from service.cli.questions.options import Option, command
 from service.cli.status import EPILOG
 
 _WHAT = (options.MODEL, options.ACCELERATOR, options.COUNT)
-_INFERENCE = (*options.LOAD, options.ENGINE)
+_INFERENCE = (*options.LOAD, options.ENGINE, options.ENGINE_VERSION)
 _TRAINING = (options.TRAINING_FLAG, *options.TRAINING)
 _ASKING = (options.EXPLAIN, options.MUST_FIT, *options.ASKING)
 

@@ -158,6 +158,13 @@ ENGINE = Option(
     _LOAD,
     complete_engine,
 )
+ENGINE_VERSION = Option(
+    ("--engine-version",),
+    str,
+    "Release of the engine: a version, a date or a generation; the newest if left out.",
+    ("serving", "engine_version"),
+    _LOAD,
+)
 TRAINING_FLAG = Option(
     ("--training",),
     bool,
@@ -174,6 +181,8 @@ TRAINING = tuple(
         ("gradient_accumulation_steps", int, "Micro-batches per step."),
         ("activation_checkpointing", str, "none, selective or full."),
         ("optimizer", str, "adamw, adamw-8bit, adafactor, lion, muon, …"),
+        ("framework", str, "Training framework: id or alias of one in /v1/engines."),
+        ("framework_version", str, "Release of the framework: a version or a date."),
         ("tokens", float, "Tokens of the whole run."),
     )
 )

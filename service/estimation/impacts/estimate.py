@@ -106,7 +106,7 @@ def impacts_with_result(
         warnings = computed.warnings
     else:
         accelerator = _given_accelerator(request, snapshot, problems)
-        engine = resolve_serving_engine(request.serving, snapshot, problems)
+        release = resolve_serving_engine(request.serving, snapshot, problems)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
     around = kept(infrastructure_of(snapshot)[1], request.hardware, snapshot, problems)
@@ -120,7 +120,7 @@ def impacts_with_result(
         result = deployment_impacts(computed, place.region, request.period, around, place.writer)
     else:
         family = accelerator.value.family if accelerator is not None else "default"
-        chosen = calibration(snapshot, engine, family)
+        chosen = calibration(snapshot, release.key, family)
         result = _plain_impacts(request, place, accelerator, chosen, around)
     entries.append(("regions", region))
     answer: answers.ImpactsAnswer = {

@@ -26,6 +26,7 @@ from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
+    release_warnings,
     resolve_accelerator,
     resolve_disaggregation,
     resolve_model,
@@ -129,7 +130,7 @@ def resolve_deployment(
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
     )
-    engine = resolve_serving_engine(request.serving, snapshot, problems)
+    release = resolve_serving_engine(request.serving, snapshot, problems)
     parallelism = resolve_parallelism(
         request.parallelism,
         request.accelerator_count,
@@ -155,15 +156,17 @@ def resolve_deployment(
     serving = valued(
         ServingSettings,
         request.serving,
-        engine=engine,
+        engine=release.engine,
+        engine_generation=release.generation,
         speculation=None if speculation is None else speculation.value,
         disaggregation=disaggregation,
     )
-    chosen = calibration(snapshot, serving.engine, accelerator.value.family)
+    chosen = calibration(snapshot, serving.release, accelerator.value.family)
     deployment = Deployment(model.value, precision, accelerator.value, parallelism)
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*model.value.warnings, *chosen.warnings]
+    warnings += release_warnings(release, accelerator.value, snapshot)
     warnings += link_default_warnings(accelerator)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)

@@ -66,6 +66,9 @@ class Speculative(Answer):
 class Serving(EngineSettings):
     """The engine settings as they were understood."""
 
+    engine_generation: str | None
+    """Generation of the engine whose figures apply, by its id in /v1/engines; null if it has only
+    one."""
     speculative: Speculative | None
     disaggregated: Disaggregated | None
     memory_tiers: list[str]
@@ -127,6 +130,7 @@ def _serving(resolved: ResolvedDeployment) -> Serving:
     pools = serving.disaggregation
     return {
         **written(serving, EngineSettings),
+        "engine_generation": serving.engine_generation,
         "speculative": _speculative(resolved.speculation),
         "disaggregated": None
         if pools is None

@@ -117,11 +117,16 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for _, entry in models:
         least = request.limits.weight_bits_at_least
         check_bits(entry.value, request.space.precisions, least, problems)
-    engine = resolve_serving_engine(request.serving, snapshot, problems)
+    release = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = valued(ServingSettings, request.serving, engine=engine)
+    serving = valued(
+        ServingSettings,
+        request.serving,
+        engine=release.engine,
+        engine_generation=release.generation,
+    )
     measured = [
-        calibration(snapshot, serving.engine, entry.value.family) for _, entry in accelerators
+        calibration(snapshot, serving.release, entry.value.family) for _, entry in accelerators
     ]
     options = tuple(
         AcceleratorOption(entry.value, one.performance)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.catalog.entries.engines import figures_of
+from service.catalog.entries.engines import figures_of, kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
+from service.core.engines import engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures
 from service.core.impacts.infrastructure import Infrastructure
@@ -18,7 +19,7 @@ from service.core.performance.training.calibration import TrainingCalibration, t
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.calibrations import (
-    figures_by_engine,
+    figures_by_release,
     infrastructure_of,
     power_of,
     with_stand_ins,
@@ -61,19 +62,19 @@ class TrainingFigures:
 def setup_figures(setup: TrainingSetup, snapshot: CatalogSnapshot) -> TrainingFigures:
     """Figures of the framework and the hardware of a training run."""
     family = setup.deployment.accelerator.family
-    return training_figures(snapshot, setup.settings.framework, family)
+    return training_figures(snapshot, setup.settings.release, family)
 
 
 @lru_cache(maxsize=256)
-def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> TrainingFigures:
+def training_figures(snapshot: CatalogSnapshot, release: str, family: str) -> TrainingFigures:
     """Figures of a framework on a hardware family, with documented fallbacks.
 
     Parameters
     ----------
     snapshot
         The catalog, whose calibrations are read.
-    framework, family
-        Training framework and hardware family.
+    release, family
+        Key of the release of a training framework, or the framework's id; and hardware family.
 
     Returns
     -------
@@ -81,17 +82,20 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
         With a warning for each part that had to fall back on figures of something else.
     """
     known = snapshot.calibrations
-    timed = dict(figures_of(snapshot.engines[framework].value, snapshot.engines))
+    framework = engine_of_release(release)
+    timed = figures_of(release, snapshot.engines, "training")
+    kin = dict(kin_of(release, snapshot.engines))
     chosen = next(
         id_
         for id_ in (
-            *(f"training/{name}/{family}" for name in timed),
+            *(f"training/{name}/{family}" for name in kin),
             f"training/{_FALLBACK}/{family}",
+            *(f"training/{name}/{family}" for name in timed),
             f"training/{_FALLBACK}/{_FALLBACK}",
         )
         if id_ in known
     )
-    own = framework == _FALLBACK or not timed.get(chosen.split("/")[1], True)
+    own = framework == _FALLBACK or timed.get(chosen.split("/")[1], "") is None
     warnings = _warnings(known[chosen], framework, family, own)
     power_id, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
@@ -116,9 +120,9 @@ def training_figures(snapshot: CatalogSnapshot, framework: str, family: str) -> 
 
 @lru_cache(maxsize=16)
 def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
-    """Measured memory of every framework of the catalog; kept for each snapshot."""
-    own = training_overheads(figures_by_engine(snapshot, CALIBRATIONS)).frameworks
-    return TrainingOverheads(with_stand_ins(own, snapshot))
+    """Measured memory of every framework and release; kept for each snapshot."""
+    own = training_overheads(figures_by_release(snapshot, CALIBRATIONS)).frameworks
+    return TrainingOverheads(with_stand_ins(own, snapshot, "training"))
 
 
 def _warnings(

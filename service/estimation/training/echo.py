@@ -18,9 +18,17 @@ class TrainingPrecision(Answer):
 
 
 if TYPE_CHECKING:
-    TrainingSettings: TypeAlias = Answer
+    AskedSettings: TypeAlias = Answer
 else:
-    TrainingSettings = repeated(TrainingSettingsRequest)
+    AskedSettings = repeated(TrainingSettingsRequest)
+
+
+class TrainingSettings(AskedSettings):
+    """The settings as they were understood."""
+
+    framework_generation: str | None
+    """Generation of the framework whose figures apply, by its id in /v1/engines; null if it has
+    only one."""
 
 
 class TrainingDeployment(Answer):
@@ -51,5 +59,9 @@ def echo_training(resolved: ResolvedTraining) -> TrainingDeployment:
             "activations": deployment.precision.activations.id,
         },
         "parallelism": written(deployment.parallelism, Parallelism),
-        "training": cast("TrainingSettings", resolved.asked.model_dump(mode="json")),
+        "training": cast(
+            "TrainingSettings",
+            resolved.asked.model_dump(mode="json")
+            | {"framework_generation": resolved.setup.settings.framework_generation},
+        ),
     }

@@ -86,7 +86,7 @@ def training_mitigations(
 def planning_figures(memory: TrainingMemory, snapshot: CatalogSnapshot) -> TrainingFigures:
     """What the times of plans are computed from."""
     family = memory.deployment.accelerator.family
-    return training_figures(snapshot, memory.settings.framework, family)
+    return training_figures(snapshot, memory.settings.release, family)
 
 
 def _name(setup: TrainingSetup) -> Hashable:

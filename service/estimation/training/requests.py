@@ -15,6 +15,7 @@ from service.estimation.references import (
     FrameworkReference,
     ModelReference,
     RegionReference,
+    ReleaseText,
     Request,
     separated,
 )
@@ -161,6 +162,9 @@ class TrainingSettingsRequest(Request):
     framework: FrameworkReference = "default"
     """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
     training."""
+    framework_version: ReleaseText | None = Field(None, examples=["25.11"])
+    """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
+    the newest generation."""
     tokens: float | None = Field(None, ge=1.0, le=1e18)
     """Tokens of the whole run; memory does not depend on it."""
     failures: FailuresRequest = FailuresRequest()

@@ -10,7 +10,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import Number
-from service.core.engines import FALLBACK_ENGINE
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
@@ -21,8 +21,9 @@ from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
+    release_warnings,
     resolve_accelerator,
-    resolve_engine,
+    resolve_framework,
     resolve_model,
     resolve_parallelism,
     resolve_precision,
@@ -75,8 +76,15 @@ def resolve_training(
         With everything that is wrong with it, and all that ``problems`` held before.
     """
     model = problems.attempt("/model", lambda: resolve_model(request.model, snapshot))
-    training = _named(request.training, snapshot, problems)
-    settings = training_settings(training)
+    release = resolve_framework(
+        request.training.framework,
+        request.training.framework_version,
+        "/training",
+        snapshot,
+        problems,
+    )
+    training = request.training.model_copy(update={"framework": release.engine})
+    settings = training_settings(training, release.generation)
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(request.accelerator, snapshot)
     )
@@ -111,29 +119,24 @@ def resolve_training(
         asked=training,
         setup=setup,
         overheads=overheads,
-        calibration=overheads.of(settings.framework).calibration,
+        calibration=overheads.of(settings.release).calibration,
         warnings=(
             *model.value.warnings,
+            *release_warnings(release, accelerator.value, snapshot),
             *link_default_warnings(accelerator),
-            *_warnings(setup, overheads.of(settings.framework).framework),
+            *_warnings(setup, engine_of_release(overheads.of(settings.release).framework)),
         ),
     )
 
 
-def _named(
-    asked: TrainingSettingsRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> TrainingSettingsRequest:
-    """The settings with the framework by its id."""
-    pointer = "/training/framework"
-    framework = resolve_engine(asked.framework, "training", pointer, snapshot, problems)
-    return asked.model_copy(update={"framework": framework})
-
-
-def training_settings(asked: TrainingSettingsRequest) -> TrainingSettings:
-    """The settings as the core's value."""
+def training_settings(
+    asked: TrainingSettingsRequest, generation: str | None = None
+) -> TrainingSettings:
+    """The settings as the core's value, with the framework's generation."""
     return valued(
         TrainingSettings,
         asked,
+        framework_generation=generation,
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
         gradient_bytes=_BYTES[asked.gradient_dtype],
         offload=valued(Offload, asked.offload),

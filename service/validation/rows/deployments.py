@@ -14,10 +14,6 @@ from service.validation.rows.vocabulary import Vocabulary, format_of, version_of
 
 #: SGLang's name for the share of memory that weights and cache may take.
 _STATIC_SHARE = "mem_fraction_static"
-#: Default of max_num_seqs on every accelerator, and the version that raised it on large ones.
-#: Source: vllm-project/vllm vllm/engine/arg_utils.py; pull request 17885, 2025.
-_SEQUENCES_BEFORE = "256"
-_MORE_SEQUENCES_SINCE = (0, 9)
 
 
 def parallelism_of(row: Row) -> ParallelismRequest:
@@ -70,11 +66,10 @@ def serving_of(row: Row, engine: str, **settings: Any) -> ServingRequest:
     if 0.0 < share <= 1.0:
         settings["memory_utilization_ratio"] = share
     running = flags.get("max_num_seqs")
-    if running is None and engine == "vllm" and version_of(row) < _MORE_SEQUENCES_SINCE:
-        running = _SEQUENCES_BEFORE
     return ServingRequest(
         **settings,
         engine=engine,
+        engine_version=version_of(row),
         max_model_len=row.count("max_model_len"),
         max_running_sequences=None if running is None else max(round(float(running)), 1),
     )

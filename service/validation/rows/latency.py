@@ -92,7 +92,7 @@ def speed_request(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Fields of a latency request that asks for what the row measured, and what was assumed."""
     accelerator = accelerator_of(row, vocabulary, snapshot)
-    engine = engine_of(row, vocabulary, snapshot, for_speed=True)
+    engine = engine_of(row, vocabulary, snapshot)
     model = model_of(row, vocabulary, snapshot)
     input_tokens, assumptions = input_tokens_of(row, vocabulary)
     if input_tokens is None:

@@ -91,7 +91,7 @@ def _answer(
         ),
         serving=serving_of(
             row,
-            engine_of(row, vocabulary, snapshot, for_speed=False),
+            engine_of(row, vocabulary, snapshot),
             reserved_bytes=_workspace_bytes(row, vocabulary),
         ),
     )

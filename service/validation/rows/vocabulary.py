@@ -53,9 +53,8 @@ _NOTES = {
     "llm-foundry pretrain yaml",
 }
 _GIB_BY_VALUE = "GiB by value"
-#: vLLM before 0.6 computed its schedule between steps, with the accelerator idle.
-#: Source: vLLM blog, v0.6.0: 2.7x throughput improvement, 2024.
-_OVERLAPPED_SINCE = (0, 6)
+#: What begins like a version of an engine, or like a date.
+_VERSION = re.compile(r"\d{1,4}[.-]\d{1,4}")
 #: Parameter counts in models' columns are rounded; further off, the columns mean another model.
 _LARGEST_COUNT_ERROR_RATIO = 0.03
 
@@ -162,9 +161,7 @@ def format_of(name: str, vocabulary: Vocabulary) -> str | None:
     return known
 
 
-def engine_of(
-    row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot, *, for_speed: bool
-) -> str:
+def engine_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> str:
     """Engine whose overheads apply to the row.
 
     Raises
@@ -182,15 +179,13 @@ def engine_of(
     dated = f"{row.source}/{engine}"
     if dated in vocabulary.engine_of_source:
         return vocabulary.engine_of_source[dated]
-    if for_speed and engine == "vllm" and version_of(row) < _OVERLAPPED_SINCE:
-        return "vllm-before-0.6"
     return engine
 
 
-def version_of(row: Row) -> tuple[int, int]:
-    """First two numbers of the engine's version; beyond all versions where none is given."""
-    found = re.match(r"(\d{1,6})\.(\d{1,6})", row.text("framework_version"))
-    return (int(found[1]), int(found[2])) if found else (1_000_000, 0)
+def version_of(row: Row) -> str | None:
+    """The engine's version or its date, where the row says it."""
+    version = row.text("framework_version")
+    return version[:60] if _VERSION.match(version) else None
 
 
 def model_of(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> str | ModelConfig:

@@ -21,7 +21,7 @@ def test_ids_and_aliases_are_offered():
     assert "meta-llama/Llama-3.1-70B" in complete_model("meta-")
     assert complete_model("llama-3.1-70")
     assert complete_region("aws/eu-n") == ["aws/eu-north-1"]
-    assert complete_engine("vl") == ["vllm-before-0.6", "vllm"]
+    assert complete_engine("vl") == ["vllm"]
 
 
 def test_every_offer_is_known(packaged_snapshot):

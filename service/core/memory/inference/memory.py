@@ -209,7 +209,7 @@ def _on_stage(
     overheads: RuntimeOverheads,
 ) -> InferenceMemory:
     parallelism = deployment.parallelism
-    engine = overheads.of(serving.engine)
+    engine = overheads.of(serving.release)
     layout = plan.cache
     tokens = workload.input_tokens + workload.output_tokens
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)

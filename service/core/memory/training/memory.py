@@ -211,7 +211,7 @@ def _on_stage(
     overheads: TrainingOverheads,
 ) -> TrainingMemory:
     architecture, parallelism = deployment.architecture, deployment.parallelism
-    framework = overheads.of(settings.framework)
+    framework = overheads.of(settings.release)
     structural = settings.structural
     state = stage_state(architecture, deployment.precision, parallelism, structural, stage)
     element_bytes = _element_bytes(deployment)

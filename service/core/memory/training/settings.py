@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number
+from service.core.engines import release_key
 
 Method: TypeAlias = Literal["full", "lora", "qlora"]
 Optimizer: TypeAlias = Literal[
@@ -92,6 +93,13 @@ class TrainingSettings:
     prefetch_layers: int = 1
     offload: Offload = Offload()
     framework: str = "default"
+    framework_version: str | None = None
+    framework_generation: str | None = None
+
+    @property
+    def release(self) -> str:
+        """What figures of the framework's generation are found by."""
+        return release_key(self.framework, self.framework_generation)
 
     @property
     def paged(self) -> bool:

@@ -113,11 +113,16 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
         )
-    engine = resolve_serving_engine(request.serving, snapshot, problems)
+    release = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
-    serving = valued(ServingSettings, request.serving, engine=engine)
+    serving = valued(
+        ServingSettings,
+        request.serving,
+        engine=release.engine,
+        engine_generation=release.generation,
+    )
     calibrations = tuple(
-        calibration(snapshot, serving.engine, accelerator.value.family)
+        calibration(snapshot, serving.release, accelerator.value.family)
         for accelerator in accelerators
     )
     options = [

@@ -15,7 +15,7 @@ from service.estimation.recommendations.requests import (
     WeightsRequest,
     listed,
 )
-from service.estimation.references import FrameworkReference, Ratio, Request
+from service.estimation.references import FrameworkReference, Ratio, ReleaseText, Request
 from service.estimation.training.requests import FailuresRequest, TrainingSettingsRequest
 
 #: Accelerators of one run at most.
@@ -62,6 +62,9 @@ class RunRequest(Request):
     framework: FrameworkReference = "default"
     """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
     training."""
+    framework_version: ReleaseText | None = Field(None, examples=["25.11"])
+    """Release of the framework: a version, a date, or a generation of it in /v1/engines; if null,
+    the newest generation."""
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
     """Host memory available for each accelerator; if null, 256 GB."""
     failures: FailuresRequest = FailuresRequest()
@@ -134,6 +137,7 @@ def settings_of(run: RunRequest) -> TrainingSettingsRequest:
         sequence_length=run.sequence_length,
         lora_rank=run.lora_rank,
         framework=run.framework,
+        framework_version=run.framework_version,
         tokens=run.tokens,
         failures=run.failures,
     )

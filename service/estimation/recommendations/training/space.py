@@ -10,6 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
+from service.core.engines import EngineRelease
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
 from service.core.search.training_candidates import (
@@ -41,7 +42,7 @@ from service.estimation.recommendations.training.requests import (
     settings_of,
 )
 from service.estimation.requests import PrecisionRequest
-from service.estimation.resolution import Problems, resolve_engine, resolve_precision
+from service.estimation.resolution import Problems, resolve_framework, resolve_precision
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
@@ -97,13 +98,14 @@ def resolve_training_search(
     accelerators = searched_accelerators(request.search, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
-    pointer = "/run/framework"
-    framework = resolve_engine(request.run.framework, "training", pointer, snapshot, problems)
-    run = request.run.model_copy(update={"framework": framework})
+    release = resolve_framework(
+        request.run.framework, request.run.framework_version, "/run", snapshot, problems
+    )
+    run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})
     _check_formats(request, problems)
     problems.stop_if_any()
-    figures = [training_figures(snapshot, run.framework, one.value.family) for one in accelerators]
+    figures = [training_figures(snapshot, release.key, one.value.family) for one in accelerators]
     options = [
         TrainingAcceleratorOption(one.value, measured.efficiency, measured.host(one.value))
         for one, measured in zip(accelerators, figures, strict=True)
@@ -140,14 +142,16 @@ def resolve_training_search(
         environment=TrainingEnvironment(overheads, infrastructure),
         spaces=tuple(
             TrainingSpace(
-                tuple(variants(model.value, request)), tuple(layouts(model.value, request)), options
+                tuple(variants(model.value, request, release)),
+                tuple(layouts(model.value, request)),
+                options,
             )
             for model in models
         ),
         limits=request.limits,
         weights=matrix_weights(request.weights, kind),
         host_memory_bytes=host,
-        framework=overheads.of(run.framework),
+        framework=overheads.of(release.key),
     )
 
 
@@ -170,11 +174,13 @@ def usual_batch(run: RunRequest) -> int:
 
 
 def variants(
-    architecture: ModelArchitecture, request: TrainingRecommendationRequest
+    architecture: ModelArchitecture,
+    request: TrainingRecommendationRequest,
+    release: EngineRelease,
 ) -> Iterator[TrainingVariant]:
-    """Formats and settings to try."""
+    """Formats and settings to try with a framework's release."""
     run = request.run
-    base = training_settings(settings_of(run))
+    base = training_settings(settings_of(run), release.generation)
     offloads = (Offload(), Offload(optimizer="cpu")) if run.offload else (Offload(),)
     for method in run.methods:
         for weights in _weights(architecture, method, request.search.precisions):

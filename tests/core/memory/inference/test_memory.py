@@ -281,20 +281,20 @@ def test_fewer_sequences_at_once_need_less_for_sampling(overheads):
 
 
 def test_an_engine_that_copies_its_cache_holds_it_twice(overheads):
-    def answer(engine, tokens=4096):
+    def answer(generation, tokens=4096):
         return inference_memory(
             deployed(LLAMA_2_7B),
             InferenceWorkload(1, tokens - 1, 4),
-            ServingSettings(engine=engine),
+            ServingSettings(engine="transformers", engine_generation=generation),
             overheads,
         )
 
-    once, twice = answer("transformers"), answer("transformers-before-4.36")
+    once, twice = answer(None), answer("before-4.36")
     assert twice.kv_cache_bytes.value == 2 * once.kv_cache_bytes.value
     # One more token is still one token; what fits is halved.
     assert twice.kv_cache_bytes_per_token == once.kv_cache_bytes_per_token
     longest = int(twice.max_context_tokens.value)
-    assert answer("transformers-before-4.36", longest).headroom_bytes.value >= 0.0
+    assert answer("before-4.36", longest).headroom_bytes.value >= 0.0
     assert twice.max_context_tokens.value <= once.max_context_tokens.value
 
 
