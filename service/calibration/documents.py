@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isclose
+from typing import cast
 
 import yaml
 
 from service.calibration.least_squares import Fit
+from service.catalog.entries.documents import Document
 from service.catalog.snapshot import CatalogSnapshot
 from service.validation.rows.tables import Row
 from service.validation.rows.vocabulary import Vocabulary
@@ -82,6 +84,11 @@ def document_text(comment: Iterable[str], entries: Iterable[CalibrationEntry]) -
             for name, value in entry.figures.items()
         ]
     return "\n".join(lines) + "\n"
+
+
+def document_of(entry: CalibrationEntry) -> Document:
+    """An entry as a document of the catalog."""
+    return cast("Document", yaml.safe_load(document_text((), [entry]))[0])
 
 
 def differences(

@@ -24,8 +24,9 @@ EXPECTED_LOG_ERROR = 0.1
 #: Share of a range over which values bend towards its ends.
 _BEND = 0.02
 _STEP = 1e-4
-_SMALLEST_GAIN = 1e-5
+_SMALLEST_GAIN = 1e-4
 _MOST_EVALUATIONS = 60
+_REWEIGHTINGS = 12
 
 Keys: TypeAlias = Mapping[str, str]
 #: Log estimates of some rows, by their indices, from constants by name: all arrays have a row for
@@ -77,55 +78,89 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """Fitted terms at all levels.
+class Problem:
+    """Rows, terms, and the deviations that are to be found: one for each pair of term and key.
 
-    ``deviations`` are in units of their prior's standard deviation: one for each pair of term and
-    level (the root's kind and key are empty), of which ``columns`` gives the place. ``residuals``
-    are estimate over measurement, in logarithms; ``slopes`` are derivatives of log estimates by the
-    places of all terms, a row each; ``pull`` is how much each row weighs in the end.
+    ``columns`` gives a deviation's place by term, kind and key (the last two are empty for what
+    holds for all), ``scales`` its prior's standard deviation, ``index`` the columns that each row's
+    terms add up.
     """
 
+    predict: Predict
     terms: tuple[Term, ...]
     columns: Mapping[tuple[str, str, str], int]
     scales: FloatArray
+    index: np.ndarray[Any, np.dtype[np.intp]]
+    parents: Mapping[tuple[str, str, str], Keys]
+    target: FloatArray
+    counts: FloatArray
+
+    def linearised(self, deviations: FloatArray, rows: list[int]) -> tuple[FloatArray, ...]:
+        """Residuals of rows, and their slopes by the places of the terms, at given deviations."""
+        usual = np.array([term.place(term.usual) for term in self.terms])
+        added = np.append(deviations * self.scales, 0.0)[self.index[rows]].sum(axis=2)
+        return _slopes(self.predict, rows, self.terms, usual + added, self.target[rows])
+
+    def jacobian(self, slopes: FloatArray, rows: list[int]) -> FloatArray:
+        """Slopes of rows by the deviations."""
+        scales = np.append(self.scales, 0.0)
+        found = np.zeros((len(rows), len(scales)))
+        at = np.arange(len(rows))
+        for number in range(len(self.terms)):
+            for level in range(self.index.shape[2]):
+                column = self.index[rows, number, level]
+                found[at, column] += slopes[:, number] * scales[column]
+        return found[:, :-1]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Fitted terms at all levels.
+
+    ``deviations`` are in units of their priors' standard deviations. ``rows`` are those that were
+    fitted to, ``residuals`` their estimates over measurements, in logarithms, and ``slopes`` the
+    derivatives of their log estimates by the places of all terms.
+    """
+
+    problem: Problem
     deviations: FloatArray
+    rows: list[int]
     residuals: FloatArray
     slopes: FloatArray
-    pull: FloatArray
-    jacobian: FloatArray
-    parents: Mapping[tuple[str, str, str], Keys]
 
     @cached_property
     def covariance(self) -> FloatArray:
         """Posterior covariance of the deviations, in units of their priors, linearised."""
-        curvature = (self.jacobian.T * self.pull) @ self.jacobian
-        curvature /= EXPECTED_LOG_ERROR**2
+        jacobian = self.problem.jacobian(self.slopes, self.rows)
+        pull = _pull(self.problem.counts[self.rows], self.residuals)
         size = len(self.deviations)
-        found: FloatArray = cho_solve(cho_factor(curvature + np.eye(size)), np.eye(size))
+        curvature = (jacobian.T * pull) @ jacobian + np.eye(size)
+        found: FloatArray = cho_solve(cho_factor(curvature), np.eye(size))
         return found
 
     def keys(self, term: Term, kind: str) -> list[tuple[str, Keys]]:
         """Keys of a kind that rows have of a term, in order, each with all keys down to it."""
         return [
             (key, {**above, kind: key})
-            for (name, known, key), above in sorted(self.parents.items(), key=lambda one: one[0])
+            for (name, known, key), above in sorted(
+                self.problem.parents.items(), key=lambda one: one[0]
+            )
             if (name, known) == (term.name, kind)
         ]
 
     def place(self, term: Term, keys: Keys) -> float:
         """Place of a term for something with these keys; keys that no row has do not deviate."""
         columns = self._columns_of(term, keys)
-        deviation = float(self.deviations[columns] @ self.scales[columns])
+        deviation = float(self.deviations[columns] @ self.problem.scales[columns])
         return term.place(term.usual) + deviation
 
     def values(self, keys: Keys) -> dict[str, float]:
         """Values of all terms for something with these keys."""
-        return {term.name: float(term.value(self.place(term, keys))) for term in self.terms}
+        return {term.name: float(term.value(self.place(term, keys))) for term in self.problem.terms}
 
     def informed_ratio(self, term: Term, kind: str, key: str) -> float:
         """How much of its prior's spread a deviation has lost to what rows say [-]; 0 is none."""
-        column = self.columns[term.name, kind, key]
+        column = self.problem.columns[term.name, kind, key]
         return 1.0 - sqrt(self.covariance[column, column])
 
     def variance(self, slopes: FloatArray, keys: Keys) -> float:
@@ -138,22 +173,21 @@ class Fitted:
         keys
             What it is an estimate of; levels whose keys no row has vary as their priors do.
         """
+        known = self.problem.columns
         row = np.zeros(len(self.deviations))
         unknown = 0.0
-        for term, slope in zip(self.terms, slopes, strict=True):
+        for term, slope in zip(self.problem.terms, slopes, strict=True):
             for column in self._columns_of(term, keys):
-                row[column] += slope * self.scales[column]
+                row[column] += slope * self.problem.scales[column]
             for level in term.levels:
-                if level.kind in keys and (term.name, level.kind, keys[level.kind]) not in (
-                    self.columns
-                ):
+                if level.kind in keys and (term.name, level.kind, keys[level.kind]) not in known:
                     unknown += float(slope * level.tau) ** 2
         return float(row @ self.covariance @ row) + unknown
 
     def _columns_of(self, term: Term, keys: Keys) -> list[int]:
-        found = [self.columns[term.name, "", ""]]
+        found = [self.problem.columns[term.name, "", ""]]
         for level in term.levels:
-            column = self.columns.get((term.name, level.kind, keys.get(level.kind, "")))
+            column = self.problem.columns.get((term.name, level.kind, keys.get(level.kind, "")))
             if column is not None:
                 found.append(column)
         return found
@@ -165,8 +199,6 @@ def fit(
     keys: Sequence[Keys],
     terms: Sequence[Term],
     weights: Sequence[float],
-    start: Fitted | None = None,
-    most_evaluations: int = _MOST_EVALUATIONS,
 ) -> Fitted:
     """Terms for which the estimates come closest to measurements.
 
@@ -182,15 +214,16 @@ def fit(
         What may change.
     weights
         How much each row counts.
-    start
-        Where to start from: a fit to other rows, of which keys in common are taken.
-    most_evaluations
-        How often the rows may be estimated.
 
     Returns
     -------
     Fitted
         The best deviations, and what the rows say of each.
+
+    Raises
+    ------
+    ValueError
+        If a key lies below different keys of a wider level.
 
     References
     ----------
@@ -198,71 +231,80 @@ def fit(
     chapter 12 (partial pooling); Charbonnier et al., 1997, https://doi.org/10.1109/83.551699 (the
     loss 2·(√(1 + r²) − 1)); Branch, Coleman, Li, 1999, https://doi.org/10.1137/S1064827595289108.
     """
-    target = np.log(np.asarray(measured, dtype=float))
-    counts = np.asarray(weights, dtype=float)
     columns, scales = _columns(terms, keys)
-    index = _index(terms, keys, columns)
-    padded_scales = np.append(scales, 0.0)
-    usual = np.array([term.place(term.usual) for term in terms])
-    rows = list(range(len(target)))
-    size = len(scales)
-    kept: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+    problem = Problem(
+        predict=predict,
+        terms=tuple(terms),
+        columns=columns,
+        scales=scales,
+        index=_index(terms, keys, columns),
+        parents=_parents(terms, keys),
+        target=np.log(np.asarray(measured, dtype=float)),
+        counts=np.asarray(weights, dtype=float),
+    )
+    rows, size = list(range(len(measured))), len(scales)
+    kept: dict[bytes, tuple[FloatArray, ...]] = {}
 
-    def estimated(deviations: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Residuals, and slopes by the places of the terms, which come from one evaluation."""
+    def linearised(deviations: FloatArray) -> tuple[FloatArray, ...]:
+        """Residuals and slopes come from one evaluation, of which the last is kept."""
         known = deviations.tobytes()
         if known not in kept:
             kept.clear()
-            places = usual + (np.append(deviations, 0.0) * padded_scales)[index].sum(axis=2)
-            kept[known] = _slopes(predict, rows, terms, places, target)
+            kept[known] = problem.linearised(deviations, rows)
         return kept[known]
 
     def residuals(deviations: FloatArray) -> FloatArray:
-        return np.concatenate([estimated(deviations)[0] / EXPECTED_LOG_ERROR, deviations])
-
-    def jacobian_of(slopes: FloatArray) -> FloatArray:
-        spread = np.zeros((len(rows), size + 1))
-        at = np.arange(len(rows))
-        for number in range(len(terms)):
-            for level in range(index.shape[2]):
-                column = index[:, number, level]
-                spread[at, column] += slopes[:, number] * padded_scales[column]
-        return spread[:, :size]
+        return np.concatenate([linearised(deviations)[0] / EXPECTED_LOG_ERROR, deviations])
 
     def jacobian(deviations: FloatArray) -> FloatArray:
-        return np.vstack([jacobian_of(estimated(deviations)[1]) / EXPECTED_LOG_ERROR, np.eye(size)])
+        of_rows = problem.jacobian(linearised(deviations)[1], rows) / EXPECTED_LOG_ERROR
+        return np.vstack([of_rows, np.eye(size)])
 
     def loss(squares: FloatArray) -> FloatArray:
         """Soft L1 of rows, by their weights, and squares of priors: value and two derivatives."""
         robust = 1.0 + squares[: len(rows)]
-        value = np.concatenate([2.0 * counts * (robust**0.5 - 1.0), squares[len(rows) :]])
-        first = np.concatenate([counts * robust**-0.5, np.ones(size)])
-        second = np.concatenate([-0.5 * counts * robust**-1.5, np.zeros(size)])
+        value = np.concatenate([2.0 * problem.counts * (robust**0.5 - 1.0), squares[len(rows) :]])
+        first = np.concatenate([problem.counts * robust**-0.5, np.ones(size)])
+        second = np.concatenate([-0.5 * problem.counts * robust**-1.5, np.zeros(size)])
         return np.stack([value, first, second])
 
     found = least_squares(
         residuals,
-        _started(start, columns, size),
+        np.zeros(size),
         jac=jacobian,
         loss=loss,
         ftol=_SMALLEST_GAIN,
         xtol=_SMALLEST_GAIN,
         gtol=None,
-        max_nfev=most_evaluations,
+        max_nfev=_MOST_EVALUATIONS,
     )
-    deviations: FloatArray = found.x
-    left, slopes = estimated(deviations)
-    return Fitted(
-        terms=tuple(terms),
-        columns=columns,
-        scales=scales,
-        deviations=deviations,
-        residuals=left,
-        slopes=slopes,
-        pull=counts / np.sqrt(1.0 + (left / EXPECTED_LOG_ERROR) ** 2),
-        jacobian=jacobian_of(slopes),
-        parents=_parents(terms, keys),
-    )
+    left, slopes = linearised(found.x)
+    return Fitted(problem, found.x, rows, left, slopes)
+
+
+def refit(fitted: Fitted, kept: Sequence[int], passes: int = 2) -> Fitted:
+    """The same terms fitted to some of the rows only, starting from the fit to all of them.
+
+    Parameters
+    ----------
+    fitted
+        A fit to all rows.
+    kept
+        Indices of the rows to fit to.
+    passes
+        Steps of Gauss and Newton; estimates are computed anew before each but the first.
+    """
+    problem, rows = fitted.problem, list(kept)
+    deviations = fitted.deviations
+    residuals, slopes = fitted.residuals[rows], fitted.slopes[rows]
+    for number in range(passes):
+        if number:
+            residuals, slopes = problem.linearised(deviations, rows)
+        jacobian = problem.jacobian(slopes, rows)
+        moved = _robust_step(residuals, jacobian, problem.counts[rows], deviations)
+        residuals = residuals + jacobian @ (moved - deviations)
+        deviations = moved
+    return Fitted(problem, deviations, rows, residuals, slopes)
 
 
 def shared_weights(groups: Iterable[Sequence[str]], power: float = 1.0) -> list[float]:
@@ -336,15 +378,25 @@ def _parents(terms: Sequence[Term], keys: Sequence[Keys]) -> dict[tuple[str, str
     return found
 
 
-def _started(
-    start: Fitted | None, columns: Mapping[tuple[str, str, str], int], size: int
+def _pull(counts: FloatArray, residuals: FloatArray) -> FloatArray:
+    """How strongly each row pulls by the square of its error, in the robust loss."""
+    scaled = (residuals / EXPECTED_LOG_ERROR) ** 2
+    pull: FloatArray = counts / np.sqrt(1.0 + scaled) / EXPECTED_LOG_ERROR**2
+    return pull
+
+
+def _robust_step(
+    residuals: FloatArray, jacobian: FloatArray, counts: FloatArray, deviations: FloatArray
 ) -> FloatArray:
-    deviations = np.zeros(size)
-    if start is not None:
-        for name, column in columns.items():
-            if name in start.columns:
-                deviations[column] = start.deviations[start.columns[name]]
-    return deviations
+    """Deviations with the least loss where residuals change linearly, by reweighting."""
+    size = len(deviations)
+    moved = deviations
+    for _ in range(_REWEIGHTINGS):
+        pull = _pull(counts, residuals + jacobian @ (moved - deviations))
+        curvature = (jacobian.T * pull) @ jacobian + np.eye(size)
+        wanted = (jacobian.T * pull) @ (jacobian @ deviations - residuals)
+        moved = cho_solve(cho_factor(curvature), wanted)
+    return moved
 
 
 def _slopes(

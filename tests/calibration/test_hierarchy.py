@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from service.calibration.hierarchy import Fitted, Level, Term, fit, shared_weights
+from service.calibration.hierarchy import Fitted, Level, Term, fit, refit, shared_weights
 from service.core.elementwise import FloatArray
 
 _RATIO = Term("ratio", 0.5, 0.1, 0.9, 0.3, (Level("vendor", 0.15), Level("family", 0.15)))
@@ -40,9 +40,9 @@ class _Rows:
         logs: FloatArray = np.log(work / values["ratio"] + values["step_s"])
         return logs
 
-    def fit(self, **options: object) -> Fitted:
+    def fit(self) -> Fitted:
         weights = [25.0] * len(self.measured)
-        return fit(self.predict, self.measured, self.keys, _TERMS, weights, **options)  # type: ignore[arg-type]
+        return fit(self.predict, self.measured, self.keys, _TERMS, weights)
 
 
 _ALL = [(family, engine) for family in _TRUE_RATIO for engine in _TRUE_STEP_S]
@@ -111,15 +111,18 @@ def test_values_stay_within_their_range() -> None:
     assert 0.88 < found.values(_keys("red-1", "quick"))["ratio"] <= 0.9
 
 
-def test_a_fit_without_some_rows_starts_from_the_one_with_them() -> None:
-    whole, fewer = _Rows(_ALL), _Rows(_ALL[:-1])
-    found = whole.fit()
-    again = fewer.fit(start=found, most_evaluations=3)
-    assert fewer.calls <= 4
-    afresh = fewer.fit()
-    for keys in fewer.keys:
+def test_a_fit_to_fewer_rows_starts_from_the_one_to_all() -> None:
+    rows = _Rows(_ALL)
+    found = rows.fit()
+    rows.calls = 0
+    kept = [at for at, keys in enumerate(rows.keys) if keys["family"] != "red-2"]
+    again = refit(found, kept)
+    assert rows.calls == 1
+    afresh = _Rows([pair for pair in _ALL if pair[0] != "red-2"]).fit()
+    for keys in rows.keys:
         for name, value in afresh.values(keys).items():
-            assert again.values(keys)[name] == pytest.approx(value, rel=0.02)
+            assert again.values(keys)[name] == pytest.approx(value, rel=0.03)
+    assert again.informed_ratio(_RATIO, "family", "red-2") == pytest.approx(0.0, abs=1e-9)
 
 
 def test_variance_grows_where_a_level_was_never_measured() -> None:

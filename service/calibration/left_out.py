@@ -1,0 +1,206 @@
+"""Every source estimated by constants that were fitted without it."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple, dataclass, fields, replace
+from hashlib import sha256
+from io import StringIO
+from multiprocessing import get_context
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from service.calibration.documents import CalibrationEntry, document_of
+from service.catalog.entries.convert import calibration_from_document
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.errors import InvalidInput
+from service.estimation.measurements.computed import computed
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.quantities import NotEstimated
+from service.estimation.rejection import Rejected
+
+_PROCESSES = 2
+_DIGEST = "# constants "
+_DIGITS = 6
+
+
+class LeftOutInvalid(InvalidInput):
+    """The file of left-out comparisons is not one."""
+
+
+class FittedPart(Protocol):
+    """A part of the constants, such as those of speed, fitted to rows of many sources."""
+
+    def entries_without(self, source: str) -> list[CalibrationEntry]:
+        """Its entries as they are without the rows of a source."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutFigure:
+    """A measured figure beside its estimate by constants that were fitted without its source."""
+
+    id: str
+    quantity: str
+    measured: float
+    value: float
+    low: float
+    high: float
+    source: str
+    model: str
+    accelerator: str
+    family: str
+    engine: str
+
+
+def left_out_figures(
+    documents: Iterable[MeasurementDocument],
+    quantities: frozenset[str],
+    snapshot: CatalogSnapshot,
+    parts: Sequence[FittedPart],
+    spreads: Sequence[CalibrationEntry],
+) -> list[LeftOutFigure]:
+    """All figures of some quantities, each source estimated without its own rows.
+
+    Parameters
+    ----------
+    documents
+        What was measured.
+    quantities
+        Names of the quantities.
+    snapshot
+        The catalog, whose entries of speed and power are replaced.
+    parts
+        What was fitted.
+    spreads
+        Entries from which intervals come: of errors of left-out sources already.
+
+    Returns
+    -------
+    list of LeftOutFigure
+        In the order of sources and documents; what cannot be estimated is not there.
+    """
+    by_source: dict[str, list[MeasurementDocument]] = defaultdict(list)
+    for document in documents:
+        if quantities.intersection(document.figures) and document.source is not None:
+            by_source[document.source].append(document)
+    sources = sorted(by_source)
+    global _work
+    _work = (by_source, quantities, snapshot, parts, spreads)
+    with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("fork")) as pool:
+        found = list(pool.map(_of_source, sources))
+    return [figure for figures in found for figure in figures]
+
+
+#: What the processes share, from when they are made.
+_work: tuple[
+    Mapping[str, Sequence[MeasurementDocument]],
+    frozenset[str],
+    CatalogSnapshot,
+    Sequence[FittedPart],
+    Sequence[CalibrationEntry],
+]
+
+
+def _of_source(source: str) -> list[LeftOutFigure]:
+    documents, quantities, snapshot, parts, spreads = _work
+    entries = [entry for part in parts for entry in part.entries_without(source)]
+    without = with_entries(snapshot, [*entries, *spreads])
+    return [
+        figure
+        for document in documents[source]
+        for figure in _compared(document, quantities, without)
+    ]
+
+
+def _compared(
+    document: MeasurementDocument, quantities: frozenset[str], snapshot: CatalogSnapshot
+) -> Iterable[LeftOutFigure]:
+    try:
+        found = computed(document, snapshot)
+    except Rejected:
+        return
+    for name in sorted(quantities.intersection(document.figures)):
+        try:
+            estimate = found.read(name)
+        except NotEstimated:
+            continue
+        yield LeftOutFigure(
+            id=str(document.id),
+            quantity=name,
+            measured=document.figures[name],
+            value=float(estimate.value),
+            low=float(estimate.low),
+            high=float(estimate.high),
+            source=str(document.source),
+            model=found.model,
+            accelerator=found.accelerator,
+            family=found.family,
+            engine=found.software,
+        )
+
+
+#: What came before the entries that are fitted now, by the first part of their ids.
+_EARLIER = {"speed": "performance"}
+
+
+def with_entries(snapshot: CatalogSnapshot, entries: Iterable[CalibrationEntry]) -> CatalogSnapshot:
+    """The catalog with the entries in place of all whose ids begin with the same part."""
+    new = {entry.id: calibration_from_document(document_of(entry)) for entry in entries}
+    replaced = {id_.partition("/")[0] for id_ in new}
+    replaced |= {_EARLIER[part] for part in replaced & _EARLIER.keys()}
+    kept = {
+        id_: entry
+        for id_, entry in snapshot.calibrations.items()
+        if id_.partition("/")[0] not in replaced
+    }
+    return replace(snapshot, calibrations=MappingProxyType(kept | new))
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """What ties comparisons to the constants that they belong to: the files that hold these."""
+    return sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def table_text(figures: Iterable[LeftOutFigure], digest: str) -> str:
+    """The comparisons as CSV, below a line with the digest of the constants."""
+    text = StringIO()
+    text.write(f"{_DIGEST}{digest}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([field.name for field in fields(LeftOutFigure)])
+    for figure in figures:
+        writer.writerow(
+            f"{each:.{_DIGITS}g}" if isinstance(each, float) else each for each in astuple(figure)
+        )
+    return text.getvalue()
+
+
+def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
+    """The digest and the comparisons of a file.
+
+    Raises
+    ------
+    LeftOutInvalid
+        If it is not such a file.
+    """
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    names = [field.name for field in fields(LeftOutFigure)]
+    table = csv.DictReader(StringIO(rest))
+    if not first.startswith(_DIGEST) or list(table.fieldnames or ()) != names:
+        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
+    numbers = {field.name for field in fields(LeftOutFigure) if field.type == "float"}
+    try:
+        figures = [_figure(row, numbers) for row in table]
+    except (TypeError, ValueError) as wrong:
+        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
+    return first.removeprefix(_DIGEST), figures
+
+
+def _figure(row: Mapping[str, str], numbers: set[str]) -> LeftOutFigure:
+    given: dict[str, Any] = {
+        name: float(text) if name in numbers else text for name, text in row.items()
+    }
+    return LeftOutFigure(**given)

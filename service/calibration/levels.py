@@ -1,0 +1,97 @@
+"""Catalog entries of fitted terms, one for each level that rows say something about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from service.calibration.documents import ASSUMPTION, CalibrationEntry, rounded
+from service.calibration.hierarchy import Fitted, Keys, Term
+from service.calibration.rows import Row
+from service.catalog.snapshot import CatalogSnapshot
+
+#: A deviation is written where rows took away this share of its prior's spread, or more.
+_LEAST_INFORMED_RATIO = 0.03
+#: Sources that a note names; of more it gives the number.
+_NAMED_SOURCES = 4
+
+
+def level_entries(
+    parts: Mapping[str, tuple[Term, ...]],
+    fitted: Fitted,
+    rows: Sequence[Row],
+    snapshot: CatalogSnapshot,
+    complete: Callable[[Mapping[str, float]], Mapping[str, float]] = dict,
+) -> list[CalibrationEntry]:
+    """Entries of all levels of all parts, the widest first.
+
+    Parameters
+    ----------
+    parts
+        Terms by the part that they belong to, whose terms have the same levels.
+    fitted, rows
+        What was fitted, and to what: rows by the numbers of the fit.
+    snapshot
+        The catalog, for the years of sources.
+    complete
+        Adds figures that follow from others.
+    """
+    used = [rows[number] for number in fitted.rows]
+    return [
+        _entry(id_, applies_to, complete(figures), chosen, snapshot)
+        for part, terms in parts.items()
+        for id_, applies_to, figures, chosen in _levels(part, terms, fitted, used)
+    ]
+
+
+def _levels(
+    part: str, terms: tuple[Term, ...], fitted: Fitted, rows: Sequence[Row]
+) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
+    """Id, what it applies to, figures and rows of every level of a part that has something."""
+    root = fitted.values({})
+    yield part, {"part": part}, {term.name: root[term.name] for term in terms}, rows
+    for level in terms[0].levels:
+        for key, keys in fitted.keys(terms[0], level.kind):
+            values = fitted.values(keys)
+            figures = {
+                term.name: values[term.name]
+                for term in terms
+                if fitted.informed_ratio(term, level.kind, key) >= _LEAST_INFORMED_RATIO
+            }
+            if figures:
+                chosen = [row for row in rows if row.keys.get(level.kind) == key]
+                yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
+
+
+def _entry(
+    id_: str,
+    applies_to: Keys,
+    figures: Mapping[str, float],
+    rows: Sequence[Row],
+    snapshot: CatalogSnapshot,
+) -> CalibrationEntry:
+    counts = Counter(row.source for row in rows)
+    source = main_source(counts)
+    return CalibrationEntry(
+        id_,
+        applies_to,
+        f"By {rows_of(counts)}." if rows else "Not measured: usual values.",
+        {name: rounded(value) for name, value in figures.items()},
+        source,
+        int(snapshot.sources[source].document["year"]),
+        fitted=bool(rows),
+    )
+
+
+def main_source(counts: Mapping[str, int]) -> str:
+    """The source that most figures come from; that of assumptions where there are none."""
+    return min(counts, key=lambda name: (-counts[name], name), default=ASSUMPTION)
+
+
+def rows_of(counts: Mapping[str, int]) -> str:
+    """How many rows of which sources, in words."""
+    total = sum(counts.values())
+    if len(counts) > _NAMED_SOURCES:
+        return f"{total} figures of {len(counts)} sources"
+    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
+    return f"{total} figures ({named})"

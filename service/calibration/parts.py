@@ -1,0 +1,115 @@
+"""The fitted parts together: their entries, without a source, and the spreads that this shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.hierarchy import Fitted, Keys, Term, refit
+from service.calibration.left_out import with_entries
+from service.calibration.levels import level_entries, main_source, rows_of
+from service.calibration.rows import Row
+from service.calibration.spread import (
+    FEWEST_SOURCES,
+    LeftOut,
+    coverage_ratio,
+    three_sigmas,
+    unmeasured_sigmas,
+)
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.levels import held, unmeasured
+
+
+@dataclass(frozen=True)
+class Part:
+    """Terms fitted to rows, and how their entries are written.
+
+    ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
+    """
+
+    terms: Mapping[str, tuple[Term, ...]]
+    rows: Sequence[Row]
+    fitted: Fitted
+    snapshot: CatalogSnapshot
+    complete: Callable[[Mapping[str, float]], Mapping[str, float]]
+    spread_of: Callable[[Row], str]
+    spread_levels: Mapping[str, tuple[str, ...]]
+    _known: dict[str, Fitted] = field(default_factory=dict)
+
+    def entries(self) -> list[CalibrationEntry]:
+        """Entries of all levels."""
+        return self._entries(self.fitted)
+
+    def entries_without(self, source: str) -> list[CalibrationEntry]:
+        """The same without the rows of a source."""
+        return self._entries(self._without(source))
+
+    def spreads(self) -> list[CalibrationEntry]:
+        """How far estimates are off for sources that were left out, by what they tell of."""
+        by_id: dict[str, tuple[Keys, list[int]]] = {}
+        for number, row in enumerate(self.rows):
+            spread = self.spread_of(row)
+            by_id.setdefault(spread, ({"part": spread}, []))[1].append(number)
+            for kind in self.spread_levels[spread]:
+                applies: Keys = {"part": spread, kind: row.keys[kind]}
+                by_id.setdefault(f"{spread}/{row.keys[kind]}", (applies, []))[1].append(number)
+        found = []
+        left_out = self._left_out()
+        for id_, (applies, numbers) in sorted(by_id.items()):
+            counts = Counter(self.rows[number].source for number in numbers)
+            if id_ != applies["part"] and len(counts) < FEWEST_SOURCES:
+                continue
+            chosen = [left_out[number] for number in numbers]
+            sigmas = three_sigmas(chosen)
+            variance = sum(sigma**2 for sigma in sigmas.values())
+            errors = np.abs([one.error for one in chosen])
+            figures = sigmas | unmeasured_sigmas(self.terms, self.fitted, numbers)
+            source = main_source(counts)
+            found.append(
+                CalibrationEntry(
+                    id_,
+                    applies,
+                    f"By {rows_of(counts)}, each source estimated by constants fitted without it: "
+                    f"half of the figures lie within a factor {np.exp(np.median(errors)):.2f}, and "
+                    f"{coverage_ratio(chosen, variance):.0%} inside the interval.",
+                    {name: rounded(value) for name, value in figures.items()},
+                    source,
+                    int(self.snapshot.sources[source].document["year"]),
+                )
+            )
+        return found
+
+    def _entries(self, fitted: Fitted) -> list[CalibrationEntry]:
+        return level_entries(self.terms, fitted, self.rows, self.snapshot, self.complete)
+
+    def _without(self, source: str) -> Fitted:
+        if source not in self._known:
+            kept = [at for at, row in enumerate(self.rows) if row.source != source]
+            whole = len(kept) == len(self.rows)
+            self._known[source] = self.fitted if whole else refit(self.fitted, kept, passes=1)
+        return self._known[source]
+
+    def _left_out(self) -> list[LeftOut]:
+        """Errors of all rows, each by constants that were fitted without its source."""
+        found: dict[int, LeftOut] = {}
+        sizes = unmeasured_sigmas(self.terms, self.fitted, range(len(self.rows)))
+        for source in sorted({row.source for row in self.rows}):
+            fitted = self._without(source)
+            numbers = [at for at, row in enumerate(self.rows) if row.source == source]
+            errors, _ = self.fitted.problem.linearised(fitted.deviations, numbers)
+            without = with_entries(self.snapshot, self._entries(fitted))
+            for number, error in zip(numbers, errors, strict=True):
+                row = self.rows[number]
+                added = sum(sizes[name] ** 2 for name in self._missing(row.keys, without))
+                found[number] = LeftOut(row.source, row.model, float(error), added)
+        return [found[number] for number in range(len(self.rows))]
+
+    def _missing(self, keys: Keys, snapshot: CatalogSnapshot) -> Iterator[str]:
+        for part, terms in self.terms.items():
+            kinds = tuple(level.kind for level in terms[0].levels)
+            for kind in held(snapshot, part, kinds, keys).missing:
+                yield unmeasured(part, kind)

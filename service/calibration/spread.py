@@ -1,0 +1,146 @@
+"""How far estimates are off for sources that no constant was fitted to, as three variances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.calibration.hierarchy import Fitted, Term
+from service.core.elementwise import FloatArray
+from service.core.interval import Z_90
+from service.estimation.levels import unmeasured
+
+#: Share of left-out figures that intervals are to hold.
+_COVERED_SHARE = 0.90
+#: Errors count as no larger than this many times their median.
+_MOST_MEDIANS = 5.0
+#: No interval claims more than this, however well few sources agree: half of the figures that
+#: publications give of the same machine differ by some percent.
+_LEAST_LOG_SIGMA = 0.08
+#: Sources from which on variances can be told from each other.
+FEWEST_SOURCES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A figure estimated without its source: its log error, and what is known to add to that.
+
+    ``added`` is the variance that levels add that were not measured without the source.
+    """
+
+    source: str
+    model: str
+    error: float
+    added: float
+
+
+def three_sigmas(rows: Sequence[LeftOut]) -> dict[str, float]:
+    """Standard deviations between sources, between models of a source, and between its rows.
+
+    Moments of nested groups, each source counting the same, tell how the variance divides; its
+    size is such that nine in ten figures of a source lie inside, levels that were not measured
+    counting by themselves.
+
+    References
+    ----------
+    Searle, Casella, McCulloch, Variance Components, 1992, chapter 3 (nested groups).
+    """
+    shares = _shares(rows)
+    total = _covering(rows)
+    return {name: float(np.sqrt(share * total)) for name, share in shares.items()}
+
+
+def coverage_ratio(rows: Sequence[LeftOut], variance: float) -> float:
+    """Share of figures inside their intervals, each source counting the same."""
+    weights = _weights(rows)
+    errors = np.abs([row.error for row in rows])
+    sigmas = np.sqrt(variance + np.array([row.added for row in rows]))
+    return float(np.sum(weights[errors <= Z_90 * sigmas]))
+
+
+def _weights(rows: Sequence[LeftOut]) -> FloatArray:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.source] = counts.get(row.source, 0) + 1
+    return np.array([1.0 / counts[row.source] for row in rows]) / len(counts)
+
+
+def _covering(rows: Sequence[LeftOut]) -> float:
+    """The variance for which the wanted share of figures lies inside."""
+    needed = np.array([(row.error / Z_90) ** 2 - row.added for row in rows])
+    order = np.argsort(needed)
+    reached = np.cumsum(_weights(rows)[order])
+    at = min(int(np.searchsorted(reached, _COVERED_SHARE)), len(rows) - 1)
+    return max(float(needed[order][at]), _LEAST_LOG_SIGMA**2)
+
+
+def _shares(rows: Sequence[LeftOut]) -> Mapping[str, float]:
+    """Shares of the variance by group; all that varies between rows where groups are too few."""
+    errors = np.array([row.error for row in rows])
+    most = _MOST_MEDIANS * float(np.median(np.abs(errors)))
+    errors = np.clip(errors, -most, most)
+    sources: dict[str, dict[str, list[float]]] = {}
+    for row, error in zip(rows, errors, strict=True):
+        sources.setdefault(row.source, {}).setdefault(row.model, []).append(float(error))
+    within = [
+        np.var(group, ddof=1) for of in sources.values() for group in of.values() if group[1:]
+    ]
+    row_variance = float(np.mean(within)) if within else 0.0
+    means = {name: [float(np.mean(group)) for group in of.values()] for name, of in sources.items()}
+    between = [
+        max(float(np.var(of, ddof=1)) - row_variance * _inverse(sources[name]), 0.0)
+        for name, of in means.items()
+        if of[1:]
+    ]
+    model_variance = float(np.mean(between)) if between else 0.0
+    centres = [float(np.mean(of)) for of in means.values()]
+    noise = np.mean(
+        [
+            model_variance / len(of) + row_variance * _inverse(of) / len(of)
+            for of in sources.values()
+        ]
+    )
+    # Sources scatter around no error at all, not around their mean.
+    source_variance = max(float(np.mean(np.square(centres))) - float(noise), 0.0)
+    total = source_variance + model_variance + row_variance
+    if total == 0.0:
+        return {"source_log_sigma": 0.0, "model_log_sigma": 0.0, "row_log_sigma": 1.0}
+    return {
+        "source_log_sigma": source_variance / total,
+        "model_log_sigma": model_variance / total,
+        "row_log_sigma": row_variance / total,
+    }
+
+
+def _inverse(groups: Mapping[str, Sequence[float]]) -> float:
+    """Mean of the inverse sizes of groups."""
+    return float(np.mean([1.0 / len(group) for group in groups.values()]))
+
+
+def unmeasured_sigmas(
+    parts: Mapping[str, tuple[Term, ...]], fitted: Fitted, numbers: Sequence[int]
+) -> dict[str, float]:
+    """What levels of parts add to the spread of some rows where they were not measured.
+
+    Parameters
+    ----------
+    parts
+        Terms by part.
+    fitted
+        The fit, whose slopes tell how estimates follow the terms.
+    numbers
+        The rows.
+    """
+    position = {term.name: at for at, term in enumerate(fitted.problem.terms)}
+    slopes = fitted.slopes[list(numbers)]
+    found = {}
+    for part, terms in parts.items():
+        for number, level in enumerate(terms[0].levels):
+            variance = sum(
+                float(np.mean(slopes[:, position[term.name]] ** 2)) * term.levels[number].tau ** 2
+                for term in terms
+            )
+            found[unmeasured(part, level.kind)] = float(np.sqrt(variance))
+    return found

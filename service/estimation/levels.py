@@ -1,0 +1,173 @@
+"""Which of the catalog's measured constants hold for an engine on an accelerator.
+
+A constant stands at the level that causes it. The entry that holds for all is named after a part,
+such as ``speed/hardware``; those of narrower levels add their key, such as
+``speed/hardware/nvidia-hopper``, and say only what is otherwise there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
+
+from service.catalog.entries.engines import kin_of
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
+from service.core.engines import Engine, EngineWorkload, engine_of_release
+from service.core.figures import Figures
+from service.core.interval import Interval
+
+#: Kinds of levels by part, from the widest to the narrowest. ``kernels`` are those that a class of
+#: engines has for a hardware family.
+SPEED: Mapping[str, tuple[str, ...]] = {
+    "speed/hardware": ("vendor", "family"),
+    "speed/kernels": ("class", "kernels"),
+    "speed/attention": ("family", "kernels"),
+    "speed/engines": ("class", "engine", "generation"),
+    "speed/links": ("link",),
+}
+POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
+#: The same of training.
+TRAINING: Mapping[str, tuple[str, ...]] = {
+    "training/hardware": ("vendor", "family"),
+    "training/kernels": ("class", "kernels"),
+    "training/frameworks": ("class", "engine", "generation"),
+    "training/links": ("link",),
+}
+TRAINING_SPREAD = "training/spread"
+#: Kinds of levels of spreads, by engine class where enough sources measured it.
+SPREADS: Mapping[str, tuple[str, ...]] = {
+    "speed/spread/decode": ("class",),
+    "speed/spread/prefill": ("class",),
+    "speed/spread/throughput": ("class",),
+}
+POWER_SPREAD = "speed/spread/power"
+#: The spread that an estimate of a quantity has.
+SPREAD_OF: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("tpot_s", "tpot_p50_s", "itl_p50_s", "decode_tokens_per_s"),
+            *("request_tokens_per_s", "e2e_s", "e2e_p50_s"),
+        ),
+        "speed/spread/decode",
+    ),
+    **dict.fromkeys(("ttft_s", "ttft_p50_s", "prefill_tokens_per_s"), "speed/spread/prefill"),
+    **dict.fromkeys(
+        ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s"), "speed/spread/throughput"
+    ),
+    "accelerator_power_w": POWER_SPREAD,
+}
+#: Parts of a spread that an estimate for a source that nobody has seen has, whatever it is about.
+VARIANCES = ("source_log_sigma", "model_log_sigma", "row_log_sigma")
+#: Bandwidth of one direction from which links are those of a domain of their own rather than the
+#: slots of a host [B/s]: PCIe 5.0 x16 has 63e9, the third NVLink 150e9.
+_OWN_DOMAIN_BYTES_PER_S = 1e11
+
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Figures that hold for a part, with the entries that they stand in, the widest first.
+
+    ``missing`` are the kinds of levels that nothing was measured at.
+    """
+
+    part: str
+    figures: Figures
+    entries: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def narrowest(self) -> str:
+        """What the narrowest level that has an entry is about."""
+        return self.entries[-1].removeprefix(self.part).removeprefix("/") or "all that was measured"
+
+
+def hardware_keys(family: str) -> dict[str, str]:
+    """Keys of a hardware family and of those who make it, by which its id begins."""
+    return {"vendor": family.partition("-")[0], "family": family}
+
+
+def link_of(accelerator: Accelerator) -> str:
+    """Key of the kind of links that join accelerators: a domain of their own, or a host's slots."""
+    fast = accelerator.scale_up.bandwidth_bytes_per_s >= _OWN_DOMAIN_BYTES_PER_S
+    return "scale-up" if fast else "pcie"
+
+
+def speed_keys(
+    release: str,
+    family: str,
+    link: str,
+    engines: Mapping[str, Entry[Engine]],
+    workload: EngineWorkload = "inference",
+) -> dict[str, str]:
+    """Keys of an engine's release on a hardware family, by kind of level.
+
+    Parameters
+    ----------
+    release, engines
+        Key of the release of an engine, or the engine's id; all engines.
+    family, link
+        Hardware family, and kind of link.
+    workload
+        What the engine runs, which decides its class.
+    """
+    engine = engine_of_release(release)
+    class_ = engines[engine].value.classes[workload]
+    keys = hardware_keys(family) | {"class": class_, "kernels": f"{class_}/{family}", "link": link}
+    keys["engine"] = engine
+    return keys if release == engine else keys | {"generation": release}
+
+
+def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Keys) -> Held:
+    """The figures of a part that hold for something with these keys.
+
+    An engine that was not measured takes the figures of those that it is like, if these were.
+    """
+    known = snapshot.calibrations
+    figures: dict[str, Interval] = {}
+    entries: list[str] = []
+    missing: list[str] = []
+    if part in known:
+        figures.update(known[part].value)
+        entries.append(part)
+    for kind in kinds:
+        if kind not in keys:
+            continue
+        own = f"{part}/{keys[kind]}"
+        id_ = next((one for one in _ids(part, kind, keys[kind], snapshot) if one in known), None)
+        if id_ != own:
+            missing.append(kind)
+        if id_ is not None:
+            figures.update(known[id_].value)
+            entries.append(id_)
+    return Held(part, figures, tuple(entries), tuple(missing))
+
+
+def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:
+    """Standard deviation of an estimate's logarithm for a source that no constant was fitted to.
+
+    Parameters
+    ----------
+    spread
+        The three variances, and what each level that was not measured adds.
+    missing
+        Parts and kinds of levels that were not measured.
+    """
+    names = [*VARIANCES, *(unmeasured(part, kind) for part, kind in missing)]
+    return sqrt(sum(float(spread[name].value) ** 2 for name in names if name in spread))
+
+
+def unmeasured(part: str, kind: str) -> str:
+    """Name of the figure that says what a level of a part adds where it was not measured."""
+    return f"unmeasured_{part.rpartition('/')[2]}_{kind}_log_sigma"
+
+
+def _ids(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> Iterator[str]:
+    """Ids of the entries that may hold at a level, the level's own first."""
+    names = [name for name, _ in kin_of(key, snapshot.engines)] if kind == "engine" else [key]
+    for name in names:
+        yield f"{part}/{name}"
