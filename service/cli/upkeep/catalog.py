@@ -52,11 +52,13 @@ def validate_catalog(
 
 @catalog_app.command("schemas")
 def schemas(write: Annotated[bool, typer.Option("--write", help="Write them.")] = False) -> None:
-    """Compare the JSON Schemas of the catalog files with the figures that are declared."""
+    """Compare the JSON Schemas of the catalog's files and of measurements with the code."""
     from service.catalog.files import declared_schemas
+    from service.estimation.measurements.schema import PATH, document_schema
 
+    folder = Settings().catalog_directory
     stale = []
-    for path, text in declared_schemas(Settings().catalog_directory):
+    for path, text in (*declared_schemas(folder), (folder / PATH, document_schema())):
         if path.read_text(encoding="utf-8") != text:
             stale.append(path.name)
             if write:

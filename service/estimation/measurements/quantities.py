@@ -503,6 +503,12 @@ _TABLE = (
         lambda trained: trained.memory.libraries_bytes,
     ),
     Quantity(
+        "kv_cache_bytes",
+        "B",
+        "KV caches of the requests in flight, on one accelerator.",
+        lambda served: served.estimate.memory.kv_cache_bytes,
+    ),
+    Quantity(
         "kv_cache_budget_bytes",
         "B",
         "Room for the KV cache on one accelerator.",

@@ -36,7 +36,7 @@ _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
 #: Formats that an optimizer can update; others only hold a frozen base.
 TRAINABLE = ("fp32", "tf32", "bf16", "fp16", "fp8")
 #: Formats that products can run in besides, with results and gradients in 16 bit.
-_COMPUTED = (*TRAINABLE, "nvfp4")
+_COMPUTED = (*TRAINABLE, "int8", "nvfp4")
 _QUANTISED_BASE = "bnb-nf4"
 _HALF_BITS = 16.0
 

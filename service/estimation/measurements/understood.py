@@ -1,0 +1,176 @@
+"""A document as others write it, made into one that can be compared.
+
+Files come from many hands. What means nothing here is left out, what has no measurements of its own
+is answered as its class, and each such step is told; nothing is done in silence. Reports to the
+service are not treated so: their sender can be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.catalog.entries.references import UnknownReference
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import FALLBACK_ENGINE, EngineWorkload
+from service.core.errors import InvalidInput
+from service.estimation.inference.filling import MOST
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.references import TAGS
+
+#: What stands for an engine that the catalog does not have, by what its weights look like.
+_GGUF, _GGUF_ENGINE, _USUAL_ENGINE = "gguf", "llama.cpp", "vllm"
+#: Rates of a whole deployment, which offline runs measure with as many requests as fit.
+_THROUGHPUT = frozenset(
+    (
+        *("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "output_throughput"),
+        "request_throughput",
+    )
+)
+#: Fields that requests of other kinds have: they would be taken for one of those.
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "inference": ("region", "energy_kwh", "accelerator_hours", "training"),
+    "training": ("region", "energy_kwh", "accelerator_hours"),
+}
+#: Fields that are left out before a document is taken to be of no use.
+_MOST_LEFT_OUT = 40
+
+
+class NotUnderstood(InvalidInput):
+    """A document that is none: what is wrong with it, and where."""
+
+    def __init__(self, pointer: str, detail: str) -> None:
+        super().__init__(f"{pointer}: {detail}" if pointer else detail)
+        self.pointer = pointer
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A document, and what was done to understand it."""
+
+    document: MeasurementDocument
+    warnings: tuple[str, ...]
+
+
+def understood(given: Mapping[str, Any], snapshot: CatalogSnapshot) -> Understood:
+    """A document of a file.
+
+    Parameters
+    ----------
+    given
+        What a line of the file holds.
+    snapshot
+        The catalog, which says what engines are known.
+
+    Raises
+    ------
+    NotUnderstood
+        If it is no measurement, or a value in it is of no use.
+    """
+    warnings: list[str] = []
+    plain = dict(given)
+    if isinstance(plain.get("request"), Mapping):
+        plain["request"] = dict(plain["request"])
+        _complete(plain, snapshot, warnings)
+    for _ in range(_MOST_LEFT_OUT):
+        try:
+            return Understood(MeasurementDocument.model_validate(plain), tuple(warnings))
+        except ValidationError as invalid:
+            places = list(_unknown_fields(invalid))
+            if not places:
+                raise _first(invalid) from None
+            for place in places:
+                plain = _without(plain, place)
+                warnings.append(f"/{'/'.join(map(str, place))} is not known and left out")
+    raise NotUnderstood("", f"more than {_MOST_LEFT_OUT} levels of unknown fields")
+
+
+def _complete(plain: dict[str, Any], snapshot: CatalogSnapshot, warnings: list[str]) -> None:
+    """Fill in what files leave to their reader: settings of a run, engines, offline loads."""
+    request: dict[str, Any] = plain["request"]
+    warnings += [
+        f"/request/{name} is not known and left out"
+        for name in _ELSEWHERE.get(str(plain.get("kind")), ())
+        if request.pop(name, None) is not None
+    ]
+    if plain.get("kind") == "training":
+        training = request.setdefault("training", {})
+        if isinstance(training, Mapping):
+            request["training"] = _known_engine(
+                dict(training), "framework", "training", FALLBACK_ENGINE, snapshot, warnings
+            )
+    elif plain.get("kind") == "inference":
+        serving = request.get("serving", {})
+        if isinstance(serving, Mapping):
+            stands_in = _GGUF_ENGINE if _is_gguf(request) else _USUAL_ENGINE
+            request["serving"] = _known_engine(
+                dict(serving), "engine", "inference", stands_in, snapshot, warnings
+            )
+        workload, measured = request.get("workload", {}), plain.get("measured")
+        if isinstance(workload, Mapping) and isinstance(measured, Mapping):
+            offline = workload.get("concurrency") is None and workload.get("requests_per_s") is None
+            if offline and _THROUGHPUT & set(measured):
+                request["workload"] = dict(workload) | {"concurrency": MOST}
+                warnings.append(
+                    "neither concurrency nor requests_per_s is given: as many requests in flight "
+                    "as fit are assumed"
+                )
+
+
+def _known_engine(
+    settings: dict[str, Any],
+    field: str,
+    workload: EngineWorkload,
+    stands_in: str,
+    snapshot: CatalogSnapshot,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """Settings whose engine the catalog has: the one named, or the one that stands in for it."""
+    named = settings.get(field)
+    if not isinstance(named, str):
+        return settings
+    try:
+        if workload in snapshot.find("engines", named).value.workloads:
+            return settings
+    except UnknownReference:
+        pass
+    warnings.append(f"{field} {named[:80]!r} is not known; {stands_in} stands in for it")
+    return settings | {field: stands_in}
+
+
+def _is_gguf(request: Mapping[str, Any]) -> bool:
+    precision = request.get("precision")
+    weights = precision.get("weights") if isinstance(precision, Mapping) else None
+    return isinstance(weights, str) and weights.startswith(_GGUF)
+
+
+def _unknown_fields(invalid: ValidationError) -> Iterator[tuple[str | int, ...]]:
+    """Places of fields that no request has; none where something else is wrong too."""
+    errors = invalid.errors(include_url=False, include_context=False, include_input=False)
+    if all(error["type"] == "extra_forbidden" for error in errors):
+        for error in errors[:_MOST_LEFT_OUT]:
+            yield tuple(part for part in error["loc"] if part not in TAGS)
+
+
+def _without(value: Any, place: tuple[str | int, ...]) -> Any:
+    first, *rest = place
+    if isinstance(value, list):
+        kept = list(value)
+        assert isinstance(first, int)  # noqa: S101 - a place within a list
+        kept[first] = _without(kept[first], tuple(rest))
+        return kept
+    if not rest:
+        return {name: part for name, part in value.items() if name != first}
+    return {
+        name: _without(part, tuple(rest)) if name == first else part for name, part in value.items()
+    }
+
+
+def _first(invalid: ValidationError) -> NotUnderstood:
+    error = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(f"/{part}" for part in error["loc"] if part not in TAGS)
+    return NotUnderstood(place[:200], error["msg"].removeprefix("Value error, ")[:300])
