@@ -84,6 +84,14 @@ class Settings(BaseSettings):
     """Largest file that can be imported into the catalog."""
     batch_limit_items: int = Field(1_000, ge=1)
     """Largest number of estimates in one batch or comparison."""
+    measurement_limit_reports: int = Field(10_000, ge=1)
+    """Largest number of reported measurements that are stored per organisation, and of all callers
+    without an API key together."""
+    measurement_limit_bytes: int = Field(50_000_000, ge=1_000)
+    """Room for them per organisation, and of all callers without an API key together."""
+    measurements_without_key_teach: bool = False
+    """Let measurements reported without an API key correct the estimates of all who ask without
+    one: for a service that only people who trust each other can reach."""
     sweep_limit_configurations: int = Field(50_000_000, ge=1)
     """Largest number of configurations of one sweep."""
     sweep_limit_unfinished: int = Field(20, ge=1)

@@ -48,10 +48,11 @@ from service.api.sweeps import jobs as sweeps
 from service.api.sweeps import results as sweep_results
 from service.background import ended
 from service.catalog.database.store import CatalogStore
-from service.catalog.database.tables import KEY_CHANNEL
+from service.catalog.database.tables import KEY_CHANNEL, MEASUREMENT_CHANNEL
 from service.extras import is_installed
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
+from service.measurements.book import ReportBook
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(
         RepeatedAnswers,
         paths=[f"/v1{use_case.path}" for use_case in estimates.LINKED],
-        basis=lambda: app.state.shared.store.snapshot,
+        basis=lambda: app.state.shared.basis,
         most_bytes=settings.answer_cache_bytes,
     )
     if (settings.rate_limit_per_minute, settings.rate_limit_per_minute_with_key) != (None, None):
@@ -160,9 +161,10 @@ async def _running(
 ) -> AsyncIterator[dict[str, asyncio.Event]]:
     issuer = _issuer(settings)
     keyring = Keyring(issuer)
+    book = ReportBook(without_key=settings.measurements_without_key_teach)
     store = CatalogStore(
         settings,
-        also={KEY_CHANNEL: keyring.refresh},
+        also={KEY_CHANNEL: keyring.refresh, MEASUREMENT_CHANNEL: book.refresh},
         tell=CatalogGauges().show,
         watch=None if traces is None else traces.watch,
     )
@@ -173,7 +175,7 @@ async def _running(
     hub = Hub(settings)
     factors = own_factors(settings, store.snapshot)
     exposition = Exposition(factors, settings.concurrency_limit)
-    state = Shared(settings, store, keyring, live, hub, exposition)
+    state = Shared(settings, store, keyring, live, hub, exposition, book)
     app.state.shared = state
     # With a database of its own, the process does all the work there is.
     alone = settings.database_url is None and settings.embedded_database and settings.sweep_worker

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncConnection
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
+from service.access.keys import Caller
 from service.api.http.bodies import read_request
 from service.api.http.contract import (
     ITEM_PROBLEMS,
-    KEPT_POST_PROBLEMS,
+    KEPT_REPORT_PROBLEMS,
+    KEYED_PROBLEMS,
     LIST_PROBLEMS,
     Operations,
     body_of,
@@ -22,7 +25,7 @@ from service.api.http.contract import (
 from service.api.http.idempotency import idempotency_key, key_parameter
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
-from service.api.http.state import shared, snapshot_for
+from service.api.http.state import caller, organisation_of, shared, snapshot_for
 from service.api.http.tables import as_csv, wants_csv
 from service.catalog.database.store import DatabaseUnavailable
 from service.estimation.answers import warning_entries
@@ -36,6 +39,7 @@ from service.estimation.measurements.compared import ComparedDocument, compared
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.measurements import repository
+from service.settings import Settings
 
 router = Operations(prefix="/v1", tags=["measurements"])
 
@@ -100,22 +104,27 @@ class JsonLines(Response):
     responses={
         200: {"model": Measurement, "description": "Stored before, under the same Idempotency-Key"},
         201: {"model": Measurement},
-        **KEPT_POST_PROBLEMS,
+        **KEPT_REPORT_PROBLEMS,
     },
     openapi_extra=body_of(MeasurementRequest)
     | {"parameters": [key_parameter("The same key stores the same report only once.")]},
 )
 async def create_measurement(http: HttpRequest) -> Response:
-    """Compare a report with the estimate of the same deployment, and store both.
+    """Compare a report with the published estimate of the same deployment, and store both.
 
-    All who may ask this service see reports, and no estimate changes by one.
+    A report with an API key is seen by its organisation alone, and corrects what it is answered
+    from then on. One without is seen by all who may ask this service.
     """
+    known = caller(http)
     key = idempotency_key(http)
-    limit_bytes = shared(http).settings.body_limit_bytes
+    if key is not None and known is not None:
+        key = f"{known.organisation}/{key}"  # what others call their reports is their affair
+    settings = shared(http).settings
+    limit_bytes = settings.body_limit_bytes
     document: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
-    snapshot = await snapshot_for(http, document.request, with_own=False)
+    snapshot = await snapshot_for(http, document.request)
     try:
-        found = compared(document, snapshot)
+        found = compared(document, snapshot.with_reports(None))
     except Rejected as rejected:
         raise invalid(
             [FieldError(f"/request{error.pointer}", error.detail) for error in rejected.errors]
@@ -127,15 +136,21 @@ async def create_measurement(http: HttpRequest) -> Response:
     report = _report(found, snapshot.revision)
     try:
         async with shared(http).store.transaction() as connection:
-            id_, new = await repository.add(connection, report, key)
-            kept = await repository.one(connection, id_)
+            id_, new = await repository.add(
+                connection, report, _reporter(known), _quota(settings), key
+            )
+            kept = await repository.one(connection, id_, organisation_of(known))
     except repository.KeyReused:
         raise Problem(
             "conflict", "this Idempotency-Key was used for another report; use a new one"
         ) from None
+    except repository.NoRoom as full:
+        raise Problem("quota-reached", str(full)) from None
     except DatabaseUnavailable as error:
         raise _unavailable(error) from None
-    assert kept is not None  # noqa: S101 - it has just been added
+    if kept is None:
+        raise Problem("gone", f"report {id_} was withdrawn; send it under a new Idempotency-Key")
+    await shared(http).store.refresh()
     headers = {"Location": f"/v1/measurements/{id_}", **_NOT_KEPT}
     answer = _shown(kept) | {
         "refused": [{"metric": name, "reason": why} for name, why in found.refused.items()],
@@ -162,6 +177,7 @@ async def list_measurements(http: HttpRequest) -> Response:
     limit = whole_number(given, "limit", 1, _MOST_ITEMS) or _USUAL_ITEMS
     table = wants_csv(http.headers.get("accept", ""))
     wanted = repository.Filter(
+        organisation=organisation_of(caller(http)),
         model=_storable(given.get("model")),
         accelerator=_storable(given.get("accelerator")),
         kind=given.get("kind"),
@@ -188,7 +204,8 @@ async def list_measurements(http: HttpRequest) -> Response:
 async def get_summary(http: HttpRequest) -> Response:
     """Count, mean and median error of each metric, and how often it was inside the interval."""
     plain_query(http.query_params, {})
-    items = await _read(http, repository.summary)
+    whose = organisation_of(caller(http))
+    items = await _read(http, lambda connection: repository.summary(connection, whose))
     return Response(
         orjson.dumps({"items": items}), media_type="application/json", headers=_NOT_KEPT
     )
@@ -207,7 +224,7 @@ async def get_summary(http: HttpRequest) -> Response:
 async def export_measurements(http: HttpRequest) -> Response:
     """The newest 5,000 reports in the form that POST /v1/measurements takes."""
     plain_query(http.query_params, {})
-    wanted = repository.Filter()
+    wanted = repository.Filter(organisation=organisation_of(caller(http)))
     found = await _read(http, lambda connection: repository.page(connection, wanted, _MOST_ROWS))
     lines = [orjson.dumps(_document(row)) + b"\n" for row in found]
     return JsonLines(b"".join(lines), headers=_NOT_KEPT)
@@ -227,12 +244,65 @@ async def export_measurements(http: HttpRequest) -> Response:
 async def get_measurement(http: HttpRequest) -> Response:
     """One report with its figures and the estimate at the time it was made."""
     plain_query(http.query_params, {})
+    kept = await _read(http, lambda connection: _asked_for(http, connection))
+    return Response(orjson.dumps(_shown(kept)), media_type="application/json", headers=_NOT_KEPT)
+
+
+@router.delete(
+    "/measurements/{id}",
+    status_code=204,
+    operation_id="withdrawMeasurement",
+    summary="Withdraw a report of your organisation",
+    responses=KEYED_PROBLEMS,
+    openapi_extra={
+        "parameters": [
+            path_parameter("id", "Number of the report.", {"type": "integer", "minimum": 1})
+        ]
+    },
+)
+async def withdraw_measurement(http: HttpRequest) -> Response:
+    """Show a report to nobody from now on, and let it correct nothing.
+
+    Estimates of an older calibration_revision that used it cannot be repeated any more (410).
+    """
+    plain_query(http.query_params, {})
+    known = caller(http)
+    try:
+        async with shared(http).store.transaction() as connection:
+            kept = await _asked_for(http, connection)
+            if known is None or kept["organisation"] != known.organisation:
+                raise Problem("forbidden", "a report is withdrawn with a key of who reported it")
+            await repository.withdraw(connection, kept["id"], _reporter(known))
+    except DatabaseUnavailable as error:
+        raise _unavailable(error) from None
+    await shared(http).store.refresh()
+    return Response(status_code=204)
+
+
+async def _asked_for(http: HttpRequest, connection: AsyncConnection) -> dict[str, Any]:
+    """The report of the path.
+
+    Raises
+    ------
+    Problem
+        If there is none that the caller sees (404).
+    """
     text: str = http.path_params["id"]
     id_ = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-    kept = await _read(http, lambda connection: repository.one(connection, id_)) if id_ else None
+    kept = await repository.one(connection, id_, organisation_of(caller(http))) if id_ else None
     if kept is None:
         raise Problem("not-found", "no such measurement")
-    return Response(orjson.dumps(_shown(kept)), media_type="application/json", headers=_NOT_KEPT)
+    return kept
+
+
+def _reporter(known: Caller | None) -> repository.Reporter:
+    if known is None:
+        return repository.Reporter()
+    return repository.Reporter(known.organisation, known.author)
+
+
+def _quota(settings: Settings) -> repository.Quota:
+    return repository.Quota(settings.measurement_limit_reports, settings.measurement_limit_bytes)
 
 
 async def _read(http: HttpRequest, read: Any) -> Any:
@@ -290,7 +360,7 @@ def _document(row: dict[str, Any]) -> dict[str, Any]:
     return {"source": _SOURCE} | reported | {"id": f"measurement-{row['id']}"}
 
 
-_HIDDEN = ("idempotency_key", "request_hash")
+_HIDDEN = ("idempotency_key", "request_hash", "kept_bytes")
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.references import ReferenceIndex, UnknownReference
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
+from service.catalog.reports import OwnReports
 from service.core.architecture.model import ModelArchitecture
 from service.core.compliance import Rule
 from service.core.costs import Instance
@@ -47,7 +48,8 @@ Value = TypeVar("Value")
 class CatalogSnapshot:
     """Everything the catalog holds at one revision, by collection and id.
 
-    Compared by identity, so that what is derived from one can be cached by it.
+    ``reports`` are what whoever asks has measured, None where nobody is known to ask. Compared by
+    identity, so that what is derived from one can be cached by it.
     """
 
     revision: int
@@ -64,6 +66,7 @@ class CatalogSnapshot:
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]]
     defaults: CatalogDefaults
     references: Mapping[str, ReferenceIndex]
+    reports: OwnReports | None = None
 
     @overload
     def find(self, collection: Literal["accelerators"], reference: str) -> Entry[Accelerator]: ...
@@ -128,6 +131,10 @@ class CatalogSnapshot:
             return None if entry is None else entry.document
 
         return region_from_document(document, parent_document, self.defaults, as_of)
+
+    def with_reports(self, reports: OwnReports | None) -> CatalogSnapshot:
+        """The same catalog for whoever has measured something."""
+        return replace(self, reports=reports)
 
     def documents(self) -> DocumentSet:
         """The documents that the snapshot was made from."""

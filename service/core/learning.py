@@ -35,7 +35,7 @@ NONSENSE_RATIO = 30.0
 #: Spread of reading a figure off an instrument or a log [-], as the standard deviation of its log.
 READING_LOG_SIGMA = 0.01
 #: A figure teaches as far as channels move it: by this much of itself at least, and not much more.
-LEAST_LOADING, MOST_LOADING = 0.3, 2.0
+LEAST_LOADING, MOST_LOADING = 0.1, 2.0
 
 #: Loads differ by this much (distance of logarithms) where they share exp(-1) of a load's part.
 _LOAD_SPAN = 1.5
@@ -238,6 +238,17 @@ class Lessons:
             ),
             shared_ratio=near,
             weight_ratio=believed,
+        )
+
+    def ignored(self, kin: Kin, least_ratio: float) -> tuple[int, ...]:
+        """Reports with nonsense in them whose deployments share at least so much with one."""
+        wild = [report for report in self.reports if report.id in self.nonsense]
+        if not wild or not self.likeness:
+            return ()
+        kins = [report.kin for report in wild]
+        near = np.max([alike((kin,), kins, each)[0] for each in self.likeness.values()], axis=0)
+        return tuple(
+            report.id for report, ratio in zip(wild, near, strict=True) if ratio >= least_ratio
         )
 
     @cached_property

@@ -181,6 +181,48 @@ class Traced(Answer):
     """Release that computed the answer."""
 
 
+class ReportUsed(Answer):
+    """How a report counted."""
+
+    report: int
+    """Its number."""
+    likeness_ratio: float
+    """Share of the variance of errors that its deployment and this one have in common, from 0
+    to 1."""
+    weight_ratio: float
+    """How far it was believed beside other reports, 1 for fully."""
+
+
+class ChannelCorrection(Answer):
+    """How own measurements corrected one part of the calibration."""
+
+    correction_ratio: float
+    """What the published time, memory or power is multiplied by."""
+    published_log_sigma: float
+    """Standard deviation of the logarithm by published measurements alone."""
+    own_log_sigma: float
+    """The same with own measurements."""
+    published_width_ratio: float
+    """Upper over lower end of its 90 % interval by published measurements alone."""
+    own_width_ratio: float
+    """The same with own measurements."""
+    reports: list[ReportUsed]
+
+
+class CalibrationUsed(Answer):
+    """Which measurements an estimate was calibrated by."""
+
+    mode: Literal["own", "published"]
+    revision: NotRequired[int]
+    """Revision of your reports; send it as calibration_revision to use the same again."""
+    reports: NotRequired[list[int]]
+    """Numbers of the reports that say something of this."""
+    corrections: NotRequired[dict[str, ChannelCorrection]]
+    """What they corrected, by part: decode, prefill, step, memory, power."""
+    summary: NotRequired[str]
+    """The same in a sentence."""
+
+
 class Grounds(Answer):
     """What an answer rests on, and what to know about it."""
 
@@ -188,6 +230,9 @@ class Grounds(Answer):
     """Assumptions and limits to be aware of."""
     provenance: list[UsedEntry]
     """Catalog entries that were used, with figures and sources."""
+    calibration: NotRequired[CalibrationUsed]
+    """What own measurements did; present if you have reported any, or if the request sets
+    calibration."""
     explanation: NotRequired[list[ExplanationStep]]
     """Present if the request sets explain."""
 
@@ -274,6 +319,7 @@ def grounds(
     warnings: Iterable[EstimateWarning],
     entries: Iterable[tuple[str, Entry[Any]]],
     steps: Callable[[], Iterable[Step]] | None,
+    calibration: CalibrationUsed | None = None,
 ) -> Grounds:
     """What an answer rests on.
 
@@ -287,11 +333,15 @@ def grounds(
         Collection and entry, in the order they are to be listed.
     steps
         Tells how the figures came about; None unless that is asked for.
+    calibration
+        What own measurements did, None where nothing was said of them.
     """
     rests_on: Grounds = {
         "warnings": warning_entries(warnings),
         "provenance": provenance(snapshot, entries),
     }
+    if calibration is not None:
+        rests_on["calibration"] = calibration
     if steps is not None:
         rests_on["explanation"] = explanation(steps())
     return rests_on

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from service.core.engines import (
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
 from service.core.impacts.infrastructure import Infrastructure
+from service.core.learning import Corrections
 from service.core.memory.inference.runtime import CALIBRATIONS, RuntimeOverheads, runtime_overheads
 from service.core.performance.calibration import (
     EngineOverhead,
@@ -44,6 +45,14 @@ class Calibration:
     runtime: RuntimeOverheads
     entries: tuple[str, ...]
     warnings: tuple[EstimateWarning, ...]
+
+    def corrected(self, release: str, corrections: Corrections) -> Calibration:
+        """The same as own measurements correct it, for a release of an engine."""
+        return replace(
+            self,
+            performance=self.performance.corrected(corrections),
+            runtime=self.runtime.corrected(release, corrections.memory),
+        )
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
@@ -31,6 +31,11 @@ class CatalogRequest(Request):
     as_of: date | None = None
     """Answer from the catalog as it stood at the end of this day (UTC); instead of
     catalog_revision."""
+    calibration: Literal["own", "published"] | None = None
+    """own: corrected by what your organisation has reported with POST /v1/measurements; published:
+    by published measurements alone. If null, own where the API key's organisation has reports."""
+    calibration_revision: int | None = Field(None, ge=0, le=2**53)
+    """Correct by the reports of this revision, as an answer's calibration.revision names it."""
 
 
 def separated(given: object) -> object:

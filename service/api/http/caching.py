@@ -25,7 +25,9 @@ def entity_tag(snapshot: CatalogSnapshot, *parts: str) -> str:
 
     The revision's number is part of it, because answers state it.
     """
-    whole = (str(snapshot.revision), snapshot.content_hash, ENGINE_VERSION, *parts)
+    reports = snapshot.reports
+    learnt = "" if reports is None else f"{reports.organisation or ''} {reports.revision}"
+    whole = (str(snapshot.revision), snapshot.content_hash, learnt, ENGINE_VERSION, *parts)
     digest = sha256("\0".join(whole).encode("utf-8", "replace"))
     return f'"{digest.hexdigest()[:32]}"'
 

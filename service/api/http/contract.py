@@ -54,16 +54,18 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 _CURRENT: dict[int | str, dict[str, Any]] = {
     304: {"description": "The client's copy is up to date"}
 }
-GET_PROBLEMS = _CURRENT | _problems(401, 422, 429, 503)
+GET_PROBLEMS = _CURRENT | _problems(401, 410, 422, 429, 503)
 LIST_PROBLEMS = GET_PROBLEMS | _problems(406)
 ITEM_PROBLEMS = GET_PROBLEMS | _problems(404)
-POST_PROBLEMS = _problems(401, 413, 415, 422, 429, 503)
+POST_PROBLEMS = _problems(401, 410, 413, 415, 422, 429, 503)
 LISTING_POST_PROBLEMS = POST_PROBLEMS | _problems(406)
 REPORT_GET_PROBLEMS = LIST_PROBLEMS | _problems(404)
 REPORT_POST_PROBLEMS = LISTING_POST_PROBLEMS | _problems(404)
 #: Of answers that may need an extra.
 EXTRA_PROBLEMS = _problems(501)
 KEPT_POST_PROBLEMS = POST_PROBLEMS | _problems(409)
+#: Of what is kept within a quota.
+KEPT_REPORT_PROBLEMS = KEPT_POST_PROBLEMS | _problems(403)
 
 #: Operations that only a key with a scope may use.
 KEYED_PROBLEMS = _problems(401, 403, 404, 422, 429, 503)

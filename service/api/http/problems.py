@@ -92,6 +92,13 @@ PROBLEM_TYPES = {
             "The key is valid, but lacks the scope named in the detail.",
         ),
         ProblemType(
+            "quota-reached",
+            403,
+            "No room left",
+            "What you keep here has reached the limit that the operator set; the detail says "
+            "which. It takes room even after it was withdrawn.",
+        ),
+        ProblemType(
             "precondition-failed",
             412,
             "The resource has changed",

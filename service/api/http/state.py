@@ -21,6 +21,7 @@ from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError
 from service.grid.live import LiveGrid
 from service.hub.hub import Hub
+from service.measurements.book import ReportBook, ReportsUnknown, ReportWithdrawn
 from service.settings import Settings
 
 RETRY_AFTER_S = "5"
@@ -38,8 +39,8 @@ _MOST_WATCHERS = 100
 class Shared:
     """Settings, catalog, keys, live grid figures, models of the Hub and metrics of the process.
 
-    ``draining`` is set when the process is about to stop, for streams that would go on for long;
-    ``watchers`` bounds how many there are.
+    ``book`` has the reports that estimates learn from. ``draining`` is set when the process is
+    about to stop, for streams that would go on for long; ``watchers`` bounds how many there are.
     """
 
     settings: Settings
@@ -48,8 +49,14 @@ class Shared:
     grid: LiveGrid
     hub: Hub
     exposition: Exposition
+    book: ReportBook
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     watchers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MOST_WATCHERS))
+
+    @property
+    def basis(self) -> object:
+        """What answers to those who have no key follow from: another one when any of it changes."""
+        return self.book.basis(self.store.snapshot)
 
 
 def shared(http: HttpRequest) -> Shared:
@@ -98,6 +105,11 @@ def caller_with(http: HttpRequest, scope: str) -> Caller:
     return known
 
 
+def organisation_of(known: Caller | None) -> str | None:
+    """Whose entries and reports a caller sees beside everybody's."""
+    return None if known is None else known.organisation
+
+
 async def current_snapshot(http: HttpRequest) -> CatalogSnapshot:
     """The newest catalog, with the caller's own entries.
 
@@ -107,29 +119,56 @@ async def current_snapshot(http: HttpRequest) -> CatalogSnapshot:
         If the request has a key that opens nothing (401).
     """
     known = caller(http)
-    return await shared(http).store.snapshot_of(None if known is None else known.organisation)
+    return await shared(http).store.snapshot_of(organisation_of(known))
 
 
-async def snapshot_for(
-    http: HttpRequest, asked: CatalogRequest, *, with_own: bool = True
-) -> CatalogSnapshot:
-    """The catalog to answer a question from: the newest, or that of the revision or day named.
+async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnapshot:
+    """What to answer a question from: the catalog at a revision, and the caller's own reports.
 
-    Parameters
-    ----------
-    http, asked
-        The request and what its body or query asks.
-    with_own
-        Whether the caller's own entries are part of it: not where all will see the answer.
+    Both are the newest unless the question names a revision or, of the catalog, a day. Reports are
+    part of it where the caller has any, or asks for them.
 
     Raises
     ------
     Problem
-        If the revision does not exist (422) or cannot be read now (503), or if the request has a
-        key that opens nothing (401).
+        If a revision does not exist (422), cannot be read now (503) or cannot be repeated (410), or
+        if the request has a key that opens nothing (401).
     """
-    known, found = caller(http), shared(http)
-    organisation = known.organisation if known is not None and with_own else None
+    snapshot = await _catalog_for(http, asked)
+    revision = asked.calibration_revision
+    organisation, found = organisation_of(caller(http)), shared(http)
+    if asked.calibration == "published":
+        return snapshot
+    newest = found.book.newest(organisation)
+    if newest is None:
+        if revision is not None:
+            detail = "reports are numbered by organisation: send its API key"
+            raise invalid([FieldError("/calibration_revision", detail)])
+        return snapshot
+    if newest == 0 and revision is None and asked.calibration is None:
+        return snapshot
+    try:
+        reports = await found.book.reports(
+            found.store, organisation, newest if revision is None else revision
+        )
+    except ReportsUnknown as unknown:
+        raise invalid([FieldError("/calibration_revision", str(unknown))]) from None
+    except ReportWithdrawn as withdrawn:
+        raise Problem("gone", str(withdrawn)) from None
+    except DatabaseUnavailable as error:
+        raise Problem(
+            "unavailable",
+            f"your reports are in the database, which cannot be reached: {error}; with "
+            "calibration published they are not needed",
+            headers={"Retry-After": RETRY_AFTER_S},
+        ) from None
+    return found.book.taught(snapshot, reports)
+
+
+async def _catalog_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnapshot:
+    """The catalog to answer from, with the caller's own entries."""
+    found = shared(http)
+    organisation = organisation_of(caller(http))
     newest = await found.store.snapshot_of(organisation)
     if asked.catalog_revision is None and asked.as_of is None:
         return newest

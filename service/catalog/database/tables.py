@@ -126,7 +126,8 @@ KEY_CHANNEL = "api_key"
 #: What a user measured. ``document`` is the report as it was sent, ``deployment`` what it was
 #: understood to be about, ``out_of_memory_foreseen`` whether the estimate agreed that it fails;
 #: ``idempotency_key`` lets a report in once, however often it is sent, and ``request_hash`` says
-#: whether a second one under the same key is the same.
+#: whether a second one under the same key is the same. A report that has an ``organisation`` is
+#: seen by it alone; ``kept_bytes`` is what it takes of the room that its reporter has.
 measurement = Table(
     "measurement",
     metadata,
@@ -144,9 +145,29 @@ measurement = Table(
     Column("out_of_memory_foreseen", Boolean, nullable=True),
     Column("idempotency_key", Text, nullable=True, unique=True),
     Column("request_hash", Text, nullable=False),
+    Column("organisation", Text, nullable=True),
+    Column("kept_bytes", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("kind IN ('inference', 'training', 'impacts')", name="kind"),
     Index(None, "model", "accelerator"),
+    Index(None, "organisation"),
 )
+
+#: A report that begins to count, or was ``withdrawn``, in the order of an organisation's own
+#: revisions; those who have no key are the organisation "".
+measurement_change = Table(
+    "measurement_change",
+    metadata,
+    Column("organisation", Text, primary_key=True),
+    Column("revision", BigInteger, primary_key=True),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("measurement_id", BigInteger, ForeignKey("measurement.id"), nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
+    Column("author", Text, nullable=True),
+    UniqueConstraint("measurement_id", "withdrawn"),
+)
+
+#: Channel on which Postgres announces whose reports have changed.
+MEASUREMENT_CHANNEL = "measurement"
 
 #: One measured figure beside the estimate of the time it was reported.
 measured_figure = Table(

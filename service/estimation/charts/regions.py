@@ -20,9 +20,10 @@ from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import deployment_name, number
 from service.estimation.impacts.estimate import deployment_impacts
-from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
@@ -111,7 +112,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
     year = request.period.year
     home = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     places = _places(request, home, snapshot, problems)
-    computed = compute_deployment(resolve_deployment(request, snapshot, problems))
+    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
     home = problems.resolved(home)
     name, unit, total, parts = _IMPACTS[request.impact]
     placed: list[tuple[str, Mapping[str, Any]]] = []

@@ -25,9 +25,9 @@ from service.estimation.formatting import deployment_name, number
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
-    resolve_deployment,
 )
 from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 
@@ -52,7 +52,7 @@ class RooflineChartRequest(LatencyInferenceRequest):
 def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
     """FLOP/s against FLOP per byte of each kind of operator, and what bounds them."""
     answer = inference_latency_answer(request, snapshot)
-    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    computed = compute_deployment(learnt_deployment(request, snapshot, Problems()))
     serving = computed.resolved.serving
     if serving.speculation is not None or serving.disaggregation is not None:
         answer["warnings"] += warning_entries((_PLAIN_STEPS,))

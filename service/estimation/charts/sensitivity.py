@@ -23,10 +23,10 @@ from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import (
     ResolvedDeployment,
     compute_deployment,
-    resolve_deployment,
 )
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 
@@ -96,7 +96,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.period.year)
     )
-    resolved = resolve_deployment(request, snapshot, problems)
+    resolved = learnt_deployment(request, snapshot, problems)
     region = problems.resolved(region)
     case = _Case(resolved, region)
     base = _figure(request, case)

@@ -17,8 +17,9 @@ from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
 from service.estimation.formatting import deployment_name, duration, number
-from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.references import separated
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
@@ -147,7 +148,7 @@ def _with_concurrency(request: ThroughputChartRequest, number: int) -> Throughpu
 
 def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[int]:
     """Powers of two up to what memory holds, and at least up to what was asked for."""
-    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    computed = compute_deployment(learnt_deployment(request, snapshot, Problems()))
     replicas = computed.estimate.deployment.parallelism.data
     held = min(float(computed.memory.max_concurrency.value), _MOST_IN_FLIGHT * replicas)
     asked = int(computed.resolved.workload.concurrency)

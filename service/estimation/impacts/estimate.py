@@ -17,7 +17,7 @@ from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.core.performance.inference.latency import Usage
-from service.estimation.answers import figure, frame, grounds
+from service.estimation.answers import CalibrationUsed, figure, frame, grounds
 from service.estimation.calibrations import Calibration, calibration, infrastructure_of
 from service.estimation.impacts import answers
 from service.estimation.impacts.context import ImpactContext, resolve_impact_context
@@ -27,9 +27,10 @@ from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
-    resolve_deployment,
 )
 from service.estimation.inference.echo import PlacedDeployment, echo
+from service.estimation.learning.deployments import calibration_used, learnt_deployment
+from service.estimation.learning.learnt import Learnt, learnt_steps
 from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import (
     Problems,
@@ -98,9 +99,13 @@ def impacts_with_result(
     warnings: tuple[EstimateWarning, ...] = ()
     computed: ComputedDeployment | None = None
     accelerator: Entry[Accelerator] | None = None
+    used: CalibrationUsed | None = None
+    learnt: Learnt | None = None
     if request.model is not None:
-        resolved = resolve_deployment(request, snapshot, problems)
+        resolved = learnt_deployment(request, snapshot, problems)
         computed = compute_deployment(resolved)
+        used = calibration_used(request, resolved)
+        learnt = resolved.learnt
         accelerator = resolved.accelerator
         entries = resolved.entries(snapshot)
         warnings = computed.warnings
@@ -137,7 +142,10 @@ def impacts_with_result(
             snapshot,
             (*warnings, *place.warnings, *result.warnings),
             entries,
-            (lambda: (*result.steps(), *place.steps())) if request.explain else None,
+            (lambda: (*learnt_steps(learnt), *result.steps(), *place.steps()))
+            if request.explain
+            else None,
+            used,
         ),
     }
     return answer, result

@@ -22,6 +22,7 @@ from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
+from service.estimation.learning.learnt import Learnt
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
@@ -39,7 +40,10 @@ from service.estimation.writing import valued
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDeployment:
-    """A deployment with everything filled in that its request left open or referred to."""
+    """A deployment with everything filled in that its request left open or referred to.
+
+    ``learnt`` is how own measurements corrected the calibration, None without any.
+    """
 
     model: Entry[ModelArchitecture]
     accelerator: Entry[Accelerator]
@@ -50,6 +54,7 @@ class ResolvedDeployment:
     warnings: tuple[EstimateWarning, ...]
     tiers: ResolvedTiers | None = None
     speculation: ResolvedSpeculation | None = None
+    learnt: Learnt | None = None
 
     @property
     def setup(self) -> InferenceSetup:

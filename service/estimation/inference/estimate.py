@@ -36,12 +36,13 @@ from service.estimation.inference.constraints import constraints
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
-    resolve_deployment,
 )
 from service.estimation.inference.echo import echo
 from service.estimation.inference.mitigations import inference_mitigations
 from service.estimation.inference.placement import placement
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.learning.deployments import calibration_used, learnt_deployment
+from service.estimation.learning.learnt import learnt_steps
 from service.estimation.mitigations import NOTHING_TO_CHANGE
 from service.estimation.requests import (
     CostRequest,
@@ -85,7 +86,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     problems = Problems()
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
-    computed = compute_deployment(resolve_deployment(request, snapshot, problems))
+    computed = compute_deployment(learnt_deployment(request, snapshot, problems))
     region = problems.resolved(region)
     impacts = deployment_impacts(computed, region, request.period)
     costed = _costs(computed, region, request.cost, impacts, snapshot)
@@ -150,7 +151,7 @@ def _costs(
 
 
 def _compute(request: DeploymentRequest, snapshot: CatalogSnapshot) -> ComputedDeployment:
-    return compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    return compute_deployment(learnt_deployment(request, snapshot, Problems()))
 
 
 def _grounds(
@@ -161,11 +162,13 @@ def _grounds(
     warnings: Iterable[EstimateWarning] | None = None,
     placed: Iterable[tuple[str, Entry[Any]]] = (),
 ) -> Grounds:
+    resolved = computed.resolved
     return grounds(
         snapshot,
         computed.warnings if warnings is None else warnings,
-        [*computed.resolved.entries(snapshot), *placed],
-        steps if request.explain else None,
+        [*resolved.entries(snapshot), *placed],
+        (lambda: (*learnt_steps(resolved.learnt), *steps())) if request.explain else None,
+        calibration_used(request, resolved),
     )
 
 

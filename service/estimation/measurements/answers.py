@@ -39,6 +39,8 @@ class Measurement(Answer):
 
     id: int
     created_at: str
+    organisation: str | None
+    """Who alone sees it and is corrected by it; null for everybody's."""
     author: str | None
     kind: Literal["inference", "training", "impacts"]
     model: str

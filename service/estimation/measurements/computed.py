@@ -11,25 +11,23 @@ from pydantic import JsonValue
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval
-from service.core.memory.training.memory import training_memory
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.deployment import (
-    ComputedDeployment,
     compute_deployment,
     resolve_deployment,
 )
 from service.estimation.inference.echo import echo
 from service.estimation.measurements.documents import MeasurementDocument
-from service.estimation.measurements.quantities import Kind, Served, Trained, quantity_of
+from service.estimation.measurements.quantities import Kind, quantity_of
+from service.estimation.measurements.views import served, trained
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
-from service.estimation.training.calibrations import setup_figures
 from service.estimation.training.echo import echo_training
 from service.estimation.training.memory import fit_warnings
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import ResolvedTraining, resolve_training
-from service.estimation.training.speed import resolved_speed, run_warnings
+from service.estimation.training.setup import resolve_training
+from service.estimation.training.speed import run_warnings
 
 #: Stands for what a measurement does not name.
 _UNKNOWN = "unknown"
@@ -71,33 +69,6 @@ def computed(document: MeasurementDocument, snapshot: CatalogSnapshot) -> Comput
     return _inference(request, document.limits, snapshot)
 
 
-def served(
-    found: ComputedDeployment, snapshot: CatalogSnapshot, limits: Mapping[str, float] | None = None
-) -> Served:
-    """A computed deployment as quantities read it."""
-    return Served(
-        estimate=found.estimate,
-        infrastructure=found.resolved.calibration.infrastructure,
-        preallocating=snapshot.engines[found.resolved.serving.engine].value.preallocating,
-        limits=limits or {},
-    )
-
-
-def trained(
-    resolved: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot
-) -> Trained:
-    """A resolved training run as quantities read it."""
-    setup = resolved.setup
-    figures = setup_figures(setup, snapshot)
-    return Trained(
-        memory=training_memory(
-            setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
-        ),
-        speed=resolved_speed(setup, figures, request),
-        infrastructure=figures.infrastructure,
-    )
-
-
 def _inference(
     request: DeploymentRequest, limits: Mapping[str, float], snapshot: CatalogSnapshot
 ) -> Computed:
@@ -121,7 +92,7 @@ def _inference(
 def _training(request: TrainingRequest, snapshot: CatalogSnapshot) -> Computed:
     resolved = resolve_training(request, snapshot, Problems())
     view = trained(resolved, request, snapshot)
-    figures = setup_figures(resolved.setup, snapshot)
+    figures = resolved.figures(snapshot)
     return Computed(
         kind="training",
         model=resolved.model.id,

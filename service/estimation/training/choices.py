@@ -8,9 +8,9 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import Checkpointing
 from service.estimation.answers import figure
+from service.estimation.learning.deployments import learnt_training
 from service.estimation.resolution import Problems
 from service.estimation.training.requests import TrainingRequest
-from service.estimation.training.setup import resolve_training
 
 ZERO_STAGES = (0, 1, 2, 3)
 CHECKPOINTING: tuple[str, ...] = get_args(Checkpointing)
@@ -27,7 +27,7 @@ def training_memory_choices(
                 update={"zero_stage": stage, "activation_checkpointing": checkpointing}
             )
             changed = request.model_copy(update={"training": training})
-            resolved = resolve_training(changed, snapshot, Problems())
+            resolved = learnt_training(changed, snapshot, Problems())
             setup = resolved.setup
             memory = training_memory(
                 setup.deployment, setup.micro_batch, setup.settings, resolved.overheads

@@ -17,13 +17,15 @@ from service.estimation.answers import frame, grounds
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
 from service.estimation.inference.constraints import training_constraints
+from service.estimation.learning.deployments import calibration_used, learnt_training
+from service.estimation.learning.learnt import learnt_steps
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training.answers import (
     EstimateTrainingAnswer,
     LatencyTrainingAnswer,
     MemoryTrainingAnswer,
 )
-from service.estimation.training.calibrations import TrainingFigures, setup_figures
+from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.echo import echo_training
 from service.estimation.training.impacts import training_impacts
 from service.estimation.training.memory import fit_warnings, memory_figures
@@ -33,7 +35,7 @@ from service.estimation.training.requests import (
     LatencyTrainingRequest,
     MemoryTrainingRequest,
 )
-from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
 from service.estimation.training.speed_figures import speed_figures
 
@@ -45,7 +47,7 @@ def training_memory_answer(
     request: MemoryTrainingRequest, snapshot: CatalogSnapshot
 ) -> MemoryTrainingAnswer:
     """Memory per accelerator of a training run, and what fits."""
-    resolved = resolve_training(request, snapshot, Problems())
+    resolved = learnt_training(request, snapshot, Problems())
     memory = _memory(resolved)
     warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
     if not memory.fits:
@@ -60,7 +62,10 @@ def training_memory_answer(
             snapshot,
             (*warnings, *fit_warnings(resolved, memory)),
             entries,
-            (lambda: explain(memory, MEMORY)) if request.explain else None,
+            (lambda: (*learnt_steps(resolved.learnt), *explain(memory, MEMORY)))
+            if request.explain
+            else None,
+            calibration_used(request, resolved),
         ),
     }
 
@@ -69,9 +74,9 @@ def training_latency_answer(
     request: LatencyTrainingRequest, snapshot: CatalogSnapshot
 ) -> LatencyTrainingAnswer:
     """Step time, throughput and bottleneck of a training run, and the length of the whole run."""
-    resolved = resolve_training(request, snapshot, Problems())
+    resolved = learnt_training(request, snapshot, Problems())
     memory = _memory(resolved)
-    figures = setup_figures(resolved.setup, snapshot)
+    figures = resolved.figures(snapshot)
     speed = resolved_speed(resolved.setup, figures, request)
     return {
         **frame(snapshot.revision),
@@ -82,7 +87,10 @@ def training_latency_answer(
             snapshot,
             (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures)),
             [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)],
-            (lambda: run_steps(speed)) if request.explain else None,
+            (lambda: (*learnt_steps(resolved.learnt), *run_steps(speed)))
+            if request.explain
+            else None,
+            calibration_used(request, resolved),
         ),
     }
 
@@ -95,10 +103,10 @@ def training_estimate(
     region = problems.attempt(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)
     )
-    resolved = resolve_training(request, snapshot, problems)
+    resolved = learnt_training(request, snapshot, problems)
     region = problems.resolved(region)
     memory = _memory(resolved)
-    figures = setup_figures(resolved.setup, snapshot)
+    figures = resolved.figures(snapshot)
     speed = resolved_speed(resolved.setup, figures, request)
     impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year)
     prices = resolve_prices(
@@ -123,6 +131,7 @@ def training_estimate(
 
     def steps() -> tuple[Step, ...]:
         found = (
+            *learnt_steps(resolved.learnt),
             *explain(memory, MEMORY),
             *run_steps(speed),
             *impacts.steps,
@@ -163,6 +172,7 @@ def training_estimate(
                 *(rules.entries if rules is not None else ()),
             ],
             steps if request.explain else None,
+            calibration_used(request, resolved),
         ),
     }
 

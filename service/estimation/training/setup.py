@@ -12,11 +12,13 @@ from service.core.deployment import Accelerator, Deployment, Parallelism, Precis
 from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.explanation import EstimateWarning
+from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.work import product_format
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import link_default_warnings
+from service.estimation.learning.learnt import Learnt
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -28,7 +30,11 @@ from service.estimation.resolution import (
     resolve_parallelism,
     resolve_precision,
 )
-from service.estimation.training.calibrations import training_memory_overheads
+from service.estimation.training.calibrations import (
+    TrainingFigures,
+    setup_figures,
+    training_memory_overheads,
+)
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.writing import valued
 
@@ -45,7 +51,9 @@ _HALF_BITS = 16.0
 class ResolvedTraining:
     """A training run with everything filled in that its request left open or referred to.
 
-    ``calibration`` is the id of the catalog's calibration of memory that applies.
+    ``calibration`` is the id of the catalog's calibration of memory that applies;
+    ``corrections`` are what own measurements make of all calibrations, and ``learnt`` says how
+    that came about, None without any.
     """
 
     model: Entry[ModelArchitecture]
@@ -55,6 +63,15 @@ class ResolvedTraining:
     overheads: TrainingOverheads
     calibration: str
     warnings: tuple[EstimateWarning, ...]
+    corrections: Corrections = NO_CORRECTIONS
+    learnt: Learnt | None = None
+
+    def figures(self, snapshot: CatalogSnapshot) -> TrainingFigures:
+        """Figures of the framework and the hardware, as own measurements correct them."""
+        found = setup_figures(self.setup, snapshot)
+        if self.corrections is NO_CORRECTIONS:
+            return found
+        return replace(found, efficiency=found.efficiency.corrected(self.corrections))
 
     def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""

@@ -1,0 +1,1 @@
+"""Estimates corrected by what whoever asks has measured."""

@@ -1,0 +1,40 @@
+"""What the core computes of a deployment or a training run, as quantities read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.memory.training.memory import training_memory
+from service.estimation.inference.deployment import ComputedDeployment
+from service.estimation.measurements.quantities import Served, Trained
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import ResolvedTraining
+from service.estimation.training.speed import resolved_speed
+
+
+def served(
+    found: ComputedDeployment, snapshot: CatalogSnapshot, limits: Mapping[str, float] | None = None
+) -> Served:
+    """A computed deployment as quantities read it."""
+    return Served(
+        estimate=found.estimate,
+        infrastructure=found.resolved.calibration.infrastructure,
+        preallocating=snapshot.engines[found.resolved.serving.engine].value.preallocating,
+        limits=limits or {},
+    )
+
+
+def trained(
+    resolved: ResolvedTraining, request: TrainingRequest, snapshot: CatalogSnapshot
+) -> Trained:
+    """A resolved training run as quantities read it."""
+    setup = resolved.setup
+    figures = resolved.figures(snapshot)
+    return Trained(
+        memory=training_memory(
+            setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+        ),
+        speed=resolved_speed(setup, figures, request),
+        infrastructure=figures.infrastructure,
+    )
