@@ -24,7 +24,7 @@ _NOISE = frozenset(
     {
         *("nvidia", "amd", "intel", "apple", "google", "aws", "tesla", "quadro", "geforce"),
         *("radeon", "instinct", "graphics", "gpu", "accelerator", "processor", "cpu", "oam"),
-        *("generation", "server", "workstation", "edition", "corporation"),
+        *("generation", "edition", "corporation"),
         *("hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"),
     }
 )
