@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     answer_cache_bytes: int = Field(32_000_000, ge=0)
     """Memory per worker for caching answers; 0 disables the cache."""
     import_limit_bytes: int = Field(5_000_000, ge=1_000)
-    """Largest file that can be imported into the catalog."""
+    """Largest file that can be imported: entries of the catalog, or measurements."""
     batch_limit_items: int = Field(1_000, ge=1)
     """Largest number of estimates in one batch or comparison."""
     measurement_limit_reports: int = Field(10_000, ge=1)

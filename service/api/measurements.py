@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -116,11 +117,8 @@ async def create_measurement(http: HttpRequest) -> Response:
     from then on. One without is seen by all who may ask this service.
     """
     known = caller(http)
-    key = idempotency_key(http)
-    if key is not None and known is not None:
-        key = f"{known.organisation}/{key}"  # what others call their reports is their affair
-    settings = shared(http).settings
-    limit_bytes = settings.body_limit_bytes
+    key = report_key(http, known)
+    limit_bytes = shared(http).settings.body_limit_bytes
     document: MeasurementRequest = await read_request(http, MeasurementRequest, limit_bytes)
     snapshot = await snapshot_for(http, document.request)
     try:
@@ -133,24 +131,12 @@ async def create_measurement(http: HttpRequest) -> Response:
         raise invalid(
             [FieldError(f"/measured/{name}", reason) for name, reason in found.refused.items()]
         )
-    report = _report(found, snapshot.revision)
-    try:
-        async with shared(http).store.transaction() as connection:
-            id_, new = await repository.add(
-                connection, report, _reporter(known), _quota(settings), key
-            )
-            kept = await repository.one(connection, id_, organisation_of(known))
-    except repository.KeyReused:
-        raise Problem(
-            "conflict", "this Idempotency-Key was used for another report; use a new one"
-        ) from None
-    except repository.NoRoom as full:
-        raise Problem("quota-reached", str(full)) from None
-    except DatabaseUnavailable as error:
-        raise _unavailable(error) from None
+    [(id_, new)] = await keep(http, known, [(report_of(found, snapshot.revision), key)])
+    kept = await _read(
+        http, lambda connection: repository.one(connection, id_, organisation_of(known))
+    )
     if kept is None:
         raise Problem("gone", f"report {id_} was withdrawn; send it under a new Idempotency-Key")
-    await shared(http).store.refresh()
     headers = {"Location": f"/v1/measurements/{id_}", **_NOT_KEPT}
     answer = _shown(kept) | {
         "refused": [{"metric": name, "reason": why} for name, why in found.refused.items()],
@@ -305,6 +291,57 @@ def _quota(settings: Settings) -> repository.Quota:
     return repository.Quota(settings.measurement_limit_reports, settings.measurement_limit_bytes)
 
 
+def report_key(http: HttpRequest, known: Caller | None) -> str | None:
+    """The idempotency key of a request, among those of its caller's organisation.
+
+    Raises
+    ------
+    Problem
+        If it is no decent key (422).
+    """
+    key = idempotency_key(http)
+    if key is None or known is None:
+        return key
+    return f"{known.organisation}/{key}"  # what others call their reports is their affair
+
+
+async def keep(
+    http: HttpRequest,
+    known: Caller | None,
+    reports: Iterable[tuple[repository.Report, str | None]],
+) -> list[tuple[int, bool]]:
+    """Store a caller's reports, each under its idempotency key: all of them or none.
+
+    Returns
+    -------
+    list of (int, bool)
+        Their numbers, and whether they are new.
+
+    Raises
+    ------
+    Problem
+        If a key stands for another report (409), the caller's room is used up (403), or the
+        database cannot be reached (503).
+    """
+    reporter, quota = _reporter(known), _quota(shared(http).settings)
+    try:
+        async with shared(http).store.transaction() as connection:
+            kept = [
+                await repository.add(connection, report, reporter, quota, key)
+                for report, key in reports
+            ]
+    except repository.KeyReused:
+        raise Problem(
+            "conflict", "this Idempotency-Key was used for another report; use a new one"
+        ) from None
+    except repository.NoRoom as full:
+        raise Problem("quota-reached", str(full)) from None
+    except DatabaseUnavailable as error:
+        raise _unavailable(error) from None
+    await shared(http).store.refresh()
+    return kept
+
+
 async def _read(http: HttpRequest, read: Any) -> Any:
     try:
         async with shared(http).store.transaction() as connection:
@@ -337,7 +374,7 @@ def _storable(text: str | None) -> str | None:
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def _report(found: ComparedDocument, revision: int) -> repository.Report:
+def report_of(found: ComparedDocument, revision: int) -> repository.Report:
     """A compared document as it is kept."""
     computed = found.computed
     return repository.Report(

@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli.questions import decisions, estimates
+from service.cli.questions import decisions, estimates, measurements
 from service.cli.server import serving
 from service.cli.upkeep import (
     assistants,
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 for name, ask in (estimates.commands() | decisions.commands()).items():
     app.command(name)(ask)
+app.add_typer(measurements.measurements_app, name="measurements")
 app.command()(serving.serve)
 app.command()(serving.worker)
 app.command()(assistants.mcp)

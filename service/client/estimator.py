@@ -51,3 +51,18 @@ class EstimatorClient(Protocol):
         NotReached
             If something that it takes is away.
         """
+
+    async def import_file(
+        self, body: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """What a tool's file says as measurements; see POST /v1/measurements/imports.
+
+        Within this process nothing is stored, whatever the body says.
+
+        Raises
+        ------
+        Refused
+            If the file cannot be read.
+        NotReached
+            If something that it takes is away.
+        """

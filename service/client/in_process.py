@@ -22,6 +22,13 @@ from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.client.estimator import NotReached, Refused
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
+from service.estimation.measurements.imports.imported import (
+    import_answer,
+    understood_file,
+    with_estimates,
+)
+from service.estimation.measurements.imports.reading import FileRefused
+from service.estimation.measurements.imports.requests import MeasurementImportRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.use_cases import USE_CASES
 from service.hub.hub import Hub
@@ -64,6 +71,38 @@ class InProcess:
             if PROBLEM_TYPES[problem.slug].status >= 500:
                 raise NotReached(problem.detail) from None
             raise _refused(problem) from None
+
+    async def import_file(
+        self, body: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Measurements of a file; see :class:`service.client.estimator.EstimatorClient`."""
+        del idempotency_key
+        try:
+            asked = MeasurementImportRequest.model_validate_json(orjson.dumps(body), strict=True)
+            file = understood_file(
+                asked.data(),
+                asked.deployment,
+                self._snapshot,
+                name=asked.name,
+                format_id=asked.format,
+            )
+            documents = [
+                None if document is None else await self._with_hub_models(document)
+                for document in file.documents
+            ]
+        except ValidationError as error:
+            raise _refused(validation_problem(error, {})) from None
+        except FileRefused as refused:
+            errors = (
+                FieldError(fault.pointer, fault.detail, *(fault.position or (None, None)))
+                for fault in refused.faults
+            )
+            raise _refused(invalid(errors)) from None
+        except Problem as problem:
+            if PROBLEM_TYPES[problem.slug].status >= 500:
+                raise NotReached(problem.detail) from None
+            raise _refused(problem) from None
+        return {**import_answer(with_estimates(file, documents, self._snapshot), dry_run=True)}
 
     async def _with_hub_models(self, asked: Any) -> Any:
         hub = Hub(self._settings)

@@ -38,6 +38,16 @@ class Server:
             "POST", question, content=content, headers={"Content-Type": "application/json"}
         )
 
+    async def import_file(
+        self, body: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Measurements of a file; see :class:`service.client.estimator.EstimatorClient`."""
+        headers = {"Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        content = orjson.dumps(body)
+        return await self._answer("POST", "measurements/imports", content=content, headers=headers)
+
     async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
         """Entries of the catalog; see :class:`service.client.estimator.EstimatorClient`."""
         params = {"limit": str(most)} | ({"q": text} if text else {})

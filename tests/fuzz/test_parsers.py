@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,6 +32,10 @@ from service.catalog.files import read_files, read_schemas
 from service.checkpoints.local import local_model
 from service.checkpoints.reading import CheckpointUnreadable
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
+from service.estimation.measurements.imports.imported import understood_file
+from service.estimation.measurements.imports.pickles import plain_pickle
+from service.estimation.measurements.imports.reading import Content, FileRefused
+from service.estimation.measurements.imports.registry import read_runs
 from service.estimation.references import ModelConfig
 from service.grid.entsoe import newest_intensity
 from service.grid.series import ProviderFailed
@@ -38,6 +43,7 @@ from service.settings import INSTALLATION, Settings
 from tests.access.test_tokens import published, token
 from tests.access.test_tokens import settings as issuer_settings
 from tests.checkpoints.gguf_files import write_gguf
+from tests.estimation.measurements.imports.conftest import FILES
 from tests.fuzz import tally
 from tests.fuzz.bounds import bounded_memory, coming_back
 from tests.fuzz.mutation import damaged
@@ -200,6 +206,29 @@ def issuer() -> TokenIssuer:
     return known
 
 
+TOOLS = {
+    path.name: path.read_bytes() for path in sorted(FILES.iterdir()) if path.name != "README.md"
+}
+
+
+@fuzzed
+@given(content=damaged([data for data in TOOLS.values() if len(data) < 8_000]))
+def test_files_of_tools(packaged_snapshot, content):
+    def parse() -> None:
+        file = understood_file(content, {"accelerator_count": 1}, packaged_snapshot)
+        assert file.runs
+        for fault in file.faults:
+            assert 0 < len(fault.detail) < 10_000
+
+    hold("file of a tool", parse, FileRefused)
+
+
+@fuzzed
+@given(content=damaged([TOOLS["torch-memory-snapshot.pickle"], pickle.dumps([1, {"a": (2.5,)}])]))
+def test_pickles(content):
+    hold("pickle", lambda: plain_pickle(content), FileRefused)
+
+
 @fuzzed
 @given(content=damaged([token().encode(), token(organisation="-").encode(), b"e30.e30.e30"]))
 def test_tokens(issuer, content):
@@ -222,5 +251,8 @@ def test_the_contents_are_sound_before_they_are_damaged(place, gguf_file, issuer
     (place / "model.safetensors").write_bytes(SAFETENSORS)
     assert local_model(place / "model.safetensors")["safetensors_index"]["parameters"]
     assert newest_intensity(POWER)
+    assert len(TOOLS) > 20
+    for content in TOOLS.values():
+        assert read_runs(Content(content))[1]
     assert issuer.caller(token()).organisation == "acme"
     assert Settings().body_limit_bytes > max(map(len, CONFIGS))

@@ -25,12 +25,12 @@ View = Callable[[Mapping[str, Any]], Sequence[Any]]
 Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
-def door_to(server: str | None) -> EstimatorClient:
-    """The server if one is named, else this process."""
+def door_to(server: str | None, key: str | None = None) -> EstimatorClient:
+    """The server if one is named, with this key or the environment's; else this process."""
     if server:
         from service.client.remote import Server
 
-        return Server(server, os.environ.get(_KEY_VARIABLE))
+        return Server(server, key or os.environ.get(_KEY_VARIABLE))
     from service.client.in_process import InProcess
 
     return InProcess(Settings())
@@ -62,7 +62,7 @@ def ask(
     try:
         answer = asyncio.run(door_to(given["server"]).ask(question, body))
     except Refused as refused:
-        _tell(refused.problem)
+        tell(refused.problem)
         raise typer.Exit(REFUSED) from None
     except NotReached as error:
         notices.print(str(error), style="red", markup=False)
@@ -79,8 +79,8 @@ def ask(
         raise typer.Exit(DOES_NOT_FIT)
 
 
-def _tell(problem: Mapping[str, Any]) -> None:
-    """A problem as people read it."""
+def tell(problem: Mapping[str, Any], whole: str = "request") -> None:
+    """A problem as people read it; ``whole`` is what an empty pointer stands for."""
     errors = problem.get("errors")
     if not isinstance(errors, list) or not errors:
         notices.print(problem.get("detail") or problem.get("title"), style="red", markup=False)
@@ -88,7 +88,9 @@ def _tell(problem: Mapping[str, Any]) -> None:
     notices.print(problem.get("title"), style="red", markup=False)
     for error in errors:
         place = str(error.get("pointer", "")).removeprefix("/").replace("/", ".")
-        notices.print(f"  {place or 'request'}: {error.get('detail')}", markup=False)
+        line, column = error.get("line"), error.get("column")
+        at = "" if line is None else f"line {line}, column {column}: "
+        notices.print(f"  {at}{place or whole}: {error.get('detail')}", markup=False)
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -30,20 +30,27 @@ def body_from(given: Mapping[str, Any], options: Iterable[Option]) -> dict[str, 
     typer.Exit
         With a complaint, if a file or a ``--set`` cannot be read.
     """
-    body = _read(given["request"]) if given.get("request") else {}
+    body = read_json(given["request"], "--request") if given.get("request") else {}
     for option in options:
         value = given.get(option.dest)
         if option.place and value not in (None, False, []):
-            _put(body, option.place, value, option.flags[0])
+            put(body, option.place, value, option.flags[0])
     for setting in given.get("set") or ():
         place, equals, text = setting.partition("=")
         if not place or not equals:
             raise misused(f"--set {setting}: must be FIELD=VALUE, e.g. serving.kv_block_tokens=32")
-        _put(body, tuple(place.split(".")), _value(text), f"--set {place}")
+        put(body, tuple(place.split(".")), value_of(text), f"--set {place}")
     return body
 
 
-def _put(body: dict[str, Any], place: tuple[str, ...], value: Any, spelled: str) -> None:
+def put(body: dict[str, Any], place: tuple[str, ...], value: Any, spelled: str) -> None:
+    """Set a part of a request; ``spelled`` is how the user named it.
+
+    Raises
+    ------
+    typer.Exit
+        With a complaint, if a part around it is no object.
+    """
     holder: Any = body
     for part in place[:-1]:
         holder = holder.setdefault(part, {})
@@ -52,7 +59,7 @@ def _put(body: dict[str, Any], place: tuple[str, ...], value: Any, spelled: str)
     holder[place[-1]] = value
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """JSON where it is some, else the text itself."""
     try:
         return json.loads(text)
@@ -60,7 +67,14 @@ def _value(text: str) -> Any:
         return text
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_json(name: str, flag: str) -> dict[str, Any]:
+    """The object in a JSON file, - for standard input; ``flag`` is the option that names it.
+
+    Raises
+    ------
+    typer.Exit
+        With a complaint, if there is none.
+    """
     try:
         if name == "-":
             content = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -68,12 +82,12 @@ def _read(name: str) -> dict[str, Any]:
             with Path(name).open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise misused(f"--request {name}: larger than {_MOST_BYTES} bytes")
+            raise misused(f"{flag} {name}: larger than {_MOST_BYTES} bytes")
         body = json.loads(content)
     except OSError as error:
-        raise misused(f"--request {name}: {error.strerror}") from None
+        raise misused(f"{flag} {name}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise misused(f"--request {name}: not valid JSON: {error}") from None
+        raise misused(f"{flag} {name}: not valid JSON: {error}") from None
     if not isinstance(body, dict):
-        raise misused(f"--request {name}: the request must be a JSON object")
+        raise misused(f"{flag} {name}: must be a JSON object")
     return body

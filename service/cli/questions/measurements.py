@@ -1,0 +1,198 @@
+"""``headroom measurements import``: files of benchmarks, trainers and meters, as measurements."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from service.cli.questions.asking import door_to, tell
+from service.cli.questions.bodies import misused, put, read_json, value_of
+from service.cli.status import EPILOG, REFUSED, UNREACHABLE, notices
+from service.client.estimator import EstimatorClient, NotReached, Refused
+
+measurements_app = typer.Typer(help="Measurements of your own.", no_args_is_help=True)
+
+#: Of a file; a service may read less.
+_MOST_BYTES = 64_000_000
+
+
+@measurements_app.command("import", epilog=EPILOG)
+def import_files(
+    files: Annotated[
+        list[Path], typer.Argument(exists=True, dir_okay=False, help="Files that tools wrote.")
+    ],
+    deployment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--deployment",
+            "-d",
+            help="What the files do not say: a JSON object, @FILE with one, or FIELD=VALUE, e.g. "
+            "accelerator=h100 or serving.engine=vllm. Repeatable; wins over the files.",
+        ),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Id of the format; default: by the content.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what was understood.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="File to write the measurements to, one JSON document a line."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(envvar="HEADROOM_SERVER", help="Store the measurements with this service."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HEADROOM_KEY",
+            help="API key for the service; others of this machine see it here, not in the "
+            "variable.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answers.")] = False,
+) -> None:
+    """Read what benchmarks, trainers and meters wrote, complete it, and store or write it.
+
+    vLLM, SGLang, AIPerf, GuideLLM, trtllm-bench, llama-bench, MLPerf, PyTorch memory snapshots,
+    trainer_state.json, Megatron-LM, torchtitan, nvidia-smi, DCGM, Zeus and CodeCarbon. All of the
+    files or nothing.
+    """
+    body = {"deployment": _deployment(deployment or ()), "dry_run": True}
+    bodies = [_body(file, form) | body for file in files]
+    door = door_to(server, key)
+    try:
+        answers = [asyncio.run(_ask(door, one)) for one in bodies]
+        faults = [fault for answer in answers for fault in answer["faults"]]
+        if not faults and server and not dry_run:
+            answers = [asyncio.run(_ask(door, one | {"dry_run": False})) for one in bodies]
+    except _FileRefused as refused:
+        tell(refused.problem, refused.file)
+        raise typer.Exit(REFUSED) from None
+    except NotReached as error:
+        notices.print(str(error), style="red", markup=False)
+        raise typer.Exit(UNREACHABLE) from None
+    whole = not faults and not dry_run
+    if as_json:
+        print(json.dumps(answers, indent=2, ensure_ascii=False))
+    else:
+        for file, answer in zip(files, answers, strict=True):
+            _show(file, answer)
+    if whole and output is not None:
+        lines = (json.dumps(one["document"]) for each in answers for one in each["documents"])
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        notices.print(f"Wrote {output}.", markup=False)
+    if whole and output is None and not server:
+        notices.print("Nothing was stored: give --server or --output.")
+    if faults:
+        notices.print("Nothing was stored or written.", style="red")
+        raise typer.Exit(REFUSED)
+
+
+class _FileRefused(Exception):
+    """A file of several that was refused."""
+
+    def __init__(self, file: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(file)
+        self.file = file
+        self.problem = problem
+
+
+async def _ask(door: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Import one file; what an organisation sends twice is stored once."""
+    told = json.dumps(body, sort_keys=True)
+    try:
+        return await door.import_file(body, sha256(told.encode()).hexdigest())
+    except Refused as refused:
+        raise _FileRefused(str(body["name"]), refused.problem) from None
+
+
+def _body(file: Path, form: str | None) -> dict[str, Any]:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise misused(f"{file}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise misused(f"{file}: larger than {_MOST_BYTES:,} bytes")
+    named = {"name": file.name[:300], "format": form}
+    try:
+        return named | {"content": data.decode()}
+    except UnicodeDecodeError:
+        return named | {"content_base64": base64.b64encode(data).decode()}
+
+
+def _deployment(given: Sequence[str]) -> dict[str, Any]:
+    """Objects and single fields, later ones over earlier ones."""
+    deployment: dict[str, Any] = {}
+    for text in given:
+        if text.startswith("@"):
+            deployment |= read_json(text[1:], "--deployment")
+        elif text.lstrip().startswith("{"):
+            parsed = value_of(text)
+            if not isinstance(parsed, dict):
+                raise misused("--deployment: is not a JSON object")
+            deployment |= parsed
+        else:
+            place, equals, value = text.partition("=")
+            if not place or not equals:
+                raise misused(f"--deployment {text}: must be FIELD=VALUE, JSON or @FILE")
+            put(deployment, tuple(place.split(".")), value_of(value), f"--deployment {place}")
+    return deployment
+
+
+def _origin(part: Mapping[str, Any]) -> str:
+    match part["origin"]:
+        case "deployment":
+            return "you"
+        case "inferred":
+            return f"inferred: {part['place']}"
+        case _:
+            return str(part["place"])
+
+
+def _show(file: Path, answer: Mapping[str, Any]) -> None:
+    """What was understood of a file, as people read it."""
+    console = Console(highlight=False)
+    count = len(answer["documents"])
+    console.print(
+        f"{file.name}: {answer['title']}, {count} {'run' if count == 1 else 'runs'}", markup=False
+    )
+    for document in answer["documents"]:
+        console.print(f"  {document['place']}", markup=False)
+        table = Table("part", "value", "from", show_edge=False, pad_edge=False)
+        for part in document["parts"]:
+            name = part["pointer"].removeprefix("/request/").replace("/", ".")
+            table.add_row(name, escape(json.dumps(part["value"])), escape(_origin(part)))
+        console.print(table)
+        figures = Table("figure", "measured", "estimated", "from", show_edge=False, pad_edge=False)
+        estimates = {one["metric"]: one["estimate"] for one in document["figures"]}
+        for figure in document["measured"]:
+            estimate = estimates.get(figure["metric"])
+            told = "" if estimate is None else f"{estimate:.4g}"
+            figures.add_row(
+                figure["metric"], f"{figure['value']:.4g}", told, escape(figure["place"])
+            )
+        console.print(figures)
+        for warning in document["warnings"]:
+            console.print(f"  warning: {warning['message']}", markup=False)
+    for warning in answer["warnings"]:
+        console.print(f"  warning: {warning['message']}", markup=False)
+    for fault in answer["faults"]:
+        place = fault["pointer"].removeprefix("/").replace("/", ".")
+        notices.print(f"  {place}: {fault['detail']}", style="red", markup=False)
+    if answer["stored"]:
+        numbers = ", ".join(map(str, answer["stored"][:20]))
+        console.print(f"  stored as {numbers}", markup=False)

@@ -1,0 +1,1 @@
+"""What benchmarks, trainers and meters write, read as measurements in the one form."""
