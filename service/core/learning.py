@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, log, sqrt
+from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,12 +218,10 @@ class Lessons:
         if likeness is None or not self._rows or log_sigma <= 0.0:
             return None
         shares = alike((kin,), self._kins, likeness)[0]
-        across = log_sigma * self._scales[channel] * shares
+        across = self._scales[channel] * shares
         if not across.any():
             return None
-        shift = float(across @ self._solved)
-        halved = np.linalg.solve(self._factor, across)
-        told = min(float(halved @ halved) / log_sigma**2, 1.0)
+        shift, spread = (float(each[0]) for each in self._posterior(across[None, :]))
         near: dict[int, float] = {}
         believed: dict[int, float] = {}
         for row in np.flatnonzero(across):
@@ -233,12 +231,32 @@ class Lessons:
             believed[id_] = max(believed.get(id_, 0.0), weight)
         return Taught(
             Correction(
-                ratio=round(exp(shift), _DECIMALS),
-                spread_ratio=round(sqrt(max(1.0 - told, 0.0)), _DECIMALS),
+                ratio=round(exp(shift * log_sigma), _DECIMALS),
+                spread_ratio=round(spread, _DECIMALS),
             ),
             shared_ratio=near,
             weight_ratio=believed,
         )
+
+    def posteriors(self, kins: Sequence[Kin], channel: str) -> tuple[Matrix, Matrix]:
+        """The same for many deployments at once, without the reports that it comes from.
+
+        Returns
+        -------
+        array, array
+            For each deployment the mean of the log error over its published spread, and what is
+            left of that spread, between 0 and 1 [-].
+        """
+        likeness = self.likeness.get(channel)
+        if likeness is None or not self._rows:
+            return np.zeros(len(kins)), np.ones(len(kins))
+        return self._posterior(alike(kins, self._kins, likeness) * self._scales[channel])
+
+    def _posterior(self, across: Matrix) -> tuple[Matrix, Matrix]:
+        """Means and spreads from the covariance with each figure, in units of published spreads."""
+        halved = np.linalg.solve(self._factor, across.T)
+        left = np.maximum(1.0 - (halved**2).sum(axis=0), 0.0)
+        return across @ self._solved, np.sqrt(left)
 
     def ignored(self, kin: Kin, least_ratio: float) -> tuple[int, ...]:
         """Reports with nonsense in them whose deployments share at least so much with one."""

@@ -25,6 +25,8 @@ TRAINED = ("step", "memory", "power")
 
 #: A channel is moved by this much (logarithm) to see how far a figure follows.
 _NUDGE = 0.05
+#: Decimals of how far it follows: less is rounding.
+_DECIMALS = 6
 #: A search over rates: what it takes to see how it follows is more than it tells.
 _NOT_LEARNT = frozenset({"goodput_requests_per_s"})
 
@@ -105,7 +107,10 @@ def observed(
             Observation(
                 quantity,
                 log(value / estimate),
-                {name: log(other / estimate) / _NUDGE for name, other in others.items()},
+                {
+                    name: round(log(other / estimate) / _NUDGE, _DECIMALS)
+                    for name, other in others.items()
+                },
             )
         )
     return tuple(found)
