@@ -12,6 +12,7 @@ from service.cli.upkeep import (
     configuration,
     equations,
     keys,
+    learning,
     rollback,
     trusting,
 )
@@ -42,6 +43,7 @@ for command in (
     upkeep.validate,
     upkeep.calibrate,
     upkeep.cross_validate,
+    learning.learning,
 ):
     app.command()(command)
 app.command(context_settings=checkout.PASS_ON)(checkout.test)

@@ -89,7 +89,7 @@ class CurvePoint:
 
 
 def learning_curves(
-    rows: Sequence[SourceRow], likeness: Mapping[str, Likeness]
+    rows: Sequence[SourceRow], likeness: Mapping[str, Likeness], draws: int = DRAWS
 ) -> list[CurvePoint]:
     """Points of all curves, by relation, group of quantities and number of reports."""
     by_source: dict[str, list[SourceRow]] = defaultdict(list)
@@ -100,7 +100,7 @@ def learning_curves(
         found: dict[tuple[str, int], list[Prediction]] = defaultdict(list)
         for source in sorted(by_source):
             for count in REPORTED[1:]:
-                for one in _predicted(by_source[source], relation, count, likeness):
+                for one in _predicted(by_source[source], relation, count, likeness, draws):
                     found[one.group, count].append(one)
         points += [
             CurvePoint(
@@ -118,12 +118,16 @@ def learning_curves(
 
 
 def _predicted(
-    rows: Sequence[SourceRow], relation: Relation, count: int, likeness: Mapping[str, Likeness]
+    rows: Sequence[SourceRow],
+    relation: Relation,
+    count: int,
+    likeness: Mapping[str, Likeness],
+    draws: int,
 ) -> Iterator[Prediction]:
     """Predictions of one source: draws of what is reported, and of what is predicted by it."""
     random = Random(f"{_SEED} {relation.name} {rows[0].source} {count}")  # noqa: S311
     pools = list(_pools(rows, relation, count))
-    for _ in range(DRAWS if pools else 0):
+    for _ in range(draws if pools else 0):
         inside, outside = random.choice(pools)
         drawn = random.sample(range(len(inside)), count)
         chosen = [inside[at] for at in drawn]

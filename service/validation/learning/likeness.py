@@ -42,17 +42,17 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class FittedLikeness:
-    """Shares of a channel, and what they come from."""
+    """Shares of a channel, and what they come from; ``sources`` are rows by source."""
 
     likeness: Likeness
-    rows: int
-    sources: int
+    sources: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
     """Errors of one source and one channel, one for each run, of a mean square of 1 [-]."""
 
+    source: str
     kins: Sequence[Kin]
     errors: Matrix
 
@@ -67,7 +67,7 @@ def fitted_likeness(rows: Iterable[SourceRow]) -> dict[str, FittedLikeness]:
         weight = len(own) / (len(own) + _SHRUNK_SOURCES)
         shares = weight * _shares(own) + (1.0 - weight) * usual if own else usual
         fitted[channel] = FittedLikeness(
-            _likeness(shares), sum(len(block.kins) for block in own), len(own)
+            _likeness(shares), {block.source: len(block.kins) for block in own}
         )
     return fitted
 
@@ -87,13 +87,13 @@ def _blocks(rows: Iterable[SourceRow]) -> dict[str, list[_Block]]:
         for channel, errors in by_channel.items():
             found[channel, row.source].append((row.report.kin, float(np.median(errors))))
     blocks: dict[str, list[_Block]] = defaultdict(list)
-    for (channel, _), runs in sorted(found.items()):
+    for (channel, source), runs in sorted(found.items()):
         chosen = runs[:: max(1, -(-len(runs) // _MOST_ROWS))]
         if len(chosen) > 1:
-            kins, errors = [kin for kin, _ in chosen], np.array([error for _, error in chosen])
-            size = float(np.sqrt((errors**2).mean()))
+            told = np.array([error for _, error in chosen])
+            size = float(np.sqrt((told**2).mean()))
             if size > 0.0:
-                blocks[channel].append(_Block(kins, errors / size))
+                blocks[channel].append(_Block(source, [kin for kin, _ in chosen], told / size))
     return blocks
 
 
