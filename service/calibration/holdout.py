@@ -14,9 +14,9 @@ from service.calibration.documents import CalibrationEntry, document_text
 from service.catalog.entries.documents import CatalogInvalid, Document, DocumentSet, canonical
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.validation.former.compared import TableOutcome, assess
+from service.validation.former.document import targets_table
 from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.report.compared import TableOutcome, assess
-from service.validation.report.document import targets_table
 from service.validation.rows.tables import Row, RowRefused, TableInvalid, Tables
 from service.validation.rows.vocabulary import accelerator_of
 

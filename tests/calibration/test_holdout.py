@@ -18,8 +18,8 @@ from service.calibration.holdout import (
 from service.catalog.files import packaged_documents
 from service.cli import app
 from service.settings import INSTALLATION
+from service.validation.former.compared import assess, summary
 from service.validation.packaged import Bench, read_measurements
-from service.validation.report.compared import assess, summary
 from service.validation.rows.tables import Tables
 
 CATALOG = INSTALLATION / "hardware_catalog"
