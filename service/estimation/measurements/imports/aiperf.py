@@ -9,6 +9,7 @@ genai-perf, ``profile_export_genai_perf.json``, 2025.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import fmean
 
 from service.estimation.measurements.imports.reading import Content, Part, refused
 from service.estimation.measurements.imports.runs import FileFormat, Run, has
@@ -17,6 +18,7 @@ from service.estimation.measurements.imports.serving_runs import measure_percent
 _KEYS = ("request_throughput", "request_latency", "input_config")
 _SECONDS = {"ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0, "seconds": 1.0}
 _MS = "ms"
+_POWER = ("nvidia_power_usage", "gpu_power_usage", "amd_power")
 #: Where a setting stands, in the versions of both tools.
 _CONCURRENCY = (
     ("loadgen", "concurrency"),
@@ -89,9 +91,32 @@ def _read(content: Content) -> list[Run]:
     run.measure("output_tokens_per_s", part.number("output_token_throughput", "avg"))
     run.measure("total_tokens_per_s", part.number("total_token_throughput", "avg"))
     run.measure("goodput_requests_per_s", part.number("goodput", "avg"))
+    _tell_telemetry(run, part)
     began = part.text("start_time")
     run.day(None if began is None else began.value)
     return [run]
+
+
+def _tell_telemetry(run: Run, part: Part) -> None:
+    """Accelerators and their mean power, where AIPerf was told to watch them."""
+    endpoints = part.part("telemetry_data", "endpoints")
+    powers: list[Part] = []
+    names: list[Part] = []
+    for endpoint in () if endpoints is None else endpoints.values():
+        gpus = endpoint.part("gpus")
+        for gpu in () if gpus is None else gpus.values():
+            metrics = gpu.part("metrics")
+            found = None if metrics is None else metrics.first(*_POWER)
+            power = None if found is None else found.number("avg")
+            if power is not None and power.value > 0:
+                powers.append(power)
+                names += filter(None, [gpu.text("gpu_name")])
+    if not powers:
+        return
+    run.measure("accelerator_power_w", Part(fmean(one.value for one in powers), powers[0].pointer))
+    if len({name.value for name in names}) == 1:
+        run.tell("/accelerator", names[0])
+    run.tell("/accelerator_count", Part(len(powers), powers[0].pointer), inferred=True)
 
 
 def _found(

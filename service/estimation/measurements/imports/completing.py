@@ -141,6 +141,8 @@ def completed(
     if kind == "training":
         _share_batches(run, fields, faults)
     _add_release(run, kind, fields, snapshot)
+    if not run.measured:
+        faults.append(FileFault("the run has no figure that is known", "/measured"))
     known = {fault.pointer for fault in faults}
     faults += (fault for fault in _missing(kind, fields) if fault.pointer not in known)
     document = None if faults else _document(run, kind, fields, id_, file, faults)

@@ -12,7 +12,7 @@ import re
 
 from service.estimation.measurements.imports.reading import Content, Part, parsed_number, refused
 from service.estimation.measurements.imports.runs import FileFormat, Run
-from service.estimation.measurements.imports.training_logs import middle, span
+from service.estimation.measurements.imports.training_logs import middle, read_number, span
 
 _ITERATION = re.compile(r"\biteration\s+(\d+)\s*/\s*\d+ \|")
 _ELAPSED = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
@@ -21,7 +21,10 @@ _BATCH = re.compile(r"global batch size:\s*(\d+)")
 _POWER = re.compile(r"power per GPU \(W/GPU\):\s*([\d.]+)")
 _TIME = re.compile(r"\[(\d{4}-\d{2}-\d{2}) ")
 _ARGUMENT = re.compile(r"^\s*(?:\[?\w+\]?:\s*)?([a-z][a-z0-9_]{2,60}) \.{2,}\s(\S{1,100})\s*$")
-_MEMORY = re.compile(r"memory \(MB\) \|.*?max allocated:\s*([\d.]+) \|.*?max reserved:\s*([\d.]+)")
+_MEMORY = {
+    "allocated_bytes": re.compile(r"\bmax allocated:\s{0,8}([\d.]+)"),
+    "reserved_bytes": re.compile(r"\bmax reserved:\s{0,8}([\d.]+)"),
+}
 _MIB = 1_048_576.0
 _COUNTS = {
     "world_size": "/accelerator_count",
@@ -57,9 +60,9 @@ def _read(content: Content) -> list[Run]:
             for kept, pattern in ((steps, _ELAPSED), (flops, _FLOPS), (powers, _POWER)):
                 found = pattern.search(line)
                 if found is not None:
-                    kept.append(_number(found[1], number))
+                    kept.append(read_number(found[1], number))
             sequences = _BATCH.search(line)
-            batch = batch if sequences is None else _number(sequences[1], number)
+            batch = batch if sequences is None else read_number(sequences[1], number)
             time = _TIME.search(line)
             run.day(None if time is None else time[1])
         _note_memory(run, line, number)
@@ -76,20 +79,15 @@ def _read(content: Content) -> list[Run]:
     return [run]
 
 
-def _number(text: str, line: int) -> Part:
-    value = parsed_number(text)
-    if value is None:
-        raise Part(text, line=line).fault(f"{text[:40]!r} is not a number")
-    return Part(value, line=line)
-
-
 def _note_memory(run: Run, line: str, number: int) -> None:
     """The rank that takes most."""
-    found = _MEMORY.search(line)
-    if found is None:
+    if "memory (MB) |" not in line:
         return
-    for name, text in (("allocated_bytes", found[1]), ("reserved_bytes", found[2])):
-        part = _number(text, number)
+    for name, pattern in _MEMORY.items():
+        found = pattern.search(line)
+        if found is None:
+            continue
+        part = read_number(found[1], number)
         kept = run.measured.get(name)
         if kept is None or kept.value < part.value * _MIB:
             run.measure(name, part, _MIB)

@@ -7,15 +7,13 @@ mlcommons/inference, loadgen/results.cc, 2026.
 
 from __future__ import annotations
 
-import re
-
 from service.estimation.measurements.imports.reading import Content, Part
 from service.estimation.measurements.imports.runs import FileFormat, Run
 from service.estimation.measurements.imports.serving_runs import measure_percentiles
 
 _TITLE = "MLPerf Results Summary"
-_LINE = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9 .()/_]*?)\s*:\s*(\S.{0,200}?)\s*$")
 _NS = 1e-9
+_LONGEST_NAME = 200
 
 
 def _recognise(content: Content) -> bool:
@@ -25,9 +23,9 @@ def _recognise(content: Content) -> bool:
 def _read(content: Content) -> list[Run]:
     told: dict[str, Part] = {}
     for number, line in content.lines():
-        found = _LINE.match(line)
-        if found is not None:
-            told.setdefault(found[1], Part(found[2], line=number))
+        label, colon, text = line.partition(":")
+        if colon and text.strip() and len(label) < _LONGEST_NAME:
+            told.setdefault(label.strip(), Part(text.strip()[:_LONGEST_NAME], line=number))
     run = Run("MLPerf LoadGen", "the file")
     scenario = told.get("Scenario")
     if scenario is None:

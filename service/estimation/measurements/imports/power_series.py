@@ -23,6 +23,7 @@ _BUSY_PERCENT = 50.0
 _POWER = ("power.draw.instant", "power.draw.average", "power.draw")
 _UNIT = re.compile(r"\s*\[[^\]]*\]$")
 _NUMBER = re.compile(r"^\s*(-?[\d.]+)\s*(?:W|MiB|%)?\s*$")
+_LONGEST_CELL = 100
 _MIB = 1_048_576.0
 _DCGM_ROW = re.compile(r"^\s*(?:GPU|GPU-I)\s+(\d+)[\s,]+(.*)$")
 _DCGM_POWER = ("POWER", "POWR", "PWR")
@@ -56,7 +57,7 @@ def _read_smi(content: Content) -> list[Run]:
 
 
 def _plain(column: str) -> str:
-    return _UNIT.sub("", column).strip()
+    return _UNIT.sub("", column[:_LONGEST_CELL]).strip()
 
 
 def _smi_samples(content: Content) -> Iterator[Sample]:
@@ -83,7 +84,7 @@ def _reading(cell: str, row: Part) -> float | None:
     """A number with or without its unit; None where the driver has none ("[N/A]")."""
     if not cell or cell.startswith("[") or cell in ("N/A", "Not Supported"):
         return None
-    found = _NUMBER.match(cell)
+    found = _NUMBER.match(cell[:_LONGEST_CELL])
     value = None if found is None else parsed_number(found[1])
     if value is None or not 0.0 <= value < 1e9:
         raise row.fault(f"{cell[:40]!r} is not a reading")

@@ -104,6 +104,11 @@ class Part:
             for index, value in enumerate(listed.value):
                 yield Part(value, f"{listed.pointer}/{index}", self.line)
 
+    def values(self) -> Iterator[Part]:
+        """The values of an object; none where it is no object."""
+        for key, value in self.value.items() if isinstance(self.value, dict) else ():
+            yield Part(value, f"{self.pointer}/{escape(str(key))}", self.line)
+
     def number(self, *keys: str | int) -> Part | None:
         """A finite number further in, or None where there is none, it is null or not finite.
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 
-from service.estimation.measurements.imports.reading import Content, Part, refused
+from service.estimation.measurements.imports.reading import Content, Part, parsed_number, refused
 from service.estimation.measurements.imports.runs import FileFormat, Run
-from service.estimation.measurements.imports.training_logs import middle, settled, span
+from service.estimation.measurements.imports.training_logs import middle, read_number, settled, span
 
-_STEP = re.compile(
-    r"(?<!validate )\bstep:\s*\d+\s.*?memory:\s*([\d.]+)GiB\([\d.]+%\)\s+tps:\s*([\d,]+)"
-    r"(?:\s+tflops:\s*([\d.,]+))?(?:\s+mfu:\s*([\d.]+)%)?"
-)
+_STEP = re.compile(r"(?<!validate )\bstep:\s{0,8}\d")
+_MEMORY = re.compile(r"\bmemory:\s{0,8}([\d.]+)GiB\(")
+_RATE = re.compile(r"\btps:\s{0,8}([\d,]+)")
+_SHARE = re.compile(r"\bmfu:\s{0,8}([\d.]+)%")
 _CAPACITY = re.compile(r"\bCUDA capacity: (.{2,80}?) with [\d.]+GiB memory")
 _MODEL = re.compile(r"\bModel (\S{1,80}) (\S{1,80}) size: ([\d,]+) total parameters")
 _BATCH = re.compile(
@@ -29,11 +29,20 @@ _MESH = re.compile(
 )
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2}) \d{2}:\d{2}:\d{2}")
 _GIB = 1_073_741_824.0
+#: Lines before the first step that are looked at: a configuration may be printed there.
+_MOST_BEFORE = 20_000
 
 
 def _recognise(content: Content) -> bool:
     text = content.text
-    return text is not None and "tps:" in text and _STEP.search(text[:2_000_000]) is not None
+    if text is None or "tps:" not in text:
+        return False
+    return any(_is_step(line) for number, line in content.lines() if number <= _MOST_BEFORE)
+
+
+def _is_step(line: str) -> bool:
+    found = _RATE.search(line) and _MEMORY.search(line) and _STEP.search(line)
+    return found is not None
 
 
 def _read(content: Content) -> list[Run]:
@@ -42,14 +51,13 @@ def _read(content: Content) -> list[Run]:
     shares: list[Part] = []
     memory: list[Part] = []
     for number, line in content.lines():
-        step = _STEP.search(line)
-        if step is None:
+        if not _is_step(line):
             _note_start(run, line, number)
             continue
-        memory.append(Part(float(step[1]), line=number))
-        rates.append(Part(float(step[2].replace(",", "")), line=number))
-        if step[4] is not None:
-            shares.append(Part(float(step[4]), line=number))
+        for kept, pattern in ((memory, _MEMORY), (rates, _RATE), (shares, _SHARE)):
+            found = pattern.search(line)
+            if found is not None:
+                kept.append(read_number(found[1].replace(",", ""), number))
         time = _TIME.search(line)
         run.day(None if time is None else time[1])
     if not rates:
@@ -70,7 +78,7 @@ def _note_start(run: Run, line: str, number: int) -> None:
         run.tell("/accelerator", Part(device[1], line=number))
     if model is not None:
         run.tell("/model", Part(f"{model[1]} {model[2]}", line=number), inferred=True)
-        run.parameters = float(model[3].replace(",", "")[:20])
+        run.parameters = parsed_number(model[3].replace(",", ""))
     mesh = _MESH.search(line)
     if mesh is not None:
         pipeline, copies, shards, context, tensor, expert = (int(one[:9]) for one in mesh.groups())

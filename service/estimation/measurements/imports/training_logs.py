@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from service.estimation.measurements.imports.reading import Part
+from service.estimation.measurements.imports.reading import Part, parsed_number
 
 _WARM_UP_STEPS = 3
 _WARM_UP_RATIO = 0.1
@@ -32,3 +32,17 @@ def span(parts: Sequence[Part]) -> str:
     """Which lines a figure was taken from, for people."""
     kept = settled(parts)
     return f"median of {len(kept)} of {len(parts)} lines of steps, from line {kept[0].line}"
+
+
+def read_number(text: str, line: int) -> Part:
+    """A number in a line of a log.
+
+    Raises
+    ------
+    FileRefused
+        If it is none, with the line.
+    """
+    value = parsed_number(text)
+    if value is None:
+        raise Part(text, line=line).fault(f"{text[:40]!r} is not a number")
+    return Part(value, line=line)

@@ -54,7 +54,7 @@ def test_the_release_of_another_engine_is_not_taken_over(read):
 
 
 def test_names_that_the_catalog_lacks_are_told_with_suggestions(read):
-    file = read(vllm(model_id="my-tune", gpu="NVIDIA GeForce RTX 4080 SUPER"))
+    file = read(vllm(model_id="my-tune", gpu="NVIDIA GeForce RTX 4080 Mega"))
     model, accelerator = file.faults
     assert model.pointer == "/documents/0/request/model"
     assert "'my-tune', which /model_id names" in model.detail
@@ -117,6 +117,25 @@ def test_figures_that_are_not_finite_were_not_measured(read):
     [run] = read(data).runs
     assert "ttft_s" not in run.understood.document.measured
     assert "tpot_s" in run.understood.document.measured
+
+
+def test_accelerators_that_aiperf_watched_are_told(read):
+    export = json.loads((FILES / "aiperf-profile-export.json").read_text())
+    gpus = {
+        f"gpu_{index}": {
+            "gpu_index": index,
+            "gpu_name": "NVIDIA H100 80GB HBM3",
+            "metrics": {"nvidia_power_usage": {"unit": "W", "avg": 600.0 + 10 * index}},
+        }
+        for index in (0, 1)
+    }
+    export["telemetry_data"] = {"endpoints": {"http://node:9400/metrics": {"gpus": gpus}}}
+    file = read(json.dumps(export).encode(), serving={"engine": "vllm"})
+    document = file.runs[0].understood.document
+    assert document.request.accelerator == "nvidia-h100-sxm-80gb"
+    assert document.request.accelerator_count == 2
+    assert document.measured["accelerator_power_w"] == 605.0
+    assert "/request/accelerator_count" in document.assumed
 
 
 def test_the_answer_says_where_everything_came_from(read):
