@@ -25,6 +25,7 @@ from service.estimation.charts.memory import MemoryChartRequest
 from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.measurements.answers import measured_figure
 from service.estimation.measurements.compared import compared
+from service.estimation.measurements.imports.requests import MeasurementImportRequest
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.recommendations.requests import (
     BatchRequest,
@@ -229,6 +230,9 @@ async def make() -> dict[str, Any]:
                     }
                 ]
             }
+            imported = MeasurementImportRequest.model_json_schema()["examples"][0]
+            response = await client.post("/v1/measurements/imports", json=imported)
+            found["MeasurementImport"] = response.raise_for_status().json()
             whole = sweep_examples(snapshot)
             found["ClaimEntry"] = (await client.get("/v1/claims/kv-cache-13b-batch-32")).json()
             found["ClaimPage"] = (await client.get("/v1/claims?verdict=unit")).json()

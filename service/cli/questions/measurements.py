@@ -73,17 +73,10 @@ def import_files(
     body = {"deployment": _deployment(deployment or ()), "dry_run": True}
     bodies = [_body(file, form) | body for file in files]
     door = door_to(server, key)
-    try:
-        answers = [asyncio.run(_ask(door, one)) for one in bodies]
-        faults = [fault for answer in answers for fault in answer["faults"]]
-        if not faults and server and not dry_run:
-            answers = [asyncio.run(_ask(door, one | {"dry_run": False})) for one in bodies]
-    except _FileRefused as refused:
-        tell(refused.problem, refused.file)
-        raise typer.Exit(REFUSED) from None
-    except NotReached as error:
-        notices.print(str(error), style="red", markup=False)
-        raise typer.Exit(UNREACHABLE) from None
+    answers = [_imported(door, one) for one in bodies]
+    faults = [fault for answer in answers for fault in answer["faults"]]
+    if not faults and server and not dry_run:
+        answers = [_imported(door, one | {"dry_run": False}) for one in bodies]
     whole = not faults and not dry_run
     if as_json:
         print(json.dumps(answers, indent=2, ensure_ascii=False))
@@ -101,22 +94,23 @@ def import_files(
         raise typer.Exit(REFUSED)
 
 
-class _FileRefused(Exception):
-    """A file of several that was refused."""
+def _imported(door: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer for one file; what an organisation sends twice is stored once.
 
-    def __init__(self, file: str, problem: Mapping[str, Any]) -> None:
-        super().__init__(file)
-        self.file = file
-        self.problem = problem
-
-
-async def _ask(door: EstimatorClient, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Import one file; what an organisation sends twice is stored once."""
-    told = json.dumps(body, sort_keys=True)
+    Raises
+    ------
+    typer.Exit
+        If the file is refused or the service is not reached, after saying why.
+    """
+    key = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     try:
-        return await door.import_file(body, sha256(told.encode()).hexdigest())
+        return asyncio.run(door.import_file(body, key))
     except Refused as refused:
-        raise _FileRefused(str(body["name"]), refused.problem) from None
+        tell(refused.problem, str(body["name"]))
+        raise typer.Exit(REFUSED) from None
+    except NotReached as error:
+        notices.print(str(error), style="red", markup=False)
+        raise typer.Exit(UNREACHABLE) from None
 
 
 def _body(file: Path, form: str | None) -> dict[str, Any]:
