@@ -48,7 +48,7 @@ _TESTS = INSTALLATION / "tests"
 ONLY_IN_FULL = (
     _TESTS / "architecture" / "test_benchmarks.py",
     _TESTS / "browser",
-    _TESTS / "calibration" / "test_holdout.py",
+    _TESTS / "calibration" / "test_packaged.py",
     _TESTS / "clients",
     _TESTS / "docs" / "test_site.py",
     _TESTS / "faults",

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
+from service.calibration import power, speed, training
 from service.calibration.documents import CalibrationEntry, differences, document_text
-from service.calibration.inference import COMMENT as INFERENCE_COMMENT
-from service.calibration.inference import inference_entries
-from service.calibration.power import COMMENT as POWER_COMMENT
-from service.calibration.power import power_entries
-from service.calibration.training import COMMENT as TRAINING_COMMENT
-from service.calibration.training import training_entries
+from service.calibration.left_out import (
+    LeftOutFigure,
+    digest_of,
+    left_out_figures,
+    table_text,
+    with_entries,
+)
+from service.calibration.parts import Part
 from service.catalog.entries.documents import CatalogInvalid
-from service.catalog.snapshot import CatalogSnapshot
+from service.catalog.files import packaged_documents
+from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.core.errors import InvalidInput
-from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.rows.tables import Row, TableInvalid
-from service.validation.rows.vocabulary import Vocabulary
+from service.estimation.levels import POWER_SPREAD, SPREAD_OF, SPREADS
+from service.estimation.measurements.documents import MeasurementDocument
+from service.validation.packaged import read_bench, read_measurements
+from service.validation.reading import FileInvalid, read_files
 
 _FOLDER = "calibration"
+MEASUREMENTS = "measurements"
+#: Comparisons of every source with what constants fitted without it say.
+LEFT_OUT = "left_out.csv"
 #: Figures that agree within this were fitted to the same rows, on another machine perhaps.
 TOLERANCE_RATIO = 0.02
-
-Entries = Callable[[Sequence[Row], Vocabulary, CatalogSnapshot], list[CalibrationEntry]]
+#: What is estimated without its source, beside what constants are fitted to.
+_ALSO_COMPARED = (
+    *("ttft_p95_s", "ttft_p99_s", "tpot_p95_s", "tpot_p99_s", "goodput_requests_per_s"),
+    *("accelerator_energy_per_output_token_j", "accelerator_energy_per_request_j"),
+    *("it_power_w", "wall_power_w", "it_energy_per_output_token_j", "it_energy_per_request_j"),
+)
 
 
 class CalibrationRefused(InvalidInput):
@@ -33,56 +44,19 @@ class CalibrationRefused(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationFile:
-    """A file of the catalog that is fitted: which entries, from rows of which tables, by what.
+class Calibrated:
+    """What was fitted: entries by the file that holds them, and comparisons with left-out rows."""
 
-    ``ids`` is a pattern of the shell that all of its entries follow and no others.
-    """
+    files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
+    left_out: list[LeftOutFigure]
 
-    name: str
-    ids: str
-    tables: tuple[str, ...]
-    comment: Iterable[str]
-    entries: Entries
-
-    def holds(self, id_: str) -> bool:
-        """Whether an entry stands in this file."""
-        return fnmatchcase(id_, self.ids)
+    @property
+    def digest(self) -> str:
+        """What ties the comparisons to the constants."""
+        return digest_of(document_text(*written) for written in self.files.values())
 
 
-#: In order: power follows from how hard accelerators work, which efficiencies say.
-FILES = (
-    CalibrationFile(
-        "performance.yaml",
-        "performance/*/*",
-        ("latency_inference",),
-        INFERENCE_COMMENT,
-        inference_entries,
-    ),
-    CalibrationFile(
-        "power.yaml",
-        "power/*",
-        ("energy_inference", "latency_inference"),
-        POWER_COMMENT,
-        power_entries,
-    ),
-    CalibrationFile(
-        "training_speed.yaml",
-        "training/*/*",
-        ("training_speed",),
-        TRAINING_COMMENT,
-        training_entries,
-    ),
-)
-
-
-def calibration(
-    catalog: Path,
-    *,
-    write: bool,
-    note: Callable[[str], object],
-    files: Iterable[CalibrationFile] = FILES,
-) -> list[str]:
+def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) -> list[str]:
     """Refit the catalog's efficiencies from the packaged measurements.
 
     Parameters
@@ -90,11 +64,9 @@ def calibration(
     catalog
         Directory of the catalog's files.
     write
-        Write what was fitted in place of what is there.
+        Write what was fitted in place of what is there, and the comparisons beside measurements.
     note
         Takes a line about every entry.
-    files
-        Which of the files.
 
     Returns
     -------
@@ -107,25 +79,107 @@ def calibration(
         If something cannot be read.
     """
     try:
-        bench = read_bench(catalog)
-        tables = read_measurements(catalog, None)
-    except (TableInvalid, CatalogInvalid, OSError) as invalid:
+        snapshot = snapshot_from_documents(packaged_documents(catalog), 0)
+        documents = packaged_measurements(catalog, snapshot)
+        rows = read_measurements(catalog, None).rows["training_speed"]
+        vocabulary = read_bench(catalog).vocabulary
+    except (CatalogInvalid, FileInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None
-    found: list[str] = []
-    for file in files:
-        rows = [row for table in file.tables for row in tables.rows.get(table, ())]
-        entries = refitted(file, rows, bench)
+    found = calibrated(documents, snapshot)
+    trained = training.training_entries(rows, vocabulary, snapshot)
+    files = {**found.files, "training_speed.yaml": (training.COMMENT, trained)}
+    differing: list[str] = []
+    for name, (comment, entries) in files.items():
         for entry in entries:
             note(f"{entry.id}: {entry.note}")
-        path = catalog / _FOLDER / file.name
+        path = catalog / _FOLDER / name
         there = path.read_text(encoding="utf-8") if path.exists() else ""
-        found += [f"{file.name}: {line}" for line in differences(entries, there, TOLERANCE_RATIO)]
+        differing += [f"{name}: {line}" for line in differences(entries, there, TOLERANCE_RATIO)]
         if write:
-            path.write_text(document_text(file.comment, entries), encoding="utf-8")
-            bench = read_bench(catalog)
-    return found
+            path.write_text(document_text(comment, entries), encoding="utf-8")
+    if write:
+        text = table_text(found.left_out, found.digest)
+        (catalog / MEASUREMENTS / LEFT_OUT).write_text(text, encoding="utf-8")
+    return differing
 
 
-def refitted(file: CalibrationFile, rows: Sequence[Row], bench: Bench) -> list[CalibrationEntry]:
-    """The entries that a file's rows give."""
-    return file.entries(rows, bench.vocabulary, bench.snapshot)
+def packaged_measurements(catalog: Path, snapshot: CatalogSnapshot) -> list[MeasurementDocument]:
+    """The measurements of a catalog, as far as they are understood.
+
+    Raises
+    ------
+    FileInvalid
+        If a file cannot be read.
+    """
+    return [
+        line.document
+        for lines in read_files(catalog / MEASUREMENTS, snapshot).values()
+        for line in lines
+        if line.document is not None
+    ]
+
+
+def constants_digest(catalog: Path) -> str:
+    """The digest of the constants that a catalog's files hold.
+
+    Raises
+    ------
+    OSError
+        If there are none.
+    """
+    return digest_of(
+        (catalog / _FOLDER / name).read_text(encoding="utf-8") for name in (_SPEED, _POWER)
+    )
+
+
+_SPEED, _POWER = "performance.yaml", "power.yaml"
+
+
+def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Calibrated:
+    """Constants of speed and power that documents give, and every source estimated without its own.
+
+    Parameters
+    ----------
+    documents
+        What was measured.
+    snapshot
+        The catalog; its entries of speed and power are not used.
+    """
+    speeds = speed.measured_speeds(documents, snapshot)
+    of_speed = Part(
+        speed.TERMS,
+        speeds,
+        speed.fit_speed(speeds),
+        snapshot,
+        speed.complete,
+        lambda row: SPREAD_OF[row.quantity],
+        SPREADS,
+    )
+    speed_spreads = of_speed.spreads()
+    # Power follows from how hard accelerators work, which the constants of speed say.
+    timed = with_entries(snapshot, [*of_speed.entries(), *speed_spreads])
+    powers = power.measured_powers(documents, timed)
+    of_power = Part(
+        power.TERMS,
+        powers,
+        power.fit_power(powers),
+        timed,
+        dict,
+        lambda _: POWER_SPREAD,
+        {POWER_SPREAD: ()},
+    )
+    power_spreads = of_power.spreads()
+    left_out = left_out_figures(
+        documents,
+        frozenset({*SPREAD_OF, *_ALSO_COMPARED}),
+        snapshot,
+        [of_speed, of_power],
+        [*speed_spreads, *power_spreads],
+    )
+    return Calibrated(
+        {
+            _SPEED: (speed.COMMENT, [*of_speed.entries(), *speed_spreads]),
+            _POWER: (power.COMMENT, [*of_power.entries(), *power_spreads]),
+        },
+        left_out,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Part:
     fitted: Fitted
     snapshot: CatalogSnapshot
     complete: Callable[[Mapping[str, float]], Mapping[str, float]]
-    spread_of: Callable[[Row], str]
+    spread_of: Callable[[Any], str]
     spread_levels: Mapping[str, tuple[str, ...]]
     _known: dict[str, Fitted] = field(default_factory=dict)
 

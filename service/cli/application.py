@@ -42,7 +42,6 @@ for command in (
     upkeep.openapi,
     upkeep.validate,
     upkeep.calibrate,
-    upkeep.cross_validate,
     learning.learning,
 ):
     app.command()(command)

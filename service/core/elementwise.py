@@ -80,8 +80,8 @@ def floor(number: Number) -> Number:
 
 
 def exp(number: Number) -> Number:
-    """Exponential function: e to the power of ``number``."""
-    return np.exp(number) if isinstance(number, ndarray) else math.exp(number)
+    """Exponential function: e to the power of ``number``, rounded alike for one and for many."""
+    return np.exp(number) if isinstance(number, ndarray) else float(np.exp(number))
 
 
 def expm1(number: Number) -> Number:

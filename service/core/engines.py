@@ -33,12 +33,16 @@ class EngineClass:
     """What engines of one kind have in common when they run a step.
 
     ``reference`` is the engine whose figures stand in for those of members without any.
+    ``launch_bound`` engines issue kernels one by one; those with ``half_accumulation`` add up
+    products of 16-bit floats in 16 bit.
     """
 
     id: str
     workload: EngineWorkload
     meaning: str
     reference: str
+    launch_bound: bool = False
+    half_accumulation: bool = False
 
 
 #: The closed set of classes, by id.
@@ -58,6 +62,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "inference",
                 "a framework for training research issues operation after operation from Python",
                 "transformers",
+                launch_bound=True,
             ),
             EngineClass(
                 "llama.cpp-like",
@@ -65,6 +70,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "native code with own kernels for quantised weights, made for one or a few "
                 "sequences at a time",
                 "llama.cpp",
+                half_accumulation=True,
             ),
             EngineClass(
                 "megatron-like",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
 from service.catalog.entries.engines import figures_of, kin_of
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
 from service.core.engines import (
+    CLASSES,
     FALLBACK_ENGINE,
     EngineWorkload,
     engine_of_release,
@@ -18,6 +20,7 @@ from service.core.engines import (
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
 from service.core.impacts.infrastructure import Infrastructure
+from service.core.interval import exact
 from service.core.learning import Corrections
 from service.core.memory.inference.runtime import CALIBRATIONS, RuntimeOverheads, runtime_overheads
 from service.core.performance.calibration import (
@@ -27,8 +30,27 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
+from service.estimation.levels import (
+    POWER,
+    POWER_SPREAD,
+    SPEED,
+    SPREADS,
+    Held,
+    hardware_keys,
+    held,
+    link_of,
+    log_sigma,
+    speed_keys,
+)
 
 _FALLBACK = "default"
+_UNKNOWN_FAMILY = "unknown"
+#: Parts whose levels are told where they were not measured, as warnings call their terms.
+_TERMS_OF = {
+    "speed/hardware": "hardware",
+    "speed/kernels": "kernel",
+    "speed/engines": "engine",
+}
 
 Kept = TypeVar("Kept")
 
@@ -55,68 +77,109 @@ class Calibration:
         )
 
 
-@lru_cache(maxsize=256)
-def calibration(snapshot: CatalogSnapshot, release: str, family: str) -> Calibration:
-    """Calibration of an engine's release on a hardware family, with documented fallbacks.
+def calibration(
+    snapshot: CatalogSnapshot, release: str, accelerator: Accelerator | None
+) -> Calibration:
+    """Calibration of an engine's release on an accelerator, with documented fallbacks.
 
     Parameters
     ----------
     snapshot
         The catalog, whose calibrations are read.
-    release, family
-        Key of the release of an inference engine, or the engine's id; and hardware family.
+    release
+        Key of the release of an inference engine, or the engine's id.
+    accelerator
+        The accelerator; None for one of which nothing is known.
 
     Returns
     -------
     Calibration
-        With a warning for each part that had to fall back on figures of other hardware.
+        With a warning for each part that had to fall back on figures of other engines or hardware.
     """
-    known = snapshot.calibrations
-    warnings: list[EstimateWarning] = []
+    if accelerator is None:
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "")
+    return _calibration(snapshot, release, accelerator.family, link_of(accelerator))
+
+
+@lru_cache(maxsize=512)
+def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str) -> Calibration:
     engine = engine_of_release(release)
-    timed, stands_in = next(
-        (name, stands_in)
-        for name, stands_in in figures_of(release, snapshot.engines, "inference").items()
-        if f"performance/{name}/{_FALLBACK}" in known
-    )
-    if stands_in is not None:
-        warnings.append(
-            EstimateWarning(
-                "efficiency_not_measured",
-                f"there are no speed measurements of {engine}; those of {stands_in} are used",
-            )
-        )
-    performance_id = f"performance/{timed}/{family}"
-    if performance_id not in known:
-        performance_id = f"performance/{timed}/{_FALLBACK}"
-        warnings.append(
-            EstimateWarning(
-                "efficiency_not_measured",
-                f"there are no speed measurements of {engine} on {family}; typical efficiencies of "
-                "other hardware are used, with a wider interval",
-            )
-        )
-    power_id, power, power_warnings = power_of(snapshot, family)
-    warnings += power_warnings
+    class_ = snapshot.engines[engine].value.classes["inference"]
+    keys = speed_keys(release, family, link, snapshot.engines)
+    parts = [held(snapshot, part, kinds, keys) for part, kinds in SPEED.items()]
+    spreads = [held(snapshot, part, kinds, keys) for part, kinds in SPREADS.items()]
+    pairs = _pairs(snapshot, release, family)
+    kind = CLASSES[class_]
+    figures = {
+        "launch_bound": exact(kind.launch_bound),
+        "half_accumulation": exact(kind.half_accumulation),
+    }
+    for part in parts:
+        figures |= part.figures
+    missing = [(part.part, level) for part in parts for level in part.missing]
+    for spread in spreads:
+        name = f"{spread.part.rpartition('/')[2]}_log_sigma"
+        figures[name] = exact(log_sigma(spread.figures, missing))
+    for id_ in pairs:
+        figures |= snapshot.calibrations[id_].value
+    warnings = [] if pairs else list(_speed_warnings(release, family, parts))
+    power_ids, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, around = infrastructure_of(snapshot)
     runtime = runtime_memory(snapshot)
-    figures = known[performance_id].value
+    entries = [id_ for part in (*parts, *spreads) for id_ in part.entries]
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
             engine=from_figures(EngineOverhead, figures),
             power=power,
-            source=performance_id,
+            source=", ".join(pairs or (part.entries[-1] for part in parts if part.entries)),
             measured=not warnings,
         ),
         infrastructure=around,
         runtime=runtime,
-        entries=(performance_id, power_id, runtime.of(release).calibration, infrastructure_id),
+        entries=(
+            *entries,
+            *pairs,
+            *power_ids,
+            runtime.of(release).calibration,
+            infrastructure_id,
+        ),
         warnings=(
             *warnings,
+            *power_warnings,
             *_memory_warnings(engine, engine_of_release(runtime.of(release).engine)),
         ),
     )
+
+
+def _pairs(snapshot: CatalogSnapshot, release: str, family: str) -> tuple[str, ...]:
+    """Ids of the figures that stand for an engine and a hardware family together.
+
+    Revisions of earlier releases have them, and a catalog may add some: they come before levels.
+    """
+    known = snapshot.calibrations
+    for name in figures_of(release, snapshot.engines, "inference"):
+        ids = (f"performance/{name}/{_FALLBACK}", f"performance/{name}/{family}")
+        found = tuple(id_ for id_ in ids if id_ in known)
+        if found:
+            return found
+    return ()
+
+
+def _speed_warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:
+    """What to say where levels of an engine or of hardware were not measured."""
+    taken = {part.part: part for part in parts}
+    told = [
+        f"{_TERMS_OF[name]} terms from {taken[name].narrowest}"
+        for name in _TERMS_OF
+        if taken[name].missing
+    ]
+    if told:
+        yield EstimateWarning(
+            "efficiency_not_measured",
+            f"there are no speed measurements of {release} on {family}: {', '.join(told)}, with a "
+            "wider interval",
+        )
 
 
 def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
@@ -170,20 +233,28 @@ def with_stand_ins(
 
 def power_of(
     snapshot: CatalogSnapshot, family: str
-) -> tuple[str, PowerModel, tuple[EstimateWarning, ...]]:
-    """Power model of a hardware family, with its id, and a warning where it is another's."""
-    id_ = f"power/{family}"
+) -> tuple[tuple[str, ...], PowerModel, tuple[EstimateWarning, ...]]:
+    """Power model of a hardware family, ids of its entries, and a warning where it is another's."""
+    keys = hardware_keys(family)
+    ((name, kinds),) = POWER.items()
+    found = held(snapshot, name, kinds, keys)
+    spread = held(snapshot, POWER_SPREAD, (), keys)
+    figures = dict(found.figures)
+    if spread.entries:
+        missing = [(name, kind) for kind in found.missing]
+        figures["power_log_sigma"] = exact(log_sigma(spread.figures, missing))
     warnings: tuple[EstimateWarning, ...] = ()
-    if id_ not in snapshot.calibrations:
-        id_ = f"power/{_FALLBACK}"
+    if "family" in found.missing:
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"there are no power measurements of {family}; the power draw of other hardware, "
-                "as a share of thermal design power, is used, with a wider interval",
+                f"there are no power measurements of {family}; the power draw of "
+                f"{found.narrowest}, as a share of thermal design power, is used, with a wider "
+                "interval",
             ),
         )
-    return id_, power_model(snapshot.calibrations[id_].value, id_), warnings
+    ids = (*found.entries, *spread.entries)
+    return ids, power_model(figures, found.entries[-1]), warnings
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:

@@ -43,7 +43,7 @@ SPREADS: Mapping[str, tuple[str, ...]] = {
     "speed/spread/prefill": ("class",),
     "speed/spread/throughput": ("class",),
 }
-POWER_SPREAD = "speed/spread/power"
+POWER_SPREAD = "power/spread"
 #: The spread that an estimate of a quantity has.
 SPREAD_OF: Mapping[str, str] = {
     **dict.fromkeys(

@@ -107,6 +107,7 @@ CALIBRATION = PerformanceCalibration(
         link_ratio=0.6,
         prefill_log_sigma=0.2,
         decode_log_sigma=0.15,
+        throughput_log_sigma=0.15,
     ),
     engine=EngineOverhead(
         step_s=6e-4, layer_s=5e-5, sequence_s=2e-5, collective_s=2e-5, launch_bound=False

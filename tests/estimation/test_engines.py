@@ -44,20 +44,23 @@ def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(pa
     assert older.large_profiled_sequences == older.profiled_sequences == 256
     assert older.bytes_per_logit == memory.of("vllm").bytes_per_logit
     assert memory.of("transformers@before-4.36").cache_copies == 2.0
-    found = calibration(packaged_snapshot, "transformers@before-4.36", "nvidia-ampere")
-    assert found.performance.source == "performance/transformers/nvidia-ampere"
-    assert found.warnings == ()
+    a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
+    found = calibration(packaged_snapshot, "transformers@before-4.36", a100)
+    assert "speed/engines/transformers" in found.entries
 
 
 def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(packaged_snapshot):
     engine = {"id": "acme", "workloads": ["inference"], "like": "llama.cpp"}
+    engine |= {"classes": {"inference": "llama.cpp-like"}}
     snapshot = with_engines(packaged_snapshot, engine)
-    found = calibration(snapshot, "acme", "apple-silicon")
-    assert found.performance.source == "performance/llama.cpp/apple-silicon"
+    m2_max = snapshot.find("accelerators", "apple-m2-max-96gb").value
+    found = calibration(snapshot, "acme", m2_max)
+    assert "speed/engines/llama.cpp" in found.entries
     assert not found.performance.measured
     said = [one.message for one in found.warnings]
     assert [message for message in said if "acme" in message] == [
-        "there are no speed measurements of acme; those of llama.cpp are used",
+        "there are no speed measurements of acme on apple-silicon: engine terms from llama.cpp, "
+        "with a wider interval",
         "there are no memory measurements of acme; those of llama.cpp are used",
     ]
     memory = runtime_memory(snapshot)
@@ -66,11 +69,28 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
 
 
 def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(packaged_snapshot):
-    found = calibration(packaged_snapshot, "lmdeploy", "nvidia-ampere")
-    assert found.performance.source == "performance/vllm/nvidia-ampere"
+    a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
+    found = calibration(packaged_snapshot, "openvino", a100)
+    assert "speed/hardware/nvidia-ampere" in found.entries
+    assert "speed/engines/compiled" in found.entries
     assert found.warnings[0].message == (
-        "there are no speed measurements of lmdeploy; those of compiled engines (vllm) are used"
+        "there are no speed measurements of openvino on nvidia-ampere: engine terms from compiled, "
+        "with a wider interval"
     )
+
+
+def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_there(
+    packaged_snapshot,
+):
+    h100 = packaged_snapshot.find("accelerators", "h100").value
+    sglang = calibration(packaged_snapshot, "sglang", h100)
+    vllm = calibration(packaged_snapshot, "vllm", h100)
+    assert sglang.performance.hardware.memory_ratio == vllm.performance.hardware.memory_ratio
+    assert sglang.performance.hardware.tile_rows == vllm.performance.hardware.tile_rows
+    turing = packaged_snapshot.find("accelerators", "nvidia-t4-16gb").value
+    older = calibration(packaged_snapshot, "vllm", turing).performance
+    assert older.engine.layer_s == vllm.performance.engine.layer_s
+    assert older.hardware.decode_log_sigma >= vllm.performance.hardware.decode_log_sigma
 
 
 @pytest.mark.parametrize(
@@ -229,6 +249,31 @@ def test_an_engine_that_makes_no_sense_is_refused_with_the_place(
     assert {one.pointer for one in errors} <= {pointer, ""}
 
 
+_PAIR = {
+    **{f"matrix_{bits}bit_ratio": 0.6 for bits in (32, 16, 8, 4)},
+    **{f"attention_{name}_ratio": 0.5 for name in ("matrix", "memory")},
+    "memory_ratio": 0.7,
+    "overlap_ratio": 0.9,
+    "tile_rows": 9.0,
+    "expert_ratio": 0.7,
+    "link_ratio": 0.6,
+    "step_s": 1e-3,
+    "layer_s": 1e-5,
+    "sequence_s": 1e-5,
+    "collective_s": 1e-5,
+    "launch_bound": True,
+    "prefill_log_sigma": 0.4,
+    "decode_log_sigma": 0.3,
+}
+_POWER = {"active_ratio": 0.4, "memory_ratio": 0.5, "compute_ratio": 0.9, "power_log_sigma": 0.2}
+#: Constants of pairs of engine and hardware family, and of any, as releases had them before levels.
+_PAIRS = {
+    **{f"performance/{engine}/default": _PAIR for engine in ("vllm", "vllm-before-0.6")},
+    "performance/vllm/nvidia-ampere": _PAIR | {"memory_ratio": 0.8},
+    "power/default": _POWER,
+}
+
+
 def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapshot):
     """Before engines were entries, truths of calibrations were 1 and 0 under another name."""
     truths = {"launch_bound", "half_accumulation", "prefills_whole", "reserves_cache"}
@@ -237,6 +282,14 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
     for collection, held in packaged_snapshot.documents().items():
         stored[collection] = dict(held)
     stored["engines"] = {}
+    stored["calibrations"] = {
+        id_: document
+        for id_, document in stored["calibrations"].items()
+        if id_.partition("/")[0] not in ("speed", "power")
+    }
+    for id_, figures in _PAIRS.items():
+        made = {name: {"value": value} for name, value in figures.items()}
+        stored["calibrations"][id_] = {"id": id_, "applies_to": {"family": "a"}, "figures": made}
     stored["calibrations"] = {
         id_.replace("@", "-"): document | {"id": id_.replace("@", "-")}
         for id_, document in stored["calibrations"].items()
@@ -256,9 +309,13 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         assert entry.value.workloads <= packaged_snapshot.engines[engine].value.workloads
     for engine in ("vllm", "vllm@before-0.6", "transformers@before-4.36", "llama.cpp"):
         assert runtime_memory(then).of(engine) == runtime_memory(packaged_snapshot).of(engine)
-        for family in ("nvidia-ampere", "default"):
-            now = calibration(packaged_snapshot, engine, family)
-            assert calibration(then, engine, family).performance == now.performance
-    a100 = "nvidia-a100-sxm-80gb"
+    a100, h100 = "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb"
+    for engine, accelerator, ratio in (("vllm", a100, 0.8), ("vllm@before-0.6", h100, 0.7)):
+        found = calibration(then, engine, then.accelerators[accelerator].value)
+        assert found.performance.hardware.memory_ratio == ratio
+        assert found.performance.hardware.throughput_log_sigma == 0.3
+        assert found.performance.power.active_ratio == 0.4
+        assert found.performance.engine.launch_bound
+        assert found.performance.measured
     assert then.accelerators[a100].value == packaged_snapshot.accelerators[a100].value
     assert then.accelerators[a100].value.small_default_batch

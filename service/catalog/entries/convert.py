@@ -54,7 +54,6 @@ _ACCELERATOR_KEYS = frozenset(
         "family",
         "form_factor",
         "release_year",
-        "announced",
         "memory_technology",
         "unified_memory",
         "aliases",

@@ -14,6 +14,9 @@ _INFERENCE = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
 _TRAINING = ("default", "torchtitan", "litgpt", "llm-foundry", "megatron-lm", "deepspeed")
 _RELEASES = {"vllm-before-0.6": "vllm", "transformers-before-4.36": "transformers"}
 
+#: Ids of the power of hardware that was not measured, then and now.
+_POWER_OF_ANY, _POWER = "power/default", "power"
+
 #: Figures of calibrations that were 1 or 0 under another name.
 _TRUTHS = (
     *("launch_bound", "half_accumulation", "prefills_whole", "reserves_cache"),
@@ -23,7 +26,7 @@ _TRUTHS = (
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
-    return _with_generations(_with_engines(documents))
+    return _with_levels(_with_generations(_with_engines(documents)))
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -69,6 +72,27 @@ def _with_generations(documents: dict[str, dict[str, Document]]) -> dict[str, di
         renamed = "/".join(parts)
         calibrations[renamed] = document if renamed == id_ else {**document, "id": renamed}
     return documents | {"engines": kept, "calibrations": calibrations}
+
+
+def _with_levels(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Speed and power of pairs of engine and hardware family, and of any, had entries once."""
+    calibrations = documents["calibrations"]
+    if _POWER_OF_ANY not in calibrations or _POWER in calibrations:
+        return documents
+    renamed = {
+        id_: _with_rates(document) if id_.startswith("performance/") else document
+        for id_, document in calibrations.items()
+    }
+    any_power = {**renamed.pop(_POWER_OF_ANY), "id": _POWER}
+    return documents | {"calibrations": {_POWER: any_power, **renamed}}
+
+
+def _with_rates(document: Document) -> Document:
+    """The spread of rates was that of decoding."""
+    figures = document.get("figures")
+    if not isinstance(figures, Mapping) or "decode_log_sigma" not in figures:
+        return document
+    return {**document, "figures": {"throughput_log_sigma": figures["decode_log_sigma"], **figures}}
 
 
 def _before_and_since(name: str, older: str, engine: Document) -> list[Document]:

@@ -32,10 +32,7 @@ def openapi() -> None:
 def validate(
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="File of measurements, one JSON document a line, or a folder of them; default: "
-            "the packaged ones."
-        ),
+        typer.Option(help="Folder of measurements as CSV files; default: the packaged ones."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     write_docs: Annotated[
@@ -51,6 +48,7 @@ def validate(
             data,
             as_json=as_json,
             document=checkout() / "docs" / "accuracy.md" if write_docs else None,
+            note=notices.print,
         )
     except ValidationRefused as refused:
         print(refused, file=sys.stderr)
@@ -74,21 +72,3 @@ def calibrate(
         print(line)
     if differing and not write:
         raise typer.Exit(REFUSED)
-
-
-def cross_validate(
-    write_docs: Annotated[bool, typer.Option(help="Write docs/holdout.md.")] = False,
-) -> None:
-    """Hold estimates against measurements that no constant was fitted to; takes minutes."""
-    from service.calibration import holdout
-    from service.calibration.command import CalibrationRefused
-
-    try:
-        page = holdout.cross_validate(Settings().catalog_directory, note=notices.print)
-    except CalibrationRefused as refused:
-        print(refused, file=sys.stderr)
-        raise typer.Exit(REFUSED) from None
-    if write_docs:
-        (checkout() / "docs" / "holdout.md").write_text(page, encoding="utf-8")
-    else:
-        print(page)

@@ -95,7 +95,7 @@ def estimate_inference(
     if setup.tiers is not None:
         tiers = inference_tiers(memory, setup.tiers, setup.copies)
         deployment, calibration = with_tiers(deployment, calibration, tiers)
-    running = _fitting_sequences(workload, memory, tiers)
+    running = fitting_sequences(workload, memory, tiers)
     latency = inference_latency(deployment, workload, serving, calibration, running)
     call = latency
     if workload.calls_per_task > 1:
@@ -108,7 +108,7 @@ def estimate_inference(
     )
 
 
-def _fitting_sequences(
+def fitting_sequences(
     workload: InferenceWorkload, memory: InferenceMemory, tiers: InferenceTiers | None
 ) -> Number:
     """Sequences that a replica has room for; all there are where it has not room for one [-]."""
@@ -135,6 +135,7 @@ def with_tiers(
         hardware,
         decode_log_sigma=hypot(hardware.decode_log_sigma, spread),
         prefill_log_sigma=hypot(hardware.prefill_log_sigma, spread),
+        throughput_log_sigma=hypot(hardware.throughput_log_sigma, spread),
     )
     slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
     return replace(deployment, accelerator=slower), replace(calibration, hardware=wider)
@@ -147,8 +148,12 @@ def _with_decode_spread(
     if not log_sigma:
         return calibration
     hardware = calibration.hardware
-    sigma = hypot(hardware.decode_log_sigma, log_sigma)
-    return replace(calibration, hardware=replace(hardware, decode_log_sigma=sigma))
+    wider = replace(
+        hardware,
+        decode_log_sigma=hypot(hardware.decode_log_sigma, log_sigma),
+        throughput_log_sigma=hypot(hardware.throughput_log_sigma, log_sigma),
+    )
+    return replace(calibration, hardware=wider)
 
 
 @dataclass(frozen=True, slots=True)

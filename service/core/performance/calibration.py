@@ -31,7 +31,9 @@ class HardwareEfficiency:
     fast products are that widen their weights first beside those that need not;
     ``matrix_flops_per_joule`` is what matrix products of 16-bit operands reach for each watt of
     thermal design power at most, because clocks fall when that power is drawn: infinite where
-    nothing tells. Narrower operands reach in proportion more.
+    nothing tells. Narrower operands reach in proportion more. ``prefill_log_sigma``,
+    ``decode_log_sigma`` and ``throughput_log_sigma`` are the spreads of times of prompts, of times
+    of decoding and of rates.
     """
 
     matrix_ratio: Mapping[int, float] = field(metadata=FIGURE)
@@ -44,6 +46,7 @@ class HardwareEfficiency:
     link_ratio: float = field(metadata=FIGURE)
     prefill_log_sigma: Number = field(metadata=FIGURE)
     decode_log_sigma: Number = field(metadata=FIGURE)
+    throughput_log_sigma: Number = field(metadata=FIGURE)
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 
@@ -121,6 +124,11 @@ class PerformanceCalibration:
     def decode_log_sigma(self) -> Number:
         """Spread of the time of decoding [-]."""
         return self.hardware.decode_log_sigma * self.corrections.decode.spread_ratio
+
+    @property
+    def throughput_log_sigma(self) -> Number:
+        """Spread of the rate of requests [-]."""
+        return self.hardware.throughput_log_sigma * self.corrections.decode.spread_ratio
 
     def prefill_log_sigma(self, pipeline: int) -> Number:
         """Spread of the time of prompts through a number of pipeline stages [-]."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import all_reduce_s, all_to_all_s, send_s
 from service.core.performance.work import AttentionWork, MatrixProduct, RankWork
@@ -35,8 +35,6 @@ OPERAND_BITS = {
     "fp32": 32,
 }
 _HALVES = ("bf16", "fp16")
-#: How sharply clocks begin to fall where products would draw more than the design power.
-_CLOCKS_FALL = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,9 @@ def product_rates(
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
         exceeded = rate / (power_w * per_joule * (16.0 / bits))
-        rate = rate * (1.0 + exceeded**_CLOCKS_FALL) ** (-1.0 / _CLOCKS_FALL)
+        square = exceeded * exceeded
+        # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
+        rate = rate / sqrt(sqrt(1.0 + square * square))
     if item.dequantised:
         rate = rate * hardware.dequantised_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio

@@ -124,8 +124,8 @@ def impacts_with_result(
         echoed = {**echo(computed.resolved), "region": region.id}
         result = deployment_impacts(computed, place.region, request.period, around, place.writer)
     else:
-        family = accelerator.value.family if accelerator is not None else "default"
-        chosen = calibration(snapshot, release.key, family)
+        of = None if accelerator is None else accelerator.value
+        chosen = calibration(snapshot, release.key, of)
         result = _plain_impacts(request, place, accelerator, chosen, around)
     entries.append(("regions", region))
     answer: answers.ImpactsAnswer = {

@@ -142,8 +142,7 @@ class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
     accelerators: References | None = None
-    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all but
-    those that are only announced."""
+    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all."""
     regions: References | None = None
     """Regions to search: ids or aliases, as a list or separated by commas; if null, all cloud
     regions."""

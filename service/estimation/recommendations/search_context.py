@@ -134,9 +134,9 @@ class RegionGroup:
 def searched_accelerators(
     search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[Accelerator], ...]:
-    """Accelerators that a search names, or all that can be had; unknown ones are noted."""
+    """Accelerators that a search names, or all; unknown ones are noted."""
     if search.accelerators is None:
-        return tuple(snapshot.delivered_accelerators().values())
+        return tuple(snapshot.accelerators.values())
     found = [
         problems.attempt(
             f"/search/accelerators/{at}",

@@ -125,9 +125,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         engine=release.engine,
         engine_generation=release.generation,
     )
-    measured = [
-        calibration(snapshot, serving.release, entry.value.family) for _, entry in accelerators
-    ]
+    measured = [calibration(snapshot, serving.release, entry.value) for _, entry in accelerators]
     options = tuple(
         AcceleratorOption(entry.value, one.performance)
         for (_, entry), one in zip(accelerators, measured, strict=True)
@@ -177,9 +175,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
 def _places(
     space: SweepSpace, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[list[tuple[str, Entry[Accelerator]]], list[tuple[str, Entry[Region]]]]:
-    """Accelerators and regions: those asked for, else all that can be had and all cloud regions."""
+    """Accelerators and regions: those asked for, else the whole catalog and all cloud regions."""
     accelerators = (
-        list(snapshot.delivered_accelerators().items())
+        list(snapshot.accelerators.items())
         if space.accelerators is None
         else _entries(
             "/space/accelerators", space.accelerators, resolve_accelerator, snapshot, problems

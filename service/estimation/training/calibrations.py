@@ -97,7 +97,7 @@ def training_figures(snapshot: CatalogSnapshot, release: str, family: str) -> Tr
     )
     own = framework == _FALLBACK or timed.get(chosen.split("/")[1], "") is None
     warnings = _warnings(known[chosen], framework, family, own)
-    power_id, power, power_warnings = power_of(snapshot, family)
+    power_ids, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
@@ -111,7 +111,7 @@ def training_figures(snapshot: CatalogSnapshot, release: str, family: str) -> Tr
         host_link_bytes_per_s=float(host["host_link_bytes_per_s"].value),
         nvme_bytes_per_s=float(host["nvme_bytes_per_s"].value),
         entries=(chosen, _HOST),
-        power_entries=(power_id, infrastructure_id),
+        power_entries=(*power_ids, infrastructure_id),
         failure_entry=_FAILURES,
         warnings=warnings,
         power_warnings=power_warnings,

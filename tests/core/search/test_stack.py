@@ -21,7 +21,9 @@ def option(packaged_snapshot):
     family = accelerator.family
     figures = training_figures(packaged_snapshot, "default", family)
     return (
-        AcceleratorOption(accelerator, calibration(packaged_snapshot, "vllm", family).performance),
+        AcceleratorOption(
+            accelerator, calibration(packaged_snapshot, "vllm", accelerator).performance
+        ),
         TrainingAcceleratorOption(accelerator, figures.efficiency, figures.host(accelerator)),
     )
 

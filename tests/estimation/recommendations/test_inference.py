@@ -69,7 +69,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     snapshot = packaged_snapshot
     architecture = snapshot.find("models", "meta-llama/Llama-3.1-70B").value
     entries = list(snapshot.accelerators.values())
-    measured = [calibration(snapshot, "vllm", entry.value.family) for entry in entries]
+    measured = [calibration(snapshot, "vllm", entry.value) for entry in entries]
     offers = [
         AcceleratorOption(entry.value, one.performance)
         for entry, one in zip(entries, measured, strict=True)

@@ -240,7 +240,8 @@ def _latency(
     )
     tpot = from_log_sigma(state.tpot_s, sigma)
     e2e = independent_sum((ttft, scale(tpot, later_tokens)))
-    requests_per_s = from_log_sigma(load.requests_per_s * replicas, sigma)
+    rate_sigma = calibration.throughput_log_sigma
+    requests_per_s = from_log_sigma(load.requests_per_s * replicas, rate_sigma)
     multiplied = accumulate_precision(
         deployment.precision.weights.matrix_precision, calibration.engine
     )
@@ -257,7 +258,7 @@ def _latency(
         ),
         output_tokens_per_s=output_tokens_per_s,
         requests_per_s=requests_per_s,
-        saturation_requests_per_s=from_log_sigma(saturation_per_s, sigma),
+        saturation_requests_per_s=from_log_sigma(saturation_per_s, rate_sigma),
         running_sequences_per_replica=load.running_sequences,
         waiting_requests=load.waiting_requests * replicas,
         replicas=replicas,

@@ -61,6 +61,7 @@ def training_calibration(
         overlap_ratio=1.0,
         prefill_log_sigma=log_sigma,
         decode_log_sigma=log_sigma,
+        throughput_log_sigma=log_sigma,
     )
     engine = from_figures(EngineOverhead, figures, sequence_s=0.0, launch_bound=True)
     return from_figures(

@@ -86,7 +86,7 @@ def _rows(
     result: SearchResult[InferenceCandidates],
 ) -> tuple[InferenceCandidates, int]:
     """The first model as shipped, on as few of the reference accelerators as hold it."""
-    measured = calibration(snapshot, search.environment.serving.release, entry.value.family)
+    measured = calibration(snapshot, search.environment.serving.release, entry.value)
     architecture = search.models[0].value
     shipped = resolve_precision(PrecisionRequest(), architecture)
     halves = NUMBER_FORMATS["bf16"]

@@ -122,8 +122,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         engine_generation=release.generation,
     )
     calibrations = tuple(
-        calibration(snapshot, serving.release, accelerator.value.family)
-        for accelerator in accelerators
+        calibration(snapshot, serving.release, accelerator.value) for accelerator in accelerators
     )
     options = [
         AcceleratorOption(accelerator.value, measured.performance)

@@ -1,0 +1,295 @@
+"""Constants of inference speed, fitted together to everything that was measured of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from service.calibration.hierarchy import Fitted, Keys, Level, Term, fit, shared_weights
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import InferenceWorkload
+from service.core.elementwise import FloatArray, Number
+from service.core.engines import CLASSES
+from service.core.estimate.inference import InferenceEstimate, fitting_sequences
+from service.core.figures import from_figures
+from service.core.interval import Interval, exact
+from service.core.performance.calibration import (
+    EngineOverhead,
+    PerformanceCalibration,
+    hardware_efficiency,
+)
+from service.core.performance.inference.latency import inference_latency
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.levels import SPREAD_OF, link_of, speed_keys
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.quantities import Served, quantity_of
+from service.estimation.measurements.views import served
+from service.estimation.rejection import Rejected
+from service.estimation.requests import DeploymentRequest
+from service.estimation.resolution import Problems
+
+COMMENT = (
+    "Constants of inference speed, each at the level that causes it, written by",
+    "`./headroom calibrate --write` from published speed measurements: never per model, never per",
+    "row. An entry of a narrower level says only what it has otherwise than the wider one;",
+    "`speed/spread` says how far estimates are off for sources that constants were fitted without.",
+)
+_HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
+_KERNELS = (Level("class", 0.15), Level("kernels", 0.15))
+_ATTENTION = (Level("family", 0.15), Level("kernels", 0.15))
+_ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
+_LINKS = (Level("link", 0.20),)
+
+#: Terms by what they are a property of, with the levels of ``SPEED_LEVELS``. Usual values: what
+#: large products, streaming kernels and collectives reach in vendors' and users' published
+#: microbenchmarks, and what engines add that run steps as graphs.
+TERMS: Mapping[str, tuple[Term, ...]] = {
+    "speed/hardware": (
+        Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE),
+        Term("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE),
+        Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
+        Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE),
+        Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
+        Term("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.20, _HARDWARE, logarithmic=True),
+    ),
+    "speed/kernels": (
+        Term("tile_rows", 16.0, 0.0, 256.0, 0.15, _KERNELS),
+        Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS),
+        Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _KERNELS),
+    ),
+    "speed/attention": (
+        Term("attention_matrix_ratio", 0.45, 0.005, 0.90, 0.30, _ATTENTION),
+        Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
+    ),
+    "speed/engines": (
+        Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _ENGINES, logarithmic=True),
+        Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _ENGINES, logarithmic=True),
+        Term("sequence_s", 1e-5, 1e-7, 4e-4, 0.20, _ENGINES, logarithmic=True),
+        Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES),
+    ),
+    "speed/links": (
+        Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS),
+        Term("collective_s", 1.2e-5, 1e-6, 1e-4, 0.25, _LINKS, logarithmic=True),
+    ),
+}
+ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
+#: A figure that a source leaves open was assumed: such a row says half as much.
+_ASSUMED_WEIGHT = 0.5
+#: Rows of one source on one kind of deployment say more than one of them, and less than all.
+_SHARED_POWER = 0.5
+#: What is further off than this was not what was asked.
+MOST_ERROR_RATIO = 30.0
+_POWER = "accelerator_power_w"
+#: What is fitted where requests arrive at random: their rate says nothing of the speed, and times
+#: to the first token say more of queues.
+_UNDER_ARRIVALS = frozenset({"tpot_s"})
+#: What a workload may differ in, for rows to be computed at once.
+_LOADS = ("input_tokens", "output_tokens", "concurrency", "requests_per_s", "prefix_cached_ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSpeed:
+    """A measured speed [SI units] with the deployment that it was measured of.
+
+    ``keys`` are those of its levels. Rows of the same ``configuration`` share a vote.
+    """
+
+    document: MeasurementDocument
+    quantity: str
+    source: str
+    model: str
+    measured: float
+    configuration: str
+    served: Served
+    fitting: Number
+    keys: Keys
+
+    @property
+    def assumed(self) -> bool:
+        """Whether anything was assumed."""
+        return bool(self.document.assumed)
+
+
+def measured_speeds(
+    documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
+) -> list[MeasuredSpeed]:
+    """The figures of speed that can be fitted to: those of known settings and sound value."""
+    found = []
+    for document in documents:
+        names = [name for name in document.figures if name in SPREAD_OF and name != _POWER]
+        if not names or document.confidence == "low" or document.kind != "inference":
+            continue
+        request = cast("DeploymentRequest", document.request)
+        try:
+            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+        except Rejected:
+            continue
+        if computed.latency.load is not None:
+            names = [name for name in names if name in _UNDER_ARRIVALS]
+        resolved, estimate = computed.resolved, computed.estimate
+        accelerator = resolved.deployment.accelerator
+        view = served(computed, snapshot)
+        found += [
+            MeasuredSpeed(
+                document=document,
+                quantity=name,
+                source=str(document.source),
+                model=resolved.model.id,
+                measured=document.figures[name],
+                configuration=request.model_dump_json(exclude_defaults=True),
+                served=view,
+                fitting=fitting_sequences(resolved.workload, estimate.memory, estimate.tiers),
+                keys=speed_keys(
+                    resolved.serving.release,
+                    accelerator.family,
+                    link_of(accelerator),
+                    snapshot.engines,
+                ),
+            )
+            for name in names
+            if _is_near(quantity_of(name, "inference").of_served(view), document.figures[name])
+        ]
+    return found
+
+
+def _is_near(estimate: Interval, measured: float) -> bool:
+    return 1.0 / MOST_ERROR_RATIO < float(estimate.value) / measured < MOST_ERROR_RATIO
+
+
+def fit_speed(rows: Sequence[MeasuredSpeed]) -> Fitted:
+    """Constants at all levels for which the estimates come closest to what was measured."""
+    return fit(
+        predictor(rows),
+        [row.measured for row in rows],
+        [row.keys for row in rows],
+        ALL_TERMS,
+        weights_of(rows),
+    )
+
+
+def weights_of(rows: Sequence[MeasuredSpeed]) -> list[float]:
+    """How much each row counts: less beside many of its source, or where it assumes something."""
+    alike = [(row.source, row.keys["family"], row.keys["engine"]) for row in rows]
+    repeated = [(row.configuration, row.quantity) for row in rows]
+    return [
+        of_source * of_configuration * (_ASSUMED_WEIGHT if row.assumed else 1.0)
+        for row, of_source, of_configuration in zip(
+            rows, shared_weights(alike, _SHARED_POWER), shared_weights(repeated), strict=True
+        )
+    ]
+
+
+def predictor(
+    rows: Sequence[MeasuredSpeed],
+) -> Callable[[Sequence[int], Mapping[str, FloatArray]], FloatArray]:
+    """Log estimates of rows, for constants by row and point.
+
+    Rows that differ in their load alone are computed at once.
+    """
+    batches: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        batches[_batch_of(row)].append(number)
+
+    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+        place = {number: at for at, number in enumerate(chosen)}
+        logs = np.empty(next(iter(values.values())).shape)
+        for numbers in batches.values():
+            known = [number for number in numbers if number in place]
+            if known:
+                at = [place[number] for number in known]
+                own = {name: column[at] for name, column in values.items()}
+                logs[at] = _batch_logs([rows[number] for number in known], own)
+        return logs
+
+    return predict
+
+
+def _batch_of(row: MeasuredSpeed) -> tuple[Any, ...]:
+    """What rows have to have in common to be computed at once."""
+    estimate = row.served.estimate
+    workload, deployment = estimate.setup.workload, estimate.deployment
+    return (
+        id(deployment.architecture),
+        deployment.precision,
+        deployment.parallelism,
+        id(deployment.accelerator),
+        id(estimate.setup.deployment.accelerator),
+        repr(estimate.setup.serving),
+        tuple(sorted(row.keys.items())),
+        workload.requests_per_s is None,
+        _with_loads(workload, dict.fromkeys(_LOADS, 0.0)),
+    )
+
+
+def _with_loads(workload: InferenceWorkload, loads: Mapping[str, Any]) -> InferenceWorkload:
+    return replace(workload, **loads)
+
+
+def _batch_logs(rows: Sequence[MeasuredSpeed], values: Mapping[str, FloatArray]) -> FloatArray:
+    """Log estimates of rows that differ in their load alone: rows by points."""
+    first = rows[0]
+    setup = first.served.estimate.setup
+    count, points = next(iter(values.values())).shape
+
+    def spread(read: Callable[[MeasuredSpeed], Number]) -> FloatArray:
+        return np.repeat(np.array([float(read(row)) for row in rows]), points)
+
+    loads = {
+        name: spread(lambda row, name=name: getattr(row.served.estimate.setup.workload, name))  # type: ignore[misc]
+        for name in _LOADS
+        if getattr(setup.workload, name) is not None
+    }
+    estimate = replace(
+        first.served.estimate, setup=replace(setup, workload=_with_loads(setup.workload, loads))
+    )
+    flat = {name: column.reshape(-1) for name, column in values.items()}
+    estimate = _estimated(first, estimate, flat, spread(lambda row: row.fitting))
+    logs = np.empty((count, points))
+    for quantity in {row.quantity for row in rows}:
+        read = quantity_of(quantity, "inference").of_served(
+            replace(first.served, estimate=estimate)
+        )
+        found = np.log(read.value)
+        same = [at for at, row in enumerate(rows) if row.quantity == quantity]
+        logs[same] = np.broadcast_to(found, (count * points,)).reshape(count, points)[same]
+    return logs
+
+
+def complete(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All figures: 32-bit products reach what 16-bit ones do."""
+    if "matrix_16bit_ratio" not in values:
+        return dict(values)
+    return {"matrix_32bit_ratio": values["matrix_16bit_ratio"], **values}
+
+
+def _estimated(
+    row: MeasuredSpeed, estimate: InferenceEstimate, values: Mapping[str, Any], fitting: Number
+) -> InferenceEstimate:
+    """The estimate of a row's deployment by given constants, which may be arrays."""
+    setup, kind = estimate.setup, CLASSES[row.keys["class"]]
+    figures = {
+        name: exact(value)
+        for name, value in (
+            *complete(values).items(),
+            ("launch_bound", kind.launch_bound),
+            ("half_accumulation", kind.half_accumulation),
+            ("prefill_log_sigma", 0.0),
+            ("decode_log_sigma", 0.0),
+            ("throughput_log_sigma", 0.0),
+        )
+    }
+    calibration = PerformanceCalibration(
+        hardware_efficiency(figures),
+        from_figures(EngineOverhead, figures),
+        setup.calibration.power,
+        "",
+        True,
+    )
+    latency = inference_latency(
+        estimate.deployment, setup.workload, setup.serving, calibration, fitting
+    )
+    return replace(estimate, latency=latency, calibration=calibration)

@@ -1,0 +1,216 @@
+"""Refits of made measurements find what made them; left-out sources are estimated without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.calibration import power, speed
+from service.calibration.documents import document_text
+from service.calibration.hierarchy import Fitted
+from service.calibration.left_out import (
+    LeftOutInvalid,
+    left_out_figures,
+    read_left_out,
+    table_text,
+    with_entries,
+)
+from service.calibration.parts import Part
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.calibrations import calibration
+from service.estimation.levels import SPREAD_OF, SPREADS
+from service.estimation.measurements.documents import MeasurementDocument
+
+#: Constants that make rows: what the hardware family reaches, and what the engine adds.
+_TRUE = {"memory_ratio": 0.70, "layer_s": 1e-4}
+
+
+def _document(
+    source: str, model: str, concurrency: int, accelerator: str = "h100", **measured: float
+) -> MeasurementDocument:
+    return MeasurementDocument.model_validate(
+        {
+            "id": f"{model}-{accelerator}-{concurrency}",
+            "kind": "inference",
+            "request": {
+                "model": model,
+                "accelerator": accelerator,
+                "serving": {"engine": "vllm"},
+                "workload": {
+                    "input_tokens": 512,
+                    "output_tokens": 256,
+                    "concurrency": concurrency,
+                },
+            },
+            "measured": measured or {"tpot_s": 0.01},
+            "source": source,
+        }
+    )
+
+
+_SOURCES = {"vllm-arg-utils": "llama-3.1-8b", "sglang-pull-5893": "qwen2.5-7b"}
+
+
+@pytest.fixture(scope="module")
+def rows(packaged_snapshot: CatalogSnapshot) -> list[speed.MeasuredSpeed]:
+    """Figures of two sources and two accelerators, as known constants would make them."""
+    documents = [
+        _document(source, model, concurrency, accelerator)
+        for source, model in _SOURCES.items()
+        for accelerator in ("h100", "a100-80gb")
+        for concurrency in (1, 8, 64)
+    ]
+    found = speed.measured_speeds(documents, packaged_snapshot)
+    usual = {term.name: term.usual for term in speed.ALL_TERMS}
+    values = {name: np.full((len(found), 1), value) for name, value in (usual | _TRUE).items()}
+    logs = speed.predictor(found)(range(len(found)), values)[:, 0]
+    return [
+        replace(
+            row,
+            measured=float(np.exp(log)),
+            document=row.document.model_copy(update={"measured": {"tpot_s": float(np.exp(log))}}),
+        )
+        for row, log in zip(found, logs, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def fitted(rows: list[speed.MeasuredSpeed]) -> Fitted:
+    return speed.fit_speed(rows)
+
+
+@pytest.fixture(scope="module")
+def part(
+    rows: list[speed.MeasuredSpeed], fitted: Fitted, packaged_snapshot: CatalogSnapshot
+) -> Part:
+    return Part(
+        speed.TERMS,
+        rows,
+        fitted,
+        packaged_snapshot,
+        speed.complete,
+        lambda row: SPREAD_OF[row.quantity],
+        SPREADS,
+    )
+
+
+def test_a_fit_explains_the_rows_that_its_constants_made(
+    rows: list[speed.MeasuredSpeed], fitted: Fitted
+) -> None:
+    assert len(rows) == 12
+    assert np.abs(fitted.residuals).max() < 0.03
+    assert fitted.values(rows[0].keys)["memory_ratio"] < 0.83
+
+
+def test_rows_of_one_deployment_are_computed_as_each_alone(
+    rows: list[speed.MeasuredSpeed],
+) -> None:
+    usual = {term.name: np.full((len(rows), 2), term.usual) for term in speed.ALL_TERMS}
+    usual["memory_ratio"][:, 1] = 0.5
+    together = speed.predictor(rows)(range(len(rows)), usual)
+    for at, row in enumerate(rows):
+        one = {name: values[at : at + 1] for name, values in usual.items()}
+        assert speed.predictor([row])([0], one) == pytest.approx(together[at : at + 1])
+    assert (together[:, 1] > together[:, 0]).all()
+
+
+def test_what_cannot_be_fitted_to_is_left_out(packaged_snapshot: CatalogSnapshot) -> None:
+    low = _document("s", "llama-3.1-8b", 1).model_copy(update={"confidence": "low"})
+    far = _document("s", "llama-3.1-8b", 1, tpot_s=60.0)
+    memory = _document("s", "llama-3.1-8b", 1, weights_bytes=16e9)
+    unknown = _document("s", "a-model-of-nobody", 1)
+    assert speed.measured_speeds([low, far, memory, unknown], packaged_snapshot) == []
+    fast = speed.measured_speeds([_document("s", "llama-3.1-8b", 1)], packaged_snapshot)
+    assert fast[0].keys["family"] == "nvidia-hopper"
+    assert fast[0].keys["kernels"] == "compiled/nvidia-hopper"
+
+
+def test_a_source_counts_less_by_the_row_the_more_it_has(
+    rows: list[speed.MeasuredSpeed],
+) -> None:
+    few = [*rows[:6], rows[6]]
+    weights = speed.weights_of(few)
+    assert weights[-1] > weights[0]
+    assumed = rows[0].document.model_copy(update={"assumed": ("/request/model",)})
+    halved = speed.weights_of([replace(rows[0], document=assumed), *rows[1:]])
+    assert halved[0] == pytest.approx(0.5 * speed.weights_of(rows)[0])
+
+
+def test_entries_say_where_constants_hold(part: Part, packaged_snapshot: CatalogSnapshot) -> None:
+    entries = {entry.id: entry for entry in part.entries()}
+    assert entries["speed/hardware"].figures.keys() >= {"memory_ratio", "matrix_32bit_ratio"}
+    hopper = entries["speed/hardware/nvidia-hopper"]
+    assert hopper.applies_to == {
+        "part": "speed/hardware",
+        "vendor": "nvidia",
+        "family": "nvidia-hopper",
+    }
+    assert "3 of sglang-pull-5893" in hopper.note
+    assert "speed/links/pcie" not in entries
+    assert "id: speed/engines/vllm" in document_text((), entries.values())
+    changed = with_entries(packaged_snapshot, [*entries.values(), *part.spreads()])
+    h100 = packaged_snapshot.find("accelerators", "h100").value
+    found = calibration(changed, "vllm", h100).performance
+    keys = {"vendor": "nvidia", "family": "nvidia-hopper"}
+    expected = part.fitted.values(keys)["memory_ratio"]
+    assert found.hardware.memory_ratio == pytest.approx(expected, rel=0.01)
+
+
+def test_every_source_is_estimated_without_its_own_rows(
+    part: Part, rows: list[speed.MeasuredSpeed], packaged_snapshot: CatalogSnapshot, tmp_path
+) -> None:
+    source = "vllm-arg-utils"
+    notes = " ".join(entry.note for entry in part.entries_without(source))
+    assert source not in notes
+    assert "sglang-pull-5893" in notes
+    documents = [row.document for row in rows]
+    spreads = part.spreads()
+    found = left_out_figures(documents, frozenset({"tpot_s"}), packaged_snapshot, [part], spreads)
+    assert [figure.source for figure in found] == sorted(row.source for row in rows)
+    assert all(figure.low < figure.value < figure.high for figure in found)
+    inside = sum(figure.low <= figure.measured <= figure.high for figure in found)
+    assert inside >= 0.8 * len(found)
+    path = tmp_path / "left_out.csv"
+    path.write_text(table_text(found, "abc"))
+    digest, read = read_left_out(path)
+    assert digest == "abc"
+    assert [one.id for one in read] == [one.id for one in found]
+    assert read[0].value == pytest.approx(found[0].value, rel=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "id,quantity\n", "# constants x\nid\n1\n"])
+def test_a_file_that_is_no_comparison_is_told(tmp_path, text: str) -> None:
+    path = tmp_path / "left_out.csv"
+    path.write_text(text)
+    with pytest.raises(LeftOutInvalid, match="has not the columns"):
+        read_left_out(path)
+
+
+def test_power_comes_from_watts_or_from_energy_and_rate(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    rate = 2000.0
+    documents = [
+        _document("vllm-arg-utils", "llama-3.1-8b", 8, accelerator_power_w=400.0),
+        _document(
+            "vllm-arg-utils",
+            "llama-3.1-8b",
+            16,
+            accelerator_energy_per_output_token_j=0.25,
+            output_tokens_per_s=rate,
+        ),
+        _document(
+            "vllm-arg-utils",
+            "llama-3.1-8b",
+            32,
+            accelerator_energy_per_request_j=0.3 * 256,
+            output_tokens_per_s=rate,
+        ),
+        _document("vllm-arg-utils", "llama-3.1-8b", 8, accelerator_energy_per_request_j=10.0),
+    ]
+    found = power.measured_powers(documents, packaged_snapshot)
+    assert [row.measured for row in found] == pytest.approx([400.0, 500.0, 600.0])
+    fitted = power.fit_power(found)
+    assert np.abs(fitted.residuals).max() < 0.2

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from service.calibration.spread import LeftOut, coverage_ratio, three_sigmas
+
+
+def _rows(source: float, model: float, row: float, added: float = 0.0) -> list[LeftOut]:
+    """Forty sources of five models with four rows each, whose errors have known spreads."""
+    random = np.random.default_rng(1)
+    found = []
+    for number in range(40):
+        of_source = random.normal(0.0, source)
+        for name in "abcde":
+            of_model = of_source + random.normal(0.0, model)
+            found += [
+                LeftOut(f"s{number}", name, of_model + random.normal(0.0, row), added)
+                for _ in range(4)
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("source", "model", "row"), [(0.3, 0.1, 0.05), (0.05, 0.05, 0.3)])
+def test_variances_are_told_apart(source: float, model: float, row: float) -> None:
+    found = three_sigmas(_rows(source, model, row))
+    assert found["source_log_sigma"] == pytest.approx(source, rel=0.5, abs=0.03)
+    assert found["model_log_sigma"] == pytest.approx(model, rel=0.5, abs=0.04)
+    assert found["row_log_sigma"] == pytest.approx(row, rel=0.3)
+
+
+def test_nine_in_ten_lie_inside() -> None:
+    rows = _rows(0.2, 0.1, 0.1)
+    variance = sum(sigma**2 for sigma in three_sigmas(rows).values())
+    assert coverage_ratio(rows, variance) == pytest.approx(0.9, abs=0.01)
+
+
+def test_what_levels_add_is_not_counted_twice() -> None:
+    plain = sum(sigma**2 for sigma in three_sigmas(_rows(0.3, 0.1, 0.1)).values())
+    known = sum(sigma**2 for sigma in three_sigmas(_rows(0.3, 0.1, 0.1, 0.04)).values())
+    assert known == pytest.approx(plain - 0.04, rel=0.01)
+
+
+def test_a_source_far_off_with_many_rows_counts_once() -> None:
+    rows = _rows(0.1, 0.05, 0.05)
+    crowd = [LeftOut("crowd", "a", 2.0, 0.0) for _ in range(2000)]
+    without = sum(sigma**2 for sigma in three_sigmas(rows).values())
+    with_crowd = sum(sigma**2 for sigma in three_sigmas([*rows, *crowd]).values())
+    assert with_crowd < without * 1.5
+
+
+def test_errors_that_agree_claim_no_certainty() -> None:
+    rows = [LeftOut("one", "a", 0.0, 0.0), LeftOut("two", "b", 0.0, 0.0)]
+    assert sum(sigma**2 for sigma in three_sigmas(rows).values()) == pytest.approx(0.08**2)
