@@ -29,6 +29,7 @@ from service.estimation.measurements.imports.imported import (
 )
 from service.estimation.measurements.imports.reading import FileRefused
 from service.estimation.measurements.imports.requests import MeasurementImportRequest
+from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.use_cases import USE_CASES
 from service.hub.hub import Hub
@@ -61,7 +62,7 @@ class InProcess:
         try:
             asked: Any = use_case.request.model_validate_json(orjson.dumps(body), strict=True)
             request = await self._with_hub_models(asked)
-            self._check_revision(request.catalog_revision)
+            self._check_revision(request)
             return {**use_case.compute(request, self._snapshot)}
         except ValidationError as error:
             raise _refused(validation_problem(error, {})) from None
@@ -119,11 +120,15 @@ class InProcess:
         page = list_entries(self._snapshot, collection, Listing(text=text or None, limit=most))
         return [entry_answer(self._snapshot, collection, entry) for entry in page.entries]
 
-    def _check_revision(self, revision: int | None) -> None:
-        if revision not in (None, self._snapshot.revision):
+    def _check_revision(self, request: CatalogRequest) -> None:
+        if request.catalog_revision not in (None, self._snapshot.revision):
             raise Rejected(
                 [FieldError("/catalog_revision", "earlier revisions are with a server: --server")]
             )
+        own = {"/calibration": request.calibration == "own"}
+        own["/calibration_revision"] = request.calibration_revision is not None
+        for pointer in (each for each, wanted in own.items() if wanted):
+            raise Rejected([FieldError(pointer, "own measurements are with a server: --server")])
 
 
 def _refused(problem: Problem) -> Refused:

@@ -293,3 +293,27 @@ async def test_links_are_validated_by_the_revision_of_reports(parties):
     assert after.status_code == 200
     assert after.headers["etag"] != before.headers["etag"]
     assert after.headers["cache-control"].startswith("private")
+
+
+async def test_recommendations_choose_by_what_was_measured(parties):
+    acme = parties[0]
+    question = {
+        "model": UNPLACED["model"],
+        "search": {
+            "accelerators": [UNPLACED["accelerator"]],
+            "regions": ["SE"],
+        },
+        "workload": {"input_tokens": 1024, "output_tokens": 256, "concurrency": 16},
+    }
+
+    async def best(**more: Any) -> dict[str, Any]:
+        response = await acme.post("/v1/recommendations", json=question | more)
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()["front"][0]
+        return found
+
+    before = await best()
+    await report(acme, 2.5)
+    after = await best()
+    assert after["metrics"] != before["metrics"]
+    assert (await best(calibration="published"))["metrics"] == before["metrics"]

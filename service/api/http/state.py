@@ -141,9 +141,11 @@ async def snapshot_for(http: HttpRequest, asked: CatalogRequest) -> CatalogSnaps
         return snapshot
     newest = found.book.newest(organisation)
     if newest is None:
+        detail = "own measurements are an organisation's: send its API key"
         if revision is not None:
-            detail = "reports are numbered by organisation: send its API key"
             raise invalid([FieldError("/calibration_revision", detail)])
+        if asked.calibration == "own":
+            raise invalid([FieldError("/calibration", detail)])
         return snapshot
     if newest == 0 and revision is None and asked.calibration is None:
         return snapshot

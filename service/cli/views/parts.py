@@ -79,8 +79,15 @@ def warnings(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def footer(answer: Mapping[str, Any]) -> Text:
-    """What makes the answer repeatable."""
-    return Text(
-        f"\ncatalog revision {answer['catalog_revision']}, engine {answer['engine_version']}",
-        style="dim",
+    """What own measurements did, and what makes the answer repeatable."""
+    own = answer.get("calibration") or {}
+    said = f"\n{own['summary']}" if "summary" in own else ""
+    reports = f", your reports at revision {own['revision']}" if "revision" in own else ""
+    return Text.assemble(
+        said,
+        (
+            f"\ncatalog revision {answer['catalog_revision']}, engine {answer['engine_version']}"
+            f"{reports}",
+            "dim",
+        ),
     )

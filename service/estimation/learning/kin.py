@@ -20,8 +20,8 @@ def kin_of_deployment(resolved: ResolvedDeployment, estimate: InferenceEstimate)
     layout, serving = resolved.deployment.parallelism, resolved.serving
     drafted = serving.speculation
     return Kin(
-        model=_name(resolved.model),
-        hardware=_name(resolved.accelerator),
+        model=name_of(resolved.model),
+        hardware=name_of(resolved.accelerator),
         engine=serving.engine,
         deployment=_told(
             _formats(resolved.deployment.precision),
@@ -40,8 +40,8 @@ def kin_of_training(resolved: ResolvedTraining) -> Kin:
     deployment, settings = resolved.setup.deployment, resolved.setup.settings
     batch = resolved.setup.micro_batch
     return Kin(
-        model=_name(resolved.model),
-        hardware=_name(resolved.accelerator),
+        model=name_of(resolved.model),
+        hardware=name_of(resolved.accelerator),
         engine=settings.framework,
         deployment=_told(
             _formats(deployment.precision),
@@ -62,7 +62,7 @@ def _formats(precision: Precision) -> tuple[str, ...]:
     return precision.weights.id, precision.kv_cache.id, precision.activations.id
 
 
-def _name(entry: Entry[Any]) -> str:
+def name_of(entry: Entry[Any]) -> str:
     """An entry's id; of one that was described in the request, what it is."""
     return _told(entry.value) if entry.id == UNNAMED else entry.id
 

@@ -26,6 +26,7 @@ from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
+from service.estimation.learning.searches import learnt_options
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
@@ -151,7 +152,15 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         calibrations=calibrations,
         demand=valued(Demand, request.workload),
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
-        spaces=tuple(_space(model.value, request, options, drafts) for model in models),
+        spaces=tuple(
+            _space(
+                model.value,
+                request,
+                learnt_options(options, model, accelerators, serving.engine, snapshot),
+                drafts,
+            )
+            for model in models
+        ),
         drafts=tuple(requested for requested, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
