@@ -2,8 +2,9 @@
 
 import typer
 
-from service.cli.questions import decisions, estimates, measurements
+from service.cli.questions import decisions, estimates, measurements, reports
 from service.cli.server import serving
+from service.cli.status import EPILOG
 from service.cli.upkeep import (
     assistants,
     backups,
@@ -27,6 +28,12 @@ app = typer.Typer(
 for name, ask in (estimates.commands() | decisions.commands()).items():
     app.command(name)(ask)
 app.add_typer(measurements.measurements_app, name="measurements")
+for name, run in (
+    ("list", reports.list_reports),
+    ("report", reports.report),
+    ("withdraw", reports.withdraw),
+):
+    measurements.measurements_app.command(name, epilog=EPILOG)(run)
 app.command()(serving.serve)
 app.command()(serving.worker)
 app.command()(assistants.mcp)

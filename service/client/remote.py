@@ -13,6 +13,7 @@ from service.client.estimator import NotReached, Refused
 #: Recommendations over the whole catalog take seconds, and a busy server makes them wait.
 _TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
+_NO_CONTENT = 204
 
 
 class Server:
@@ -48,6 +49,32 @@ class Server:
         content = orjson.dumps(body)
         return await self._answer("POST", "measurements/imports", content=content, headers=headers)
 
+    async def report(self, document: Mapping[str, Any], idempotency_key: str) -> dict[str, Any]:
+        """Report a measurement; the same one under the same key is stored once.
+
+        Raises
+        ------
+        Refused
+            If it cannot be taken.
+        NotReached
+            If the service does not answer.
+        """
+        headers = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key}
+        content = orjson.dumps(document)
+        return await self._answer("POST", "measurements", content=content, headers=headers)
+
+    async def withdraw(self, number: int) -> None:
+        """Withdraw a report.
+
+        Raises
+        ------
+        Refused
+            If there is none, or it is another organisation's.
+        NotReached
+            If the service does not answer.
+        """
+        await self._answer("DELETE", f"measurements/{number}")
+
     async def look_up(self, collection: str, text: str, most: int) -> list[dict[str, Any]]:
         """Entries of the catalog; see :class:`service.client.estimator.EstimatorClient`."""
         params = {"limit": str(most)} | ({"q": text} if text else {})
@@ -67,6 +94,8 @@ class Server:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             told = str(error) or type(error).__name__
             raise NotReached(f"{self._url} cannot be reached: {told}") from None
+        if response.status_code == _NO_CONTENT:
+            return {}
         try:
             answer = orjson.loads(response.content)
         except orjson.JSONDecodeError:

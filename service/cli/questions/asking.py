@@ -19,7 +19,7 @@ from service.client.estimator import EstimatorClient, NotReached, Refused
 from service.settings import Settings
 
 #: Where the API key for a server stands: other users of a machine see the options of a command.
-_KEY_VARIABLE = "HEADROOM_KEY"
+KEY_VARIABLE = "HEADROOM_KEY"
 
 View = Callable[[Mapping[str, Any]], Sequence[Any]]
 Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
@@ -30,7 +30,7 @@ def door_to(server: str | None, key: str | None = None) -> EstimatorClient:
     if server:
         from service.client.remote import Server
 
-        return Server(server, key or os.environ.get(_KEY_VARIABLE))
+        return Server(server, key or os.environ.get(KEY_VARIABLE))
     from service.client.in_process import InProcess
 
     return InProcess(Settings())
