@@ -317,3 +317,14 @@ async def test_recommendations_choose_by_what_was_measured(parties):
     after = await best()
     assert after["metrics"] != before["metrics"]
     assert (await best(calibration="published"))["metrics"] == before["metrics"]
+
+
+async def test_the_page_says_what_reports_did(parties):
+    acme = parties[0]
+    query = "model=meta-llama/Llama-3.1-8B&accelerator=nvidia-h100-sxm-80gb&accelerator_count=1"
+    before = (await acme.get(f"/?{query}&region=SE")).text
+    assert "reports of yours" not in before
+    request = {"accelerator_count": 1}
+    await report(acme, 1.5, model="meta-llama/Llama-3.1-8B", **request)
+    after = (await acme.get(f"/?{query}&region=SE")).text
+    assert "1 report of yours moved the time of decoding by +" in after
