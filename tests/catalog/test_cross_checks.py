@@ -32,7 +32,7 @@ def test_sources_agree_or_it_is_said_why_not(row: dict[str, str]) -> None:
 def test_every_source_is_used() -> None:
     texts = [
         path.read_text()
-        for pattern in ("*/*.yaml", "*/*.csv", "*/*/*.csv")
+        for pattern in ("*/*.yaml", "*/*.csv", "*/*/*.csv", "measurements/*.jsonl")
         for path in CATALOG.glob(pattern)
         if path.parent.name != "sources"
     ]
