@@ -22,7 +22,6 @@ from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.core.errors import InvalidInput
 from service.estimation.levels import POWER_SPREAD, SPREAD_OF, SPREADS
 from service.estimation.measurements.documents import MeasurementDocument
-from service.validation.packaged import read_bench, read_measurements
 from service.validation.reading import FileInvalid, read_files
 
 _FOLDER = "calibration"
@@ -81,15 +80,11 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
     try:
         snapshot = snapshot_from_documents(packaged_documents(catalog), 0)
         documents = packaged_measurements(catalog, snapshot)
-        rows = read_measurements(catalog, None).rows["training_speed"]
-        vocabulary = read_bench(catalog).vocabulary
     except (CatalogInvalid, FileInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None
     found = calibrated(documents, snapshot)
-    trained = training.training_entries(rows, vocabulary, snapshot)
-    files = {**found.files, "training_speed.yaml": (training.COMMENT, trained)}
     differing: list[str] = []
-    for name, (comment, entries) in files.items():
+    for name, (comment, entries) in found.files.items():
         for entry in entries:
             note(f"{entry.id}: {entry.note}")
         path = catalog / _FOLDER / name
@@ -128,22 +123,23 @@ def constants_digest(catalog: Path) -> str:
         If there are none.
     """
     return digest_of(
-        (catalog / _FOLDER / name).read_text(encoding="utf-8") for name in (_SPEED, _POWER)
+        (catalog / _FOLDER / name).read_text(encoding="utf-8")
+        for name in (_SPEED, _POWER, _TRAINING)
     )
 
 
-_SPEED, _POWER = "performance.yaml", "power.yaml"
+_SPEED, _POWER, _TRAINING = "performance.yaml", "power.yaml", "training_speed.yaml"
 
 
 def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Calibrated:
-    """Constants of speed and power that documents give, and every source estimated without its own.
+    """Constants that documents give, and every source estimated by those without its own rows.
 
     Parameters
     ----------
     documents
         What was measured.
     snapshot
-        The catalog; its entries of speed and power are not used.
+        The catalog; its entries of what is fitted are not used.
     """
     speeds = speed.measured_speeds(documents, snapshot)
     of_speed = Part(
@@ -169,17 +165,24 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         {POWER_SPREAD: ()},
     )
     power_spreads = of_power.spreads()
+    of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
+    training_spreads = of_training.spreads()
+    products = training.products_entries(of_training, snapshot)
     left_out = left_out_figures(
         documents,
-        frozenset({*SPREAD_OF, *_ALSO_COMPARED}),
+        frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS}),
         snapshot,
-        [of_speed, of_power],
-        [*speed_spreads, *power_spreads],
+        [of_speed, of_power, of_training],
+        [*speed_spreads, *power_spreads, *training_spreads, *products],
     )
     return Calibrated(
         {
             _SPEED: (speed.COMMENT, [*of_speed.entries(), *speed_spreads]),
             _POWER: (power.COMMENT, [*of_power.entries(), *power_spreads]),
+            _TRAINING: (
+                training.COMMENT,
+                [*of_training.entries(), *products, *training_spreads],
+            ),
         },
         left_out,
     )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, isclose
+from math import isclose
 from typing import cast
 
 import yaml
 
-from service.calibration.least_squares import Fit
 from service.catalog.entries.documents import Document
-from service.catalog.snapshot import CatalogSnapshot
-from service.validation.rows.tables import Row
-from service.validation.rows.vocabulary import Vocabulary
 
 #: Source of constants that nothing was fitted to.
 ASSUMPTION = "headroom-assumption"
@@ -37,27 +32,6 @@ class CalibrationEntry:
     source: str
     year: int
     fitted: bool = True
-
-
-def main_source(
-    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
-) -> tuple[str, int]:
-    """Catalog id and year of the source that most rows come from."""
-    counts = Counter(row.source for row in rows)
-    most = min(counts, key=lambda name: (-counts[name], name))
-    id_ = vocabulary.sources.get(most, most)
-    return id_, int(snapshot.sources[id_].document["year"])
-
-
-def fit_note(found: Fit, rows: Sequence[Row], quantity: str = "time") -> str:
-    """Rows used and residual spread of a quantity, in words."""
-    counts = Counter(row.source for row in rows)
-    named = ", ".join(f"{count} of {name}" for name, count in sorted(counts.items()))
-    spread = exp(found.log_sigma * 1.645)
-    return (
-        f"Robust least squares in log {quantity} with a weak prior at usual values, on "
-        f"{found.rows} rows ({named}); nine in ten residuals lie within a factor {spread:.2f}."
-    )
 
 
 def rounded(value: float) -> float:

@@ -11,7 +11,7 @@ from service.calibration.rows import Row
 from service.catalog.snapshot import CatalogSnapshot
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
-_LEAST_INFORMED_RATIO = 0.03
+LEAST_INFORMED_RATIO = 0.03
 #: Sources that a note names; of more it gives the number.
 _NAMED_SOURCES = 4
 
@@ -22,6 +22,7 @@ def level_entries(
     rows: Sequence[Row],
     snapshot: CatalogSnapshot,
     complete: Callable[[Mapping[str, float]], Mapping[str, float]] = dict,
+    least_informed_ratio: float = LEAST_INFORMED_RATIO,
 ) -> list[CalibrationEntry]:
     """Entries of all levels of all parts, the widest first.
 
@@ -35,17 +36,25 @@ def level_entries(
         The catalog, for the years of sources.
     complete
         Adds figures that follow from others.
+    least_informed_ratio
+        A deviation is written where rows took away this share of its prior's spread, or more [-].
     """
     used = [rows[number] for number in fitted.rows]
     return [
         _entry(id_, applies_to, complete(figures), chosen, snapshot)
         for part, terms in parts.items()
-        for id_, applies_to, figures, chosen in _levels(part, terms, fitted, used)
+        for id_, applies_to, figures, chosen in _levels(
+            part, terms, fitted, used, least_informed_ratio
+        )
     ]
 
 
 def _levels(
-    part: str, terms: tuple[Term, ...], fitted: Fitted, rows: Sequence[Row]
+    part: str,
+    terms: tuple[Term, ...],
+    fitted: Fitted,
+    rows: Sequence[Row],
+    least_informed_ratio: float,
 ) -> Iterator[tuple[str, Keys, dict[str, float], Sequence[Row]]]:
     """Id, what it applies to, figures and rows of every level of a part that has something."""
     root = fitted.values({})
@@ -56,10 +65,10 @@ def _levels(
             figures = {
                 term.name: values[term.name]
                 for term in terms
-                if fitted.informed_ratio(term, level.kind, key) >= _LEAST_INFORMED_RATIO
+                if fitted.informed_ratio(term, level.kind, key) >= least_informed_ratio
             }
-            if figures:
-                chosen = [row for row in rows if row.keys.get(level.kind) == key]
+            chosen = [row for row in rows if row.keys.get(level.kind) == key]
+            if figures and chosen:
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term, refit
 from service.calibration.left_out import with_entries
-from service.calibration.levels import level_entries, main_source, rows_of
+from service.calibration.levels import LEAST_INFORMED_RATIO, level_entries, main_source, rows_of
 from service.calibration.rows import Row
 from service.calibration.spread import (
     FEWEST_SOURCES,
@@ -30,6 +30,7 @@ class Part:
     """Terms fitted to rows, and how their entries are written.
 
     ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
+    ``least_informed_ratio`` says from when on a deviation is written [-].
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -39,6 +40,7 @@ class Part:
     complete: Callable[[Mapping[str, float]], Mapping[str, float]]
     spread_of: Callable[[Any], str]
     spread_levels: Mapping[str, tuple[str, ...]]
+    least_informed_ratio: float = LEAST_INFORMED_RATIO
     _known: dict[str, Fitted] = field(default_factory=dict)
 
     def entries(self) -> list[CalibrationEntry]:
@@ -85,7 +87,14 @@ class Part:
         return found
 
     def _entries(self, fitted: Fitted) -> list[CalibrationEntry]:
-        return level_entries(self.terms, fitted, self.rows, self.snapshot, self.complete)
+        return level_entries(
+            self.terms,
+            fitted,
+            self.rows,
+            self.snapshot,
+            self.complete,
+            self.least_informed_ratio,
+        )
 
     def _without(self, source: str) -> Fitted:
         if source not in self._known:

@@ -1,261 +1,278 @@
-"""Efficiencies of training, fitted to measured throughput by framework and hardware family."""
+"""Constants of training speed, fitted together to everything that was measured of it."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
-from service.calibration.documents import (
-    ASSUMPTION,
-    CalibrationEntry,
-    fit_note,
-    main_source,
-    rounded,
-)
-from service.calibration.least_squares import Constant, Fit, fit
+from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.parts import Part
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.interval import Z_90, exact
+from service.core.interval import Interval, exact
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import training_step
-from service.core.techniques.setup import TrainingSetup
+from service.estimation.levels import TRAINING_SPREAD, hardware_keys, link_of, speed_keys
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.quantities import Trained, quantity_of
+from service.estimation.measurements.views import trained
 from service.estimation.rejection import Rejected
-from service.estimation.training.calibrations import training_figures
-from service.validation.rows.tables import Row, RowRefused
-from service.validation.rows.training_speed import measured_quantity, measured_setup
-from service.validation.rows.vocabulary import Vocabulary, unit_size
+from service.estimation.resolution import Problems
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import resolve_training
+
+_HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
+_ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
+_KERNELS = (Level("class", 0.15), Level("kernels", 0.15))
+_FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
+_LINKS = (Level("link", 0.20),)
 
 COMMENT = (
-    "Efficiencies of training, per framework and hardware family, written by",
+    "Constants of training speed at the level that causes each, written by",
     "`./headroom calibrate --write` from published throughput: never per model, never per row.",
-    "`step_log_sigma` is the spread of the residuals, from which the interval comes. Entries of",
-    "framework `default` are fitted to all rows on a family, with every source counting once;",
-    "their spread is that of estimates for sources left out of the fit.",
+    "Entries of narrower levels say what is otherwise there. `spread` has the three variances of",
+    "errors for sources that no constant was fitted to, and what unmeasured levels add.",
 )
-_ANY = "default"
-#: Fewer rows than this say too little about a group of their own.
-_FEWEST_ROWS = 3
-#: With fewer sources none can be left out, and share of left-out rows that intervals are to hold.
-_FEWEST_SOURCES = 2
-_COVERED_SHARE = 0.9
-#: Spread below which an interval would claim more than a group's own rows can show: they were
-#: fitted to, and leave out what differs between one site and the next.
-_LEAST_LOG_SIGMA = 0.10
-_LEAST_LOG_SIGMA_OF_FEW = 0.14
-_FEW_ROWS = 15
-#: Spread where nothing was measured, and where products were.
-_UNMEASURED_LOG_SIGMA = 0.35
-_PRODUCTS_MEASURED_LOG_SIGMA = 0.25
+
+#: Terms by what they are a property of, with the levels of ``TRAINING``. Usual values: what large
+#: products, streaming kernels and collectives reach in vendors' and users' published
+#: microbenchmarks of data-centre accelerators.
+TERMS: Mapping[str, tuple[Term, ...]] = {
+    "training-speed/hardware": (
+        Term("matrix_16bit_ratio", 0.70, 0.10, 0.98, 0.08, _HARDWARE),
+        Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE),
+        Term("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15, _HARDWARE),
+        Term("memory_ratio", 0.80, 0.30, 0.95, 0.10, _HARDWARE),
+        Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
+    ),
+    "training-speed/attention": (
+        Term("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION),
+    ),
+    "training-speed/kernels": (
+        Term("elementwise_passes", 4.0, 1.0, 16.0, 0.20, _KERNELS, logarithmic=True),
+        Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _KERNELS),
+        Term("routing_s", 2e-4, 1e-5, 3e-3, 0.30, _KERNELS, logarithmic=True),
+        Term("dequantised_bytes", 6.0, 3.0, 60.0, 0.30, _KERNELS, logarithmic=True),
+    ),
+    "training-speed/frameworks": (
+        Term("step_s", 5e-3, 1e-4, 0.03, 0.20, _FRAMEWORKS, logarithmic=True),
+        Term("layer_s", 3e-4, 1e-5, 5e-3, 0.20, _FRAMEWORKS, logarithmic=True),
+        Term("sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, _FRAMEWORKS, logarithmic=True),
+    ),
+    "training-speed/links": (
+        Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS),
+        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.30, _LINKS),
+        Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
+        Term("collective_s", 2e-5, 1e-6, 1e-4, 0.20, _LINKS, logarithmic=True),
+    ),
+}
 #: Share of dense 16-bit peak that the best product reaches, on families without training rows,
-#: and where it stands.
+#: and where it stands; the same of the A100 and H100, for the share of it that training reaches.
 _BEST_PRODUCT_RATIO = {"amd-cdna2": 0.767, "amd-cdna3": 0.601, "intel-gaudi": 0.969}
 _BEST_PRODUCT_SOURCE = "ml-engineering-accelerators"
-#: The same of the A100 and H100, for the share of it that training reaches.
 _USUAL_BEST_PRODUCT_RATIO = 0.83
-
-#: What is fitted. Usual values: what large products, streaming kernels and collectives reach in
-#: vendors' and users' published microbenchmarks of data-centre accelerators.
-CONSTANTS = (
-    Constant("matrix_16bit_ratio", 0.70, 0.10, 0.98, 0.08),
-    Constant("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15),
-    Constant("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15),
-    Constant("memory_ratio", 0.80, 0.30, 0.95, 0.10),
-    Constant("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20),
-    Constant("elementwise_passes", 4.0, 1.0, 16.0, 0.20, logarithmic=True),
-    Constant("tile_rows", 64.0, 0.0, 512.0, 0.10),
-    Constant("expert_ratio", 0.60, 0.10, 1.0, 0.30),
-    Constant("link_ratio", 0.70, 0.20, 0.95, 0.20),
-    Constant("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.30),
-    Constant("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30),
-    Constant("step_s", 5e-3, 1e-4, 0.03, 0.20, logarithmic=True),
-    Constant("layer_s", 3e-4, 1e-5, 5e-3, 0.20, logarithmic=True),
-    Constant("sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, logarithmic=True),
-    Constant("routing_s", 2e-4, 1e-5, 3e-3, 0.30, logarithmic=True),
-    Constant("collective_s", 2e-5, 1e-6, 1e-4, 0.20, logarithmic=True),
-    Constant("dequantised_bytes", 6.0, 3.0, 60.0, 0.30, logarithmic=True),
-)
+_MOST_PRODUCT_RATIO = 0.95
 _PRODUCTS = ("matrix_16bit_ratio", "matrix_8bit_ratio", "matrix_4bit_ratio")
+ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
+
+#: Figures of a document that tell the time of a step, the plainest first: one of them is fitted.
+SPEEDS = (
+    "step_s",
+    "tokens_per_s_per_accelerator",
+    "tokens_per_s",
+    "samples_per_s",
+    "mfu_ratio",
+    "hfu_ratio",
+)
+#: What a source leaves open was assumed, and such a row says less: much less where that is how the
+#: run was laid out or how much was computed twice.
+_ASSUMED_WEIGHT = 0.5
+_ASSUMED_LAYOUT_WEIGHT = 0.25
+_OF_LAYOUT = (
+    "/request/parallelism",
+    "/request/training/micro_batch_size",
+    "/request/training/activation_checkpointing",
+    "/request/training/gradient_accumulation_steps",
+    "/request/training/sequence_length",
+)
+#: Rows of one source on one kind of hardware say more than one of them, and less than all; the
+#: first says as much as so many rows whose errors have nothing to do with each other.
+_SHARED_POWER = 0.5
+_VOTES = 4.0
+#: What is further off than this was not what was asked.
+_MOST_ERROR_RATIO = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A row with the run that it measured, and what of it, in SI units."""
+    """A measured speed [SI units] with the run that it was measured of.
 
-    row: Row
+    ``keys`` are those of its levels. Rows of the same ``configuration`` share a vote.
+    """
+
+    document: MeasurementDocument
+    quantity: str
+    source: str
+    model: str
     measured: float
-    setup: TrainingSetup
+    configuration: str
+    trained: Trained
+    keys: Keys
+
+    @property
+    def weight(self) -> float:
+        """How much it says by what it had to assume [-]."""
+        if any(pointer.startswith(_OF_LAYOUT) for pointer in self.document.assumed):
+            return _ASSUMED_LAYOUT_WEIGHT
+        return _ASSUMED_WEIGHT if self.document.assumed else 1.0
 
 
 def measured_runs(
-    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
+    documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
 ) -> list[MeasuredRun]:
-    """The rows that can be fitted to: those of known settings and sound value."""
-    runs = []
-    for row in rows:
-        if row.confidence == "low":
+    """The figures of speed that can be fitted to: those of known settings and sound value."""
+    found = []
+    for document in documents:
+        if document.kind != "training" or document.confidence == "low":
             continue
+        name = next((name for name in SPEEDS if name in document.figures), None)
+        if name is None:
+            continue
+        request = cast("TrainingRequest", document.request)
         try:
-            measured = row.needed("value") * unit_size(row, vocabulary)
-            setup = measured_setup(row, vocabulary, snapshot)
-        except (RowRefused, Rejected):
+            resolved = resolve_training(request, snapshot, Problems())
+        except Rejected:
             continue
-        runs.append(MeasuredRun(row, measured, setup))
-    return runs
-
-
-def training_entries(
-    rows: Sequence[Row], vocabulary: Vocabulary, snapshot: CatalogSnapshot
-) -> list[CalibrationEntry]:
-    """Entries of all groups that the rows give, and the one for hardware without rows.
-
-    Parameters
-    ----------
-    rows
-        Rows of ``training_speed``.
-    vocabulary, snapshot
-        Names of the rows; accelerators, models and host figures.
-    """
-    groups: dict[tuple[str, str], list[MeasuredRun]] = defaultdict(list)
-    for run in measured_runs(rows, vocabulary, snapshot):
-        framework, family = run.setup.settings.framework, run.setup.deployment.accelerator.family
-        if framework != _ANY:
-            groups[framework, family].append(run)
-        groups[_ANY, family].append(run)
-    entries = []
-    for (framework, family), runs in sorted(groups.items()):
-        if len(runs) < _FEWEST_ROWS:
+        view = trained(resolved, request, snapshot)
+        measured = document.figures[name]
+        if not _is_near(quantity_of(name, "training").of_trained(view), measured):
             continue
-        found = fit_training(runs, snapshot)
-        used = [run.row for run in runs]
-        source, year = main_source(used, vocabulary, snapshot)
-        entries.append(
-            CalibrationEntry(
-                f"training/{framework}/{family}",
-                {"framework": framework, "family": family},
-                fit_note(found, used),
-                _figures(
-                    found.values,
-                    log_sigma_of(found)
-                    if framework != _ANY
-                    else max(log_sigma_of(found), left_out_log_sigma(runs, snapshot)),
+        accelerator = resolved.setup.deployment.accelerator
+        found.append(
+            MeasuredRun(
+                document=document,
+                quantity=name,
+                source=str(document.source),
+                model=resolved.model.id,
+                measured=measured,
+                configuration=request.model_dump_json(exclude_defaults=True),
+                trained=view,
+                keys=speed_keys(
+                    resolved.setup.settings.release,
+                    accelerator.family,
+                    link_of(accelerator),
+                    snapshot.engines,
+                    "training",
                 ),
-                source,
-                year,
             )
         )
-    usual = {constant.name: constant.usual for constant in CONSTANTS}
+    return found
+
+
+def _is_near(estimate: Interval, measured: float) -> bool:
+    return 1.0 / _MOST_ERROR_RATIO < float(estimate.value) / measured < _MOST_ERROR_RATIO
+
+
+def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Part:
+    """Constants at all levels for which the estimates come closest to what was measured."""
+    fitted = fit(
+        predictor(rows),
+        [row.measured for row in rows],
+        [row.keys for row in rows],
+        ALL_TERMS,
+        weights_of(rows),
+    )
+    return Part(
+        terms=TERMS,
+        rows=rows,
+        fitted=fitted,
+        snapshot=snapshot,
+        complete=complete,
+        spread_of=lambda _row: TRAINING_SPREAD,
+        spread_levels={TRAINING_SPREAD: ()},
+        # Large runs say little of what a framework adds to a step, which changes them little, too:
+        # a framework with rows counts as measured.
+        least_informed_ratio=0.0,
+    )
+
+
+def products_entries(part: Part, snapshot: CatalogSnapshot) -> list[CalibrationEntry]:
+    """Entries of families that training was not measured on, but the best product was.
+
+    Products in training are taken to reach as much of that as they do elsewhere.
+    """
+    measured = {row.keys["family"] for row in part.rows}
     year = int(snapshot.sources[_BEST_PRODUCT_SOURCE].document["year"])
-    for family, best in _BEST_PRODUCT_RATIO.items():
-        if (_ANY, family) in groups:
+    found = []
+    for family, best in sorted(_BEST_PRODUCT_RATIO.items()):
+        if family in measured:
             continue
+        keys = hardware_keys(family)
+        values = part.fitted.values(keys)
         slower = best / _USUAL_BEST_PRODUCT_RATIO
-        products = {
-            name: min(value * slower, 0.95) if name in _PRODUCTS else value
-            for name, value in usual.items()
-        }
-        entries.append(
+        products = {name: min(values[name] * slower, _MOST_PRODUCT_RATIO) for name in _PRODUCTS}
+        found.append(
             CalibrationEntry(
-                f"training/{_ANY}/{family}",
-                {"framework": _ANY, "family": family},
+                f"training-speed/hardware/{family}",
+                {"part": "training-speed/hardware", **keys},
                 f"Training was not measured, but the best product: {best} of dense peak. Products "
-                "in training are taken to reach as much of that as usual.",
-                _figures(products, _PRODUCTS_MEASURED_LOG_SIGMA),
+                "in training are taken to reach as much of that as elsewhere.",
+                {name: rounded(value) for name, value in complete(products).items()},
                 _BEST_PRODUCT_SOURCE,
                 year,
                 fitted=False,
             )
         )
-    entries.append(
-        CalibrationEntry(
-            f"training/{_ANY}/{_ANY}",
-            {"framework": _ANY, "family": _ANY},
-            "For hardware families without measurements: the values at which fits start, with a "
-            "wider spread.",
-            _figures(usual, _UNMEASURED_LOG_SIGMA),
-            ASSUMPTION,
-            int(snapshot.sources[ASSUMPTION].document["year"]),
-            fitted=False,
+    return found
+
+
+def weights_of(rows: Sequence[MeasuredRun]) -> list[float]:
+    """How much each row counts: less beside many of its source, or where it assumes something."""
+    alike = [(row.source, row.keys["family"]) for row in rows]
+    repeated = [(row.configuration, row.quantity) for row in rows]
+    return [
+        _VOTES * of_source * of_configuration * row.weight
+        for row, of_source, of_configuration in zip(
+            rows, shared_weights(alike, _SHARED_POWER), shared_weights(repeated), strict=True
         )
+    ]
+
+
+def predictor(rows: Sequence[MeasuredRun]) -> Predict:
+    """Log estimates of rows, for constants by row and point."""
+
+    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+        logs = np.empty(next(iter(values.values())).shape)
+        for at, number in enumerate(chosen):
+            own = {name: column[at] for name, column in values.items()}
+            logs[at] = np.log(_estimate(rows[number], own))
+        return logs
+
+    return predict
+
+
+def _estimate(row: MeasuredRun, values: Mapping[str, Any]) -> Any:
+    """The estimate of what a row measured, by given constants, which may be arrays."""
+    speed = row.trained.speed
+    setup = speed.setup
+    figures = {name: exact(value) for name, value in (*complete(values).items(), _NO_SPREAD)}
+    calibration = training_calibration(figures, setup.calibration.performance.power, "", True)
+    step = training_step(
+        setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
     )
-    return entries
+    view = replace(row.trained, speed=replace(speed, step=step, step_s=exact(step.step_s)))
+    return quantity_of(row.quantity, "training").of_trained(view).value
 
 
-def fit_training(runs: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Fit:
-    """Constants for which the estimates come closest to what the runs measured."""
-    sources = Counter(run.row.source for run in runs)
-    share = len(runs) / len(sources)
-    return fit(
-        lambda values: _log_estimates(runs, values, snapshot),
-        [run.measured for run in runs],
-        CONSTANTS,
-        [share / sources[run.row.source] for run in runs],
-    )
+_NO_SPREAD = ("step_log_sigma", 0.0)
 
 
-def left_out_log_sigma(runs: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> float:
-    """Spread of estimates for sources that they were not fitted to.
-
-    Each source's rows are estimated from a fit to the others'; with one source alone nothing is
-    known of others, and the spread is that of hardware whose products alone were measured.
-    """
-    sources = sorted({run.row.source for run in runs})
-    if len(sources) < _FEWEST_SOURCES:
-        return _PRODUCTS_MEASURED_LOG_SIGMA
-    errors: list[float] = []
-    weights: list[float] = []
-    for left_out in sources:
-        known = [run for run in runs if run.row.source != left_out]
-        held_out = [run for run in runs if run.row.source == left_out]
-        found = fit_training(known, snapshot)
-        values = {name: np.array([value]) for name, value in found.values.items()}
-        logs = _log_estimates(held_out, values, snapshot)[:, 0]
-        errors += np.abs(logs - np.log([run.measured for run in held_out])).tolist()
-        weights += [1.0 / len(held_out)] * len(held_out)
-    order = np.argsort(errors)
-    passed = np.cumsum(np.array(weights)[order]) / sum(weights)
-    return float(np.array(errors)[order][np.searchsorted(passed, _COVERED_SHARE)]) / Z_90
-
-
-def _log_estimates(
-    runs: Sequence[MeasuredRun], values: Mapping[str, FloatArray], snapshot: CatalogSnapshot
-) -> FloatArray:
-    """Logarithms of the estimates; a row for each run, a column for each set of constants."""
-    known = training_figures(snapshot, _ANY, _ANY)
-    figures = _complete(values) | {"step_log_sigma": 0.0}
-    efficiency = training_calibration(
-        {name: exact(value) for name, value in figures.items()},
-        known.efficiency.performance.power,
-        "",
-        True,
-    )
-    logs = np.empty((len(runs), len(values["step_s"])))
-    for index, run in enumerate(runs):
-        setup = run.setup
-        step = training_step(
-            setup.deployment,
-            setup.settings,
-            setup.micro_batch,
-            known.host(setup.deployment.accelerator),
-            efficiency,
-        )
-        logs[index] = np.log(measured_quantity(step, run.row, setup))
-    return logs
-
-
-def log_sigma_of(found: Fit) -> float:
-    """Spread for the interval: that of the residuals, but no less than such rows can show."""
-    least = _LEAST_LOG_SIGMA if found.rows >= _FEW_ROWS else _LEAST_LOG_SIGMA_OF_FEW
-    return max(found.log_sigma, least)
-
-
-def _complete(values: Mapping[str, float | FloatArray]) -> dict[str, float | FloatArray]:
-    """All figures of an entry but the spread: 32-bit products reach what 16-bit ones do."""
+def complete(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All figures: 32-bit products reach what 16-bit ones do."""
+    if "matrix_16bit_ratio" not in values:
+        return dict(values)
     return {"matrix_32bit_ratio": values["matrix_16bit_ratio"], **values}
-
-
-def _figures(values: Mapping[str, float], log_sigma: float) -> dict[str, float]:
-    complete = {**_complete(values), "step_log_sigma": log_sigma}
-    return {name: rounded(float(value)) for name, value in complete.items()}

@@ -15,6 +15,8 @@ EngineWorkload: TypeAlias = Literal["inference", "training"]
 
 #: Id under which figures stand that hold for engines without any of their own.
 FALLBACK_ENGINE = "default"
+#: Vendor of accelerators that are described without one.
+UNKNOWN_VENDOR = "unknown"
 #: Stands between an engine's id and that of a generation in the key of a release.
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
@@ -156,6 +158,10 @@ class Engine:
     def workloads(self) -> frozenset[EngineWorkload]:
         """What it runs."""
         return frozenset(self.classes)
+
+    def runs_on(self, vendor: str) -> bool:
+        """Whether it runs on a vendor's accelerators; where nothing says otherwise it does."""
+        return not self.vendors or vendor in self.vendors or vendor == UNKNOWN_VENDOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,13 @@ SPEED: Mapping[str, tuple[str, ...]] = {
 POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
 #: The same of training.
 TRAINING: Mapping[str, tuple[str, ...]] = {
-    "training/hardware": ("vendor", "family"),
-    "training/kernels": ("class", "kernels"),
-    "training/frameworks": ("class", "engine", "generation"),
-    "training/links": ("link",),
+    "training-speed/hardware": ("vendor", "family"),
+    "training-speed/attention": ("family", "kernels"),
+    "training-speed/kernels": ("class", "kernels"),
+    "training-speed/frameworks": ("class", "engine", "generation"),
+    "training-speed/links": ("link",),
 }
-TRAINING_SPREAD = "training/spread"
+TRAINING_SPREAD = "training-speed/spread"
 #: Kinds of levels of spreads, by engine class where enough sources measured it.
 SPREADS: Mapping[str, tuple[str, ...]] = {
     "speed/spread/decode": ("class",),

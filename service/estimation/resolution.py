@@ -63,8 +63,6 @@ Resolved = TypeVar("Resolved")
 
 #: What an entry is called that a request describes without naming it.
 UNNAMED = "inline"
-#: Maker of accelerators that are described without one.
-_UNKNOWN_VENDOR = "unknown"
 
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
 _DEGREES = ("tensor", "pipeline", "expert", "data", "context")
@@ -485,7 +483,7 @@ def release_warnings(
             f"the oldest generation of {engine.id} that is known is {first.id} (since "
             f"{first.since}); its figures are used for what is older",
         )
-    if engine.vendors and accelerator.vendor not in engine.vendors | {_UNKNOWN_VENDOR}:
+    if not engine.runs_on(accelerator.vendor):
         yield EstimateWarning(
             "engine_not_for_hardware",
             f"{engine.name} does not run on accelerators of {accelerator.vendor}; figures are "

@@ -1,70 +1,135 @@
-"""Refits: of made measurements they find what made them, of the packaged ones what is packaged."""
+"""Constants of training speed: found where they were made, and told apart by level."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from service.calibration.training import CONSTANTS, fit_training, measured_runs, training_entries
-from service.core.interval import exact
-from service.core.performance.training.calibration import training_calibration
-from service.core.performance.training.step import training_step
-from service.estimation.training.calibrations import training_figures
+from service.calibration.training import (
+    ALL_TERMS,
+    MeasuredRun,
+    measured_runs,
+    predictor,
+    products_entries,
+    training_part,
+    weights_of,
+)
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.levels import TRAINING
+from service.estimation.measurements.documents import MeasurementDocument
 from service.settings import INSTALLATION
-from service.validation.packaged import Bench, read_measurements
-from service.validation.rows.tables import Row
+from service.validation.reading import read_files
 
-CATALOG = INSTALLATION / "hardware_catalog"
-KNOWN = {constant.name: constant.usual for constant in CONSTANTS} | {
+KNOWN = {term.name: term.usual for term in ALL_TERMS} | {
     "matrix_16bit_ratio": 0.61,
     "attention_matrix_ratio": 0.33,
     "elementwise_passes": 6.0,
-    "step_s": 0.02,
 }
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[Row, ...]:
-    return read_measurements(CATALOG, None).rows["training_speed"]
+def documents(packaged_snapshot: CatalogSnapshot) -> list[MeasurementDocument]:
+    files = read_files(INSTALLATION / "hardware_catalog" / "measurements", packaged_snapshot)
+    lines = (line for file in files.values() for line in file)
+    return [line.document for line in lines if line.document is not None]
 
 
-def test_a_refit_finds_the_constants_that_made_its_rows(bench: Bench, rows):
-    chosen = [row for row in rows if row.source == "llm-foundry-mpt"][::4]
-    runs = measured_runs(chosen, bench.vocabulary, bench.snapshot)
-    host = training_figures(bench.snapshot, "default", "default")
-    figures = KNOWN | {"matrix_32bit_ratio": 0.61, "step_log_sigma": 0.1}
-    efficiency = training_calibration(
-        {name: exact(value) for name, value in figures.items()},
-        host.efficiency.performance.power,
-        "made",
-        True,
+@pytest.fixture(scope="module")
+def runs(
+    documents: list[MeasurementDocument], packaged_snapshot: CatalogSnapshot
+) -> list[MeasuredRun]:
+    return measured_runs(documents, packaged_snapshot)
+
+
+def of_source(runs: list[MeasuredRun], source: str, every: int = 1) -> list[MeasuredRun]:
+    return [run for run in runs if run.source == source][::every]
+
+
+def made_by(runs: list[MeasuredRun], values: dict[str, float]) -> list[MeasuredRun]:
+    """The runs as they would have been measured if constants were these."""
+    columns = {name: np.full((len(runs), 1), value) for name, value in values.items()}
+    logs = predictor(runs)(range(len(runs)), columns)[:, 0]
+    return [
+        replace(run, measured=float(made)) for run, made in zip(runs, np.exp(logs), strict=True)
+    ]
+
+
+def test_a_fit_finds_the_constants_that_made_its_rows(runs, packaged_snapshot):
+    chosen = made_by(of_source(runs, "llm-foundry-training-benchmarks", every=4), KNOWN)
+    part = training_part(chosen, packaged_snapshot)
+    assert np.abs(part.fitted.residuals).max() < 0.05
+    values = part.fitted.values(chosen[0].keys)
+    for name in ("matrix_16bit_ratio", "elementwise_passes"):
+        assert values[name] == pytest.approx(KNOWN[name], rel=0.15), name
+
+
+def test_constants_stand_at_the_level_that_causes_them(runs, packaged_snapshot):
+    slow = made_by(of_source(runs, "torchtitan-h100-benchmarks", every=2), KNOWN)
+    quick = made_by(of_source(runs, "ibm-fms-fsdp"), KNOWN | {"matrix_16bit_ratio": 0.75})
+    part = training_part([*slow, *quick], packaged_snapshot)
+    entries = {entry.id: entry for entry in part.entries()}
+    assert set(TRAINING) <= set(entries)
+    hopper = entries["training-speed/hardware/nvidia-hopper"]
+    assert hopper.applies_to["vendor"] == "nvidia"
+    assert hopper.figures["matrix_32bit_ratio"] == hopper.figures["matrix_16bit_ratio"]
+    assert (
+        hopper.figures["matrix_16bit_ratio"]
+        < (entries["training-speed/hardware/nvidia-ampere"].figures["matrix_16bit_ratio"])
     )
-    made = []
-    for run in runs:
-        setup = run.setup
-        step = training_step(
-            setup.deployment,
-            setup.settings,
-            setup.micro_batch,
-            host.host(setup.deployment.accelerator),
-            efficiency,
-        )
-        cells = dict(run.row.cells) | {"value": repr(step.tokens_per_s_per_accelerator)}
-        made.append(Row("training_speed", run.row.line, cells))
-    found = fit_training(measured_runs(made, bench.vocabulary, bench.snapshot), bench.snapshot)
-    assert found.log_sigma < 0.02
-    for name in ("matrix_16bit_ratio", "attention_matrix_ratio", "elementwise_passes"):
-        assert found.values[name] == pytest.approx(KNOWN[name], rel=0.1), name
+    assert "training-speed/frameworks/torchtitan" in entries
+    assert "training-speed/kernels/fsdp-like/nvidia-ampere" in entries
 
 
-def test_suspect_and_unusable_rows_are_left_out(bench: Bench, rows):
-    good = [row for row in rows if row.source == "torchtitan-h100"]
-    doubtful = [Row(r.table, r.line, dict(r.cells) | {"confidence": "low"}) for r in good]
-    strange = [Row(r.table, r.line, dict(r.cells) | {"metric": "mood"}) for r in good]
-    assert measured_runs([*doubtful, *strange], bench.vocabulary, bench.snapshot) == []
-    few = training_entries(good[:2], bench.vocabulary, bench.snapshot)
-    assert not any(entry.fitted for entry in few)
-    many = training_entries(good, bench.vocabulary, bench.snapshot)
-    assert {entry.id for entry in many if entry.fitted} == {
-        "training/default/nvidia-hopper",
-        "training/torchtitan/nvidia-hopper",
-    }
+def test_a_source_is_estimated_without_its_own_rows(runs, packaged_snapshot):
+    chosen = [
+        *of_source(runs, "torchtitan-h100-benchmarks", every=3),
+        *of_source(runs, "ibm-fms-fsdp"),
+        *of_source(runs, "torchtune-readme"),
+    ]
+    part = training_part(chosen, packaged_snapshot)
+    ids = {entry.id for entry in part.entries_without("torchtune-readme")}
+    assert "training-speed/frameworks/torchtune" not in ids
+    assert "training-speed/frameworks/torchtitan" in ids
+    (spread,) = part.spreads()
+    assert spread.id == "training-speed/spread"
+    assert {"source_log_sigma", "model_log_sigma", "row_log_sigma"} <= set(spread.figures)
+    assert spread.figures["unmeasured_hardware_family_log_sigma"] > 0.0
+
+
+def test_what_sources_leave_open_says_less(runs):
+    def weight(assumed: tuple[str, ...]) -> float:
+        (run,) = of_source(runs, "hf-model-memory-anatomy")
+        return replace(run, document=run.document.model_copy(update={"assumed": assumed})).weight
+
+    assert weight(()) == 1.0
+    assert weight(("/request/training/optimizer",)) == 0.5
+    assert weight(("/request/parallelism/tensor", "/request/precision")) == 0.25
+    many = of_source(runs, "torchtitan-h100-benchmarks")
+    assert sum(weights_of(many)) < len(many)
+    assert sum(weights_of([*many, *many])) < 2 * sum(weights_of(many))
+
+
+def test_doubtful_and_strange_runs_are_not_fitted_to(documents, packaged_snapshot):
+    def changed(**fields: Any) -> list[MeasurementDocument]:
+        return [
+            document.model_copy(update=fields)
+            for document in documents
+            if document.source == "ibm-fms-fsdp"
+        ]
+
+    assert measured_runs(changed(), packaged_snapshot)
+    assert measured_runs(changed(confidence="low"), packaged_snapshot) == []
+    assert measured_runs(changed(measured={"allocated_bytes": 1e9}), packaged_snapshot) == []
+    assert measured_runs(changed(measured={"step_s": 1e6}), packaged_snapshot) == []
+
+
+def test_hardware_whose_best_product_alone_is_known_reaches_as_much_of_it(runs, packaged_snapshot):
+    part = training_part(of_source(runs, "ibm-fms-fsdp"), packaged_snapshot)
+    entries = {entry.id: entry for entry in products_entries(part, packaged_snapshot)}
+    slower = entries["training-speed/hardware/amd-cdna3"].figures["matrix_16bit_ratio"]
+    faster = entries["training-speed/hardware/intel-gaudi"].figures["matrix_16bit_ratio"]
+    assert slower < part.fitted.values({})["matrix_16bit_ratio"] < faster
+    assert not any(entry.fitted for entry in entries.values())

@@ -192,9 +192,10 @@ def test_an_engine_that_nobody_knows_has_a_class(name, weights, workload, class_
 def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snapshot):
     framework = {"id": "acme", "workloads": ["training"], "like": "torchtitan"}
     snapshot = with_engines(packaged_snapshot, framework)
-    figures = training_figures(snapshot, "acme", "nvidia-hopper")
-    assert figures.entries[0] == "training/torchtitan/nvidia-hopper"
-    assert "no training speed measurements of acme" in figures.warnings[0].message
+    h100 = snapshot.accelerators["nvidia-h100-sxm-80gb"].value
+    figures = training_figures(snapshot, "acme", h100)
+    assert "training-speed/frameworks/torchtitan" in figures.entries
+    assert "framework terms from torchtitan" in figures.warnings[0].message
     assert training_memory_overheads(snapshot).of("acme").framework == "torchtitan"
 
 

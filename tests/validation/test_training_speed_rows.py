@@ -106,7 +106,7 @@ def test_models_with_learned_positions_are_built(bench: Bench) -> None:
 def test_estimates_on_hardware_without_measurements_say_so(bench: Bench) -> None:
     elsewhere = compared(bench, SPEED, hardware="V100-SXM2-16GB", hardware_count="8")
     assert any("no training speed measurements" in warning for warning in elsewhere.warnings)
-    assert elsewhere.width_ratio > 3
+    assert elsewhere.width_ratio > 2.5
 
 
 @pytest.mark.parametrize(

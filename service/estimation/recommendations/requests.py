@@ -142,7 +142,8 @@ class PlacesRequest(Request):
     """Which accelerators and regions are searched; null means everything in the catalog."""
 
     accelerators: References | None = None
-    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all."""
+    """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all
+    that the engine or framework runs on."""
     regions: References | None = None
     """Regions to search: ids or aliases, as a list or separated by commas; if null, all cloud
     regions."""

@@ -12,6 +12,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
+from service.core.engines import EngineRelease
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
@@ -132,11 +133,16 @@ class RegionGroup:
 
 
 def searched_accelerators(
-    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+    search: PlacesRequest, release: EngineRelease, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[Accelerator], ...]:
-    """Accelerators that a search names, or all; unknown ones are noted."""
+    """Accelerators that a search names, or all that the engine runs on; unknown ones are noted."""
     if search.accelerators is None:
-        return tuple(snapshot.accelerators.values())
+        engine = snapshot.engines.get(release.engine)
+        return tuple(
+            entry
+            for entry in snapshot.accelerators.values()
+            if engine is None or engine.value.runs_on(entry.value.vendor)
+        )
     found = [
         problems.attempt(
             f"/search/accelerators/{at}",

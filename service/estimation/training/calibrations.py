@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from service.catalog.entries.engines import figures_of, kin_of
-from service.catalog.entries.entry import Entry
+from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.engines import engine_of_release
 from service.core.explanation import EstimateWarning
-from service.core.figures import Figures
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.interval import Interval
+from service.core.interval import Interval, exact
 from service.core.memory.training.runtime import CALIBRATIONS, TrainingOverheads, training_overheads
+from service.core.performance.calibration import PowerModel
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup
@@ -24,10 +23,26 @@ from service.estimation.calibrations import (
     power_of,
     with_stand_ins,
 )
+from service.estimation.levels import (
+    TRAINING,
+    TRAINING_SPREAD,
+    Held,
+    held,
+    link_of,
+    log_sigma,
+    speed_keys,
+)
 
 _FALLBACK = "default"
+_PAIRS = "training"
 _HOST = "training/host"
 _FAILURES = "training/failures"
+#: Parts whose levels are told where they were not measured, as warnings call their terms.
+_TERMS_OF = {
+    "training-speed/hardware": "hardware",
+    "training-speed/kernels": "kernel",
+    "training-speed/frameworks": "framework",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,48 +76,41 @@ class TrainingFigures:
 
 def setup_figures(setup: TrainingSetup, snapshot: CatalogSnapshot) -> TrainingFigures:
     """Figures of the framework and the hardware of a training run."""
-    family = setup.deployment.accelerator.family
-    return training_figures(snapshot, setup.settings.release, family)
+    return training_figures(snapshot, setup.settings.release, setup.deployment.accelerator)
 
 
-@lru_cache(maxsize=256)
-def training_figures(snapshot: CatalogSnapshot, release: str, family: str) -> TrainingFigures:
-    """Figures of a framework on a hardware family, with documented fallbacks.
+def training_figures(
+    snapshot: CatalogSnapshot, release: str, accelerator: Accelerator
+) -> TrainingFigures:
+    """Figures of a framework on an accelerator, with documented fallbacks.
 
     Parameters
     ----------
     snapshot
         The catalog, whose calibrations are read.
-    release, family
-        Key of the release of a training framework, or the framework's id; and hardware family.
+    release
+        Key of the release of a training framework, or the framework's id.
+    accelerator
+        The accelerator, of which hardware family and kind of link count.
 
     Returns
     -------
     TrainingFigures
         With a warning for each part that had to fall back on figures of something else.
     """
+    return _figures(snapshot, release, accelerator.family, link_of(accelerator))
+
+
+@lru_cache(maxsize=512)
+def _figures(snapshot: CatalogSnapshot, release: str, family: str, link: str) -> TrainingFigures:
     known = snapshot.calibrations
-    framework = engine_of_release(release)
-    timed = figures_of(release, snapshot.engines, "training")
-    kin = dict(kin_of(release, snapshot.engines))
-    chosen = next(
-        id_
-        for id_ in (
-            *(f"training/{name}/{family}" for name in kin),
-            f"training/{_FALLBACK}/{family}",
-            *(f"training/{name}/{family}" for name in timed),
-            f"training/{_FALLBACK}/{_FALLBACK}",
-        )
-        if id_ in known
-    )
-    own = framework == _FALLBACK or timed.get(chosen.split("/")[1], "") is None
-    warnings = _warnings(known[chosen], framework, family, own)
     power_ids, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value
+    efficiency, entries, warnings = _efficiency(snapshot, release, family, link, power)
     return TrainingFigures(
-        efficiency=training_calibration(known[chosen].value, power, chosen, not warnings),
+        efficiency=efficiency,
         infrastructure=infrastructure,
         failures_per_accelerator_day=failures["failures_per_accelerator_day"],
         checkpoint_write_s=float(failures["checkpoint_write_s"].value),
@@ -110,12 +118,47 @@ def training_figures(snapshot: CatalogSnapshot, release: str, family: str) -> Tr
         host_memory_bytes_per_s=float(host["host_memory_bytes_per_s"].value),
         host_link_bytes_per_s=float(host["host_link_bytes_per_s"].value),
         nvme_bytes_per_s=float(host["nvme_bytes_per_s"].value),
-        entries=(chosen, _HOST),
+        entries=(*entries, _HOST),
         power_entries=(*power_ids, infrastructure_id),
         failure_entry=_FAILURES,
         warnings=warnings,
         power_warnings=power_warnings,
     )
+
+
+def _efficiency(
+    snapshot: CatalogSnapshot, release: str, family: str, link: str, power: PowerModel
+) -> tuple[TrainingCalibration, tuple[str, ...], tuple[EstimateWarning, ...]]:
+    """Efficiencies, with the ids of the entries that they come from."""
+    pair = _pair(snapshot, release, family)
+    if pair is not None:
+        figures = snapshot.calibrations[pair].value
+        return training_calibration(figures, power, pair, True), (pair,), ()
+    keys = speed_keys(release, family, link, snapshot.engines, "training")
+    parts = [held(snapshot, part, kinds, keys) for part, kinds in TRAINING.items()]
+    spread = held(snapshot, TRAINING_SPREAD, (), keys)
+    missing = [(part.part, kind) for part in parts for kind in part.missing]
+    merged = {name: one for part in parts for name, one in part.figures.items()}
+    merged["step_log_sigma"] = exact(log_sigma(spread.figures, missing))
+    warnings = tuple(_warnings(release, family, parts))
+    source = ", ".join(part.entries[-1] for part in parts)
+    efficiency = training_calibration(merged, power, source, not warnings)
+    used = (id_ for part in (*parts, spread) for id_ in part.entries)
+    return efficiency, tuple(dict.fromkeys(used)), warnings
+
+
+def _pair(snapshot: CatalogSnapshot, release: str, family: str) -> str | None:
+    """Id of the figures that stand for a framework and a hardware family together.
+
+    Revisions of earlier releases have them, and a catalog may add some: they come before levels.
+    """
+    names = [name for name, _ in kin_of(release, snapshot.engines)]
+    ids = (
+        *(f"{_PAIRS}/{name}/{family}" for name in names),
+        f"{_PAIRS}/{_FALLBACK}/{family}",
+        f"{_PAIRS}/{_FALLBACK}/{_FALLBACK}",
+    )
+    return next((id_ for id_ in ids if id_ in snapshot.calibrations), None)
 
 
 @lru_cache(maxsize=16)
@@ -125,23 +168,17 @@ def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
     return TrainingOverheads(with_stand_ins(own, snapshot, "training"))
 
 
-def _warnings(
-    chosen: Entry[Figures], framework: str, family: str, own: bool
-) -> tuple[EstimateWarning, ...]:
-    if any(origin.kind == "assumed" for origin in chosen.origins.values()):
-        return (
-            EstimateWarning(
-                "efficiency_not_measured",
-                f"there are no training speed measurements on {family}; typical efficiencies of "
-                "other hardware are used, with a wider interval",
-            ),
+def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:
+    """What to say where levels of a framework or of hardware were not measured."""
+    taken = {part.part: part for part in parts}
+    told = [
+        f"{term} terms from {taken[part].narrowest}"
+        for part, term in _TERMS_OF.items()
+        if taken[part].missing
+    ]
+    if told:
+        yield EstimateWarning(
+            "efficiency_not_measured",
+            f"there are no training speed measurements of {release} on {family}: "
+            f"{', '.join(told)}, with a wider interval",
         )
-    if not own:
-        return (
-            EstimateWarning(
-                "efficiency_not_measured",
-                f"there are no training speed measurements of {framework} on {family}; the "
-                "efficiency of other frameworks is used, with a wider interval",
-            ),
-        )
-    return ()

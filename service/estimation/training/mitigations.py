@@ -85,8 +85,7 @@ def training_mitigations(
 
 def planning_figures(memory: TrainingMemory, snapshot: CatalogSnapshot) -> TrainingFigures:
     """What the times of plans are computed from."""
-    family = memory.deployment.accelerator.family
-    return training_figures(snapshot, memory.settings.release, family)
+    return training_figures(snapshot, memory.settings.release, memory.deployment.accelerator)
 
 
 def _name(setup: TrainingSetup) -> Hashable:

@@ -17,7 +17,7 @@ async def test_the_published_run_takes_what_was_published(client):
     body = await answer(client, PATH, EXAMPLE_RUN)
     hours, mfu = body["run"]["accelerator_hours"], body["mfu_ratio"]
     assert hours["low"] < 30.84e6 < hours["high"]
-    assert hours["high"] < 2 * hours["low"]
+    assert hours["high"] < 3 * hours["low"]
     assert mfu["low"] < 0.43
     assert mfu["high"] > 0.38
     assert body["fits"] is True
@@ -85,12 +85,12 @@ async def test_offloading_stalls(client):
 async def test_what_was_not_measured_is_said(client):
     elsewhere = await answer(client, PATH, RUN | {"accelerator": "amd-mi300x-192gb"})
     assert "efficiency_not_measured" in {w["code"] for w in elsewhere["warnings"]}
-    strange = await answer(client, PATH, with_training(framework="deepspeed"))
+    strange = await answer(client, PATH, with_training(framework="unsloth"))
     said = [w["message"] for w in strange["warnings"] if w["code"] == "efficiency_not_measured"]
-    assert any("deepspeed" in message for message in said)
+    assert any("unsloth" in message for message in said)
     known = await answer(client, PATH, with_training(framework="llm-foundry"))
     assert "efficiency_not_measured" not in {w["code"] for w in known["warnings"]}
-    assert known["step_s"]["high"] / known["step_s"]["low"] < 1.6
+    assert known["step_s"]["high"] / known["step_s"]["low"] < 3.0
 
 
 async def test_a_run_shorter_than_a_step_is_one_step(client):

@@ -99,7 +99,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
-    accelerators = searched_accelerators(request.search, snapshot, problems)
+    release = resolve_serving_engine(request.serving, snapshot, problems)
+    accelerators = searched_accelerators(request.search, release, snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]
@@ -114,7 +115,6 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
         )
-    release = resolve_serving_engine(request.serving, snapshot, problems)
     problems.stop_if_any()
     serving = valued(
         ServingSettings,

@@ -95,17 +95,17 @@ def resolve_training_search(
     """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
-    accelerators = searched_accelerators(request.search, snapshot, problems)
-    regions = searched_regions(request.search, snapshot, problems)
-    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     release = resolve_framework(
         request.run.framework, request.run.framework_version, "/run", snapshot, problems
     )
+    accelerators = searched_accelerators(request.search, release, snapshot, problems)
+    regions = searched_regions(request.search, snapshot, problems)
+    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})
     _check_formats(request, problems)
     problems.stop_if_any()
-    figures = [training_figures(snapshot, release.key, one.value.family) for one in accelerators]
+    figures = [training_figures(snapshot, release.key, one.value) for one in accelerators]
     options = [
         TrainingAcceleratorOption(one.value, measured.efficiency, measured.host(one.value))
         for one, measured in zip(accelerators, figures, strict=True)
