@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from benchmarks.peers.environments import NAMES, PeerFailed, ask, install, requirement
 from benchmarks.peers.questions import questions
 from service.settings import Settings
-from service.validation.packaged import FOLDER, read_bench, read_measurements
+from service.validation.packaged import MEASUREMENTS, packaged_lines, read_packaged
 from service.validation.report.peers import ANSWERS, Peer, write_peers
 
 
@@ -20,9 +20,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="record the answers in the catalog")
     chosen = parser.parse_args()
     catalog = Settings().catalog_directory
-    bench = read_bench(catalog)
-    asked = list(questions(read_measurements(catalog, None), bench.vocabulary, bench.snapshot))
-    recorded = {peer.name: peer for peer in bench.peers}
+    packaged = read_packaged(catalog)
+    lines = packaged_lines(catalog, packaged.snapshot)
+    asked = list(questions(lines, packaged.snapshot))
+    recorded = {peer.name: peer for peer in packaged.peers}
     for name in chosen.peer or NAMES:
         try:
             install(name)
@@ -31,15 +32,15 @@ def main() -> None:
         except PeerFailed as failed:
             raise SystemExit(str(failed)) from None
         spent_s = time.monotonic() - began_s
-        print(f"{name}: {len(answers)} of {len(asked)} rows answered in {spent_s:.0f} s")
+        print(f"{name}: {len(answers)} of {len(asked)} figures answered in {spent_s:.0f} s")
         recorded[name] = Peer(
             name=name,
             version=requirement(name).partition("==")[2],
             asked_on=datetime.now(UTC).date().isoformat(),
-            values={(table, row_id): value for table, row_id, value in answers},
+            values={(id_, quantity): value for id_, quantity, value in answers},
         )
     if chosen.write:
-        write_peers(catalog / FOLDER / ANSWERS, list(recorded.values()))
+        write_peers(catalog / MEASUREMENTS / ANSWERS, list(recorded.values()))
         print("Recorded. `./headroom validate --write-docs` writes the tables.")
 
 

@@ -27,7 +27,7 @@ def main() -> None:
             values = [(asked, answer(asked, folder)) for asked in questions]
             json.dump(
                 [
-                    [asked["table"], asked["row_id"], float(value)]
+                    [asked["id"], asked["quantity"], float(value)]
                     for asked, value in values
                     if value is not None and 0.0 < value < float("inf")
                 ],

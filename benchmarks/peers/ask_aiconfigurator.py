@@ -43,7 +43,7 @@ CACHES = {"bf16": "bfloat16", "fp16": "bfloat16", "fp8": "fp8", "int8": "int8"}
 
 def answer(question: dict, folder: Path) -> float | None:
     """The measured figure as aiconfigurator estimates it, in SI units; None if it has no data."""
-    if question["table"] != "latency_inference" or not question["config"]:
+    if question["kind"] != "inference" or not question["config"]:
         return None
     system = SYSTEMS.get(question["accelerator"])
     backend = BACKENDS.get(question["engine"])
@@ -76,11 +76,11 @@ def answer(question: dict, folder: Path) -> float | None:
         )
     except Exception:  # whatever it raises, it has no answer
         return None
-    metric = question["metric"]
-    if metric in ("median_itl", "mean_tpot"):
+    quantity = question["quantity"]
+    if quantity in ("itl_p50_s", "tpot_s", "tpot_p50_s"):
         return float(found.tpot) / 1000.0
-    if metric == "decode_tokens_per_s":
+    if quantity in ("decode_tokens_per_s", "request_tokens_per_s"):
         return 1000.0 / float(found.tpot)
-    if metric == "output_tokens_per_s_total":
+    if quantity == "output_tokens_per_s":
         return float(found.raw["tokens/s"]) * question["data"]
     return None

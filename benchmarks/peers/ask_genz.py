@@ -24,7 +24,7 @@ def answer(question: dict, _: Path) -> float | None:
     shape = question["shape"]
     system = SYSTEMS.get(question["accelerator"])
     bits = BITS.get(question["weights"].split(":")[0])
-    if question["table"] != "latency_inference" or None in (shape, system, bits):
+    if question["kind"] != "inference" or None in (shape, system, bits):
         return None
     model = ModelConfig(
         model="asked",
@@ -50,20 +50,20 @@ def answer(question: dict, _: Path) -> float | None:
         "pipeline_parallel": question["pipeline"],
         "parallelism_heirarchy": f"TP{{{question['tensor']}}}_EP{{1}}_PP{{{question['pipeline']}}}",
     }
-    metric = question["metric"]
+    quantity = question["quantity"]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            if metric == "prefill_tokens_per_s":
+            if quantity == "prefill_tokens_per_s":
                 milliseconds = prefill_moddeling(**around)["Latency"]
                 return around["batch_size"] * around["input_tokens"] / milliseconds * 1000.0
             tokens = round(question["output_tokens"])
             seconds = decode_moddeling(**around, output_tokens=tokens, Bb=1)["Latency"] / 1000.0
     except Exception:  # whatever it raises, it has no answer
         return None
-    if metric in ("median_itl", "mean_tpot"):
+    if quantity in ("itl_p50_s", "tpot_s", "tpot_p50_s"):
         return seconds
-    if metric == "decode_tokens_per_s":
+    if quantity in ("decode_tokens_per_s", "request_tokens_per_s"):
         return 1.0 / seconds
-    if metric == "output_tokens_per_s_total":
+    if quantity == "output_tokens_per_s":
         return around["batch_size"] * question["data"] / seconds
     return None

@@ -38,7 +38,7 @@ def answer(question: dict, folder: Path) -> float | None:
     card = CARDS.get(question["accelerator"])
     if shape is None or card is None or shape["head_dim"] * shape["heads"] != shape["hidden"]:
         return None
-    served = question["table"] == "latency_inference"
+    served = question["kind"] == "inference"
     # For inference it knows two matrices a block: three of a gated block are 1.5 times as wide.
     width = shape["intermediate"] * (1.5 if served and shape["gated"] else 1.0)
     path = folder / "asked.json"
@@ -86,14 +86,14 @@ def _served(question: dict, path: str, card: str) -> float | None:
         num_tokens_to_generate=tokens,
     )
     seconds = found["decode_latency"]
-    metric = question["metric"]
-    if metric in ("median_itl", "mean_tpot"):
+    quantity = question["quantity"]
+    if quantity in ("itl_p50_s", "tpot_s", "tpot_p50_s"):
         return seconds
-    if metric == "decode_tokens_per_s":
+    if quantity in ("decode_tokens_per_s", "request_tokens_per_s"):
         return 1.0 / seconds
-    if metric == "output_tokens_per_s_total":
+    if quantity == "output_tokens_per_s":
         return batch * tokens * question["data"] / found["total_latency"]
-    if metric == "prefill_tokens_per_s":
+    if quantity == "prefill_tokens_per_s":
         return question["input_tokens"] * batch / found["prefill_latency"]
     return None
 
@@ -120,17 +120,17 @@ def _trained(question: dict, path: str, card: str) -> float | None:
         flash_attn=question["flash"],
         mlp_gated_linear_units=question["shape"]["gated"],
     )
-    if question["table"] == "memory_training":
+    if question["quantity"].endswith("_bytes"):
         held = found["weight_memory_per_gpu"] + found["gradient_memory_per_gpu"]
         held += found["optimizer_state_memory_per_gpu"] + found["activation_memory_per_gpu"]
         ranks = question["tensor"] * question["pipeline"] * question["data"]
-        return held * (ranks if question["metric"] == "peak_memory_total" else 1)
+        return held * (ranks if question["quantity"].endswith("_total_bytes") else 1)
     step_s = found["latency_per_iter"]
     tokens = sequences * question["tokens"] * question["accumulation"]
-    if question["metric"] == "seconds_per_iteration":
+    if question["quantity"] == "step_s":
         return step_s
-    if question["metric"] == "tokens_per_s_per_gpu":
+    if question["quantity"] == "tokens_per_s_per_accelerator":
         return tokens / step_s / (question["tensor"] * question["pipeline"])
-    if question["metric"] == "samples_per_s":
+    if question["quantity"] == "samples_per_s":
         return sequences * question["accumulation"] * question["data"] / step_s
     return None

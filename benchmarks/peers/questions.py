@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import (
     Attention,
@@ -14,60 +13,73 @@ from service.core.architecture.model import (
     MixtureOfExperts,
     ModelArchitecture,
 )
-from service.estimation.inference.deployment import resolve_deployment
+from service.core.deployment import Deployment
+from service.estimation.inference.deployment import ResolvedDeployment, resolve_deployment
+from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.rejection import Rejected
-from service.estimation.requests import LatencyInferenceRequest
+from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
-from service.validation.rows.latency import speed_request
-from service.validation.rows.tables import Row, RowRefused, Tables
-from service.validation.rows.training_runs import run_of
-from service.validation.rows.vocabulary import Vocabulary, model_of
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import ResolvedTraining, resolve_training
+from service.validation.reading import Line
+
+#: Quantities of inference that estimators of speed know.
+_SERVED = frozenset(
+    (
+        *("itl_p50_s", "tpot_s", "tpot_p50_s", "decode_tokens_per_s", "request_tokens_per_s"),
+        *("output_tokens_per_s", "prefill_tokens_per_s"),
+    )
+)
+_DOUBTFUL = "low"
 
 
 def questions(
-    tables: Tables, vocabulary: Vocabulary, snapshot: CatalogSnapshot
+    lines: Mapping[str, Sequence[Line]], snapshot: CatalogSnapshot
 ) -> Iterator[dict[str, Any]]:
     """Every measurement of speed and of training memory that the estimates are held against.
 
     Yields
     ------
     dict
-        ``table``, ``row_id`` and ``metric``; ``config`` (a Hugging Face configuration, if there is
+        ``id``, ``kind`` and ``quantity``; ``config`` (a Hugging Face configuration, if there is
         one) and ``shape`` (None for models that are not layers of one kind); accelerator, layout
         and formats; and what was run.
     """
-    for table, ask in (
-        ("latency_inference", _served),
-        ("memory_training", _trained),
-        ("training_speed", _trained),
-    ):
-        for row in tables.rows.get(table, ()):
-            if row.confidence == "low":
-                continue
-            try:
-                question = ask(row, vocabulary, snapshot)
-            except (RowRefused, Rejected, ValidationError):
-                continue
-            metric = row.text("metric")
-            yield {"table": table, "row_id": row.text("row_id"), "metric": metric} | question
+    for document in (line.document for listed in lines.values() for line in listed):
+        if document is None or document.confidence == _DOUBTFUL:
+            continue
+        try:
+            asked = _asked(document, snapshot)
+        except Rejected:
+            continue
+        for quantity in document.figures:
+            if asked is not None and (document.kind == "training" or quantity in _SERVED):
+                yield {"id": document.id, "kind": document.kind, "quantity": quantity} | asked
 
 
-def _served(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> dict[str, Any]:
-    fields, _ = speed_request(row, vocabulary, snapshot)
-    resolved = resolve_deployment(LatencyInferenceRequest(**fields), snapshot, Problems())
+def _asked(document: MeasurementDocument, snapshot: CatalogSnapshot) -> dict[str, Any] | None:
+    request = document.request
+    if isinstance(request, TrainingRequest):
+        return _trained(resolve_training(request, snapshot, Problems()))
+    if isinstance(request, DeploymentRequest):
+        return _served(resolve_deployment(request, snapshot, Problems()))
+    return None
+
+
+def _served(resolved: ResolvedDeployment) -> dict[str, Any]:
     deployment, workload = resolved.deployment, resolved.workload
-    return _placed(row, vocabulary, snapshot, deployment) | {
-        "engine": resolved.calibration.performance.source.split("/")[1],
+    return _placed(resolved.model, deployment) | {
+        "engine": resolved.serving.engine,
         "input_tokens": float(workload.input_tokens),
         "output_tokens": float(workload.output_tokens),
         "concurrency": float(workload.concurrency) / deployment.parallelism.data,
     }
 
 
-def _trained(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> dict[str, Any]:
-    setup = run_of(row, vocabulary, snapshot)
+def _trained(resolved: ResolvedTraining) -> dict[str, Any]:
+    setup = resolved.setup
     settings = setup.settings
-    return _placed(row, vocabulary, snapshot, setup.deployment) | {
+    return _placed(resolved.model, setup.deployment) | {
         "method": settings.method,
         "optimizer": settings.optimizer,
         "master_weights": settings.master_weights,
@@ -80,16 +92,10 @@ def _trained(row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot) -> dic
     }
 
 
-def _placed(
-    row: Row, vocabulary: Vocabulary, snapshot: CatalogSnapshot, deployment: Any
-) -> dict[str, Any]:
-    model = model_of(row, vocabulary, snapshot)
-    config = (
-        snapshot.models[model].document.get("config") if isinstance(model, str) else model.config
-    )
+def _placed(model: Entry[ModelArchitecture], deployment: Deployment) -> dict[str, Any]:
     layout, precision = deployment.parallelism, deployment.precision
     return {
-        "config": config,
+        "config": model.document.get("config"),
         "shape": shape_of(deployment.architecture),
         "accelerator": deployment.accelerator.id,
         "tensor": layout.tensor,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.peers.environments import NAMES, PeerFailed, ask, is_installed, requirement
 from benchmarks.peers.questions import questions
-from service.validation.packaged import read_bench, read_measurements
+from service.validation.packaged import packaged_lines, read_packaged
 
 #: Of the measurements of inference speed, one in so many is asked about.
 _ONE_IN = 40
@@ -21,9 +21,9 @@ def peer_costs_us(catalog: Path, seconds: float) -> dict[str, float]:
     installed = [name for name in NAMES if is_installed(name)]
     if not installed:
         return {}
-    bench = read_bench(catalog)
-    asked = questions(read_measurements(catalog, None), bench.vocabulary, bench.snapshot)
-    served = [question for question in asked if question["table"] == "latency_inference"][::_ONE_IN]
+    snapshot = read_packaged(catalog).snapshot
+    asked = questions(packaged_lines(catalog, snapshot), snapshot)
+    served = [question for question in asked if question["kind"] == "inference"][::_ONE_IN]
     costs = {}
     for name in installed:
         try:

@@ -120,6 +120,14 @@ class CatalogSnapshot:
         entries: Mapping[str, Entry[Any]] = getattr(self, collection.replace("-", "_"))
         return entries
 
+    def delivered_accelerators(self) -> dict[str, Entry[Accelerator]]:
+        """Accelerators that can be had, by id: all but those that are only announced."""
+        return {
+            id_: entry
+            for id_, entry in self.accelerators.items()
+            if not entry.document.get("announced", False)
+        }
+
     def region(self, document: Any, as_of: int | None = None) -> Entry[Region]:
         """A region from an object like its documents, whose parents are regions of the catalog.
 

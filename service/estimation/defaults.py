@@ -26,9 +26,18 @@ def default_warnings(
     ]
 
 
-def link_default_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
-    """Those that memory and speed depend on."""
-    return default_warnings(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
+def accelerator_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:
+    """About stand-ins that memory and speed depend on, and about figures only announced."""
+    told = default_warnings(accelerator, [n for n in accelerator.stood_in if n not in _OF_MAKING])
+    if accelerator.document.get("announced", False):
+        told.append(
+            EstimateWarning(
+                "announced_accelerator",
+                f"{accelerator.id} was announced and not yet delivered when it was entered; its "
+                "figures are those of the announcement",
+            )
+        )
+    return told
 
 
 def making_default_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:

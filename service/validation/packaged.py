@@ -1,4 +1,4 @@
-"""The project's own measurements, names and remarks."""
+"""The project's own measurements, remarks, and what other estimators answered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from pathlib import Path
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.validation.former.peers import ANSWERS as FORMER_ANSWERS
+from service.validation.former.peers import Peer as FormerPeer
+from service.validation.former.peers import read_peers as read_former_peers
+from service.validation.former.remarks import Remark as FormerRemark
+from service.validation.former.remarks import read_remarks as read_former_remarks
+from service.validation.left_out import PATH, LeftOutFigure, read_left_out
+from service.validation.reading import Line, read_files
 from service.validation.report.peers import ANSWERS, Peer, read_peers
 from service.validation.report.remarks import Remark, read_remarks
 from service.validation.rows.tables import Tables, read_directory
@@ -21,8 +28,8 @@ class Bench:
 
     snapshot: CatalogSnapshot
     vocabulary: Vocabulary
-    remarks: tuple[Remark, ...]
-    peers: tuple[Peer, ...]
+    remarks: tuple[FormerRemark, ...]
+    peers: tuple[FormerPeer, ...]
 
 
 def read_bench(catalog: Path) -> Bench:
@@ -37,8 +44,8 @@ def read_bench(catalog: Path) -> Bench:
     return Bench(
         snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
         vocabulary=read_vocabulary(folder / "names.yaml"),
-        remarks=read_remarks(folder / "remarks.yaml"),
-        peers=read_peers(folder / ANSWERS),
+        remarks=read_former_remarks(folder / "remarks.yaml"),
+        peers=read_former_peers(folder / FORMER_ANSWERS),
     )
 
 
@@ -51,3 +58,50 @@ def read_measurements(catalog: Path, directory: Path | None) -> Tables:
         If they cannot be read.
     """
     return read_directory(directory or catalog / FOLDER)
+
+
+MEASUREMENTS = "measurements"
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """Everything that an assessment needs beside the measurements themselves.
+
+    ``left_out`` are comparisons by constants fitted without the source, None where nobody wrote
+    them yet.
+    """
+
+    snapshot: CatalogSnapshot
+    remarks: tuple[Remark, ...]
+    peers: tuple[Peer, ...]
+    left_out: tuple[LeftOutFigure, ...] | None
+
+
+def read_packaged(catalog: Path) -> Packaged:
+    """The catalog of a directory, with what lies beside its measurements.
+
+    Raises
+    ------
+    CatalogInvalid
+        If the catalog is unsound.
+    LeftOutInvalid
+        If the left-out comparisons are.
+    """
+    folder, left_out = catalog / MEASUREMENTS, catalog / PATH
+    return Packaged(
+        snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
+        remarks=read_remarks(folder / "remarks.yaml"),
+        peers=read_peers(folder / ANSWERS),
+        left_out=tuple(read_left_out(left_out)[1]) if left_out.exists() else None,
+    )
+
+
+def packaged_lines(catalog: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, ...]]:
+    """The packaged measurements by file.
+
+    Raises
+    ------
+    FileInvalid
+        If they cannot be read.
+    """
+    return read_files(catalog / MEASUREMENTS, snapshot)

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.errors import InvalidInput
 from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.imports.reading import Content, FileRefused
+from service.estimation.measurements.imports.registry import recognised
 from service.estimation.measurements.understood import NotUnderstood, understood
 
 #: Ending of the files that are read in a folder.
@@ -194,9 +196,7 @@ def _seems(text: str, first: str) -> str | None:
     columns = {name.strip().strip('"').lower() for name in first.split(",")}
     if columns >= _OLD_COLUMNS:
         return "a table of one number a row, which is no longer read"
-    if len(columns) > 2:
-        return "CSV"
-    return None
+    return _seems_tool(text) or ("CSV" if len(columns) > 2 else None)
 
 
 def _seems_json(text: str, first: str) -> str | None:
@@ -213,21 +213,18 @@ def _seems_json(text: str, first: str) -> str | None:
         value = whole
     if not isinstance(value, dict) or set(_DOCUMENT) & set(value):
         return None
-    for tool, keys in _TOOLS.items():
-        if keys <= set(value):
-            return f"the output of {tool}; import it with `./headroom measurements import`"
-    return None
+    return _seems_tool(text)
 
 
-#: What tells the results of tools apart.
-_TOOLS: Mapping[str, frozenset[str]] = {
-    "vllm bench serve": frozenset(("request_throughput", "mean_ttft_ms", "backend")),
-    "SGLang's bench_serving": frozenset(("output_throughput", "mean_ttft_ms")),
-    "llama-bench": frozenset(("n_prompt", "n_gen", "avg_ts")),
-    "GuideLLM": frozenset(("benchmarks", "metadata")),
-    "AIPerf or genai-perf": frozenset(("request_throughput", "input_config")),
-    "Transformers' Trainer": frozenset(("log_history", "global_step")),
-}
+def _seems_tool(text: str) -> str | None:
+    """The tool that wrote a file, if it is one that is imported."""
+    try:
+        found = recognised(Content(text.encode()))
+    except FileRefused:
+        return None
+    if found is None:
+        return None
+    return f"{found.title}; import it with `./headroom measurements import`"
 
 
 def _refuse(file: str, detail: str) -> NoReturn:

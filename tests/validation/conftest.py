@@ -1,41 +1,63 @@
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.settings import INSTALLATION
-from service.validation.packaged import Bench, read_bench, read_measurements
-from service.validation.report.compared import TableOutcome, assess
+from service.validation.packaged import Packaged, packaged_lines, read_packaged
+from service.validation.report.assessed import Assessed, assess, together
 
 CATALOG = INSTALLATION / "hardware_catalog"
 
-Written = Callable[[str, Iterable[Mapping[str, object]]], Path]
+Written = Callable[..., Path]
+
+DOCUMENT: Mapping[str, Any] = {
+    "id": "mine-1",
+    "kind": "inference",
+    "request": {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "workload": {"input_tokens": 1024, "output_tokens": 128, "concurrency": 8},
+    },
+    "measured": {"weights_bytes": 16.06e9},
+    "source": "mine",
+    "confidence": "high",
+}
 
 
 @pytest.fixture(scope="session")
-def bench() -> Bench:
-    return read_bench(CATALOG)
+def packaged() -> Packaged:
+    return read_packaged(CATALOG)
 
 
 @pytest.fixture(scope="session")
-def outcomes(bench: Bench) -> dict[str, TableOutcome]:
-    return assess(read_measurements(CATALOG, None), bench.vocabulary, bench.snapshot)
+def snapshot(packaged: Packaged) -> CatalogSnapshot:
+    return packaged.snapshot
+
+
+@pytest.fixture(scope="session")
+def by_file(packaged: Packaged) -> dict[str, Assessed]:
+    lines = packaged_lines(CATALOG, packaged.snapshot)
+    return {name: assess(listed, packaged.snapshot, name) for name, listed in lines.items()}
+
+
+@pytest.fixture(scope="session")
+def assessed(by_file: dict[str, Assessed]) -> Assessed:
+    return together(by_file.values())
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
-    """Writes rows as a CSV file and gives its folder."""
+    """Writes documents as a file and gives its place."""
 
-    def write(table: str, rows: Iterable[Mapping[str, object]]) -> Path:
-        listed = list(rows)
-        columns = list(dict.fromkeys(name for row in listed for name in row))
-        with (tmp_path / f"{table}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(listed)
-        return tmp_path
+    def write(*documents: Mapping[str, Any], name: str = "own.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(f"{json.dumps(one)}\n" for one in documents), encoding="utf-8")
+        return path
 
     return write

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from service.validation.report.ecologits import accelerators_needed, beside_ecologits, request_kwh
+from service.validation.report.statistics import accuracy
 
 
 @pytest.mark.parametrize(
@@ -18,12 +19,15 @@ def test_accelerators_are_a_power_of_two_that_holds_the_weights(billions, count)
     assert accelerators_needed(billions) == count
 
 
-def test_every_measured_energy_of_known_models_has_a_peer(outcomes):
-    compared = outcomes["energy_inference"].compared
-    metrics = ("energy_per_output_token", "energy_per_request")
-    measured = [entry for entry in compared if entry.metric in metrics]
-    beside = beside_ecologits(compared)
+def test_every_measured_energy_of_known_models_has_a_peer(assessed, snapshot):
+    quantities = ("accelerator_energy_per_output_token_j", "accelerator_energy_per_request_j")
+    measured = [
+        entry
+        for entry in assessed.figures
+        if entry.quantity in quantities and entry.model in snapshot.models
+    ]
+    beside = beside_ecologits(assessed.figures, snapshot)
     assert [entry.compared for entry in beside] == measured
-    ours = sorted(abs(entry.compared.error_ratio) for entry in beside)
-    peers = sorted(abs(entry.peer_error_ratio) for entry in beside)
-    assert ours[len(ours) // 2] < 0.5 * peers[len(peers) // 2]
+    ours = accuracy([entry.compared for entry in beside])
+    its = accuracy([entry.as_peer for entry in beside])
+    assert ours.median_error_ratio < 0.5 * its.median_error_ratio

@@ -9,24 +9,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from service.catalog.files import packaged_documents
-from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.measurements.compared import ComparedDocument, compared
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.schema import PATH, document_schema
 from service.estimation.rejection import Rejected
-from service.settings import INSTALLATION
 from service.validation.reading import Line, read_files
+from tests.validation.conftest import CATALOG
 
-CATALOG = INSTALLATION / "hardware_catalog"
 FOLDER = CATALOG / "measurements"
 #: Documents that wait for an accelerator of the catalog, or for layouts with uneven heads.
-WAITING = {"aws-neuron-inf2": 42, "geerlingguy-ai-benchmarks": 23, "gpt-fast-readme": 2}
-
-
-@pytest.fixture(scope="module")
-def snapshot() -> CatalogSnapshot:
-    return snapshot_from_documents(packaged_documents(CATALOG), 0)
+WAITING = {"aws-neuron-inf2": 42, "geerlingguy-ai-benchmarks": 2}
 
 
 @pytest.fixture(scope="module")

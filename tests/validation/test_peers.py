@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -8,40 +7,36 @@ import pytest
 from benchmarks.peers.environments import NAMES, requirement
 from benchmarks.peers.questions import questions, shape_of
 from service.core.architecture.config import parse_config
-from service.settings import Settings
-from service.validation.packaged import read_measurements
+from service.validation.packaged import packaged_lines
 from service.validation.report.peers import COLUMNS, Peer, read_peers, write_peers
+from service.validation.report.statistics import accuracy
 from tests.core.deployments import LLAMA_70B
+from tests.validation.conftest import CATALOG
 
 
-def test_recorded_answers_are_about_rows_that_were_compared(bench, outcomes):
-    rows = {
-        (table, entry.row.text("row_id")): entry
-        for table, outcome in outcomes.items()
-        for entry in outcome.compared
-    }
-    assert {peer.name for peer in bench.peers} == set(NAMES)
-    for peer in bench.peers:
+def test_recorded_answers_are_about_figures_that_are_compared(packaged, assessed):
+    assert {peer.name for peer in packaged.peers} == set(NAMES)
+    for peer in packaged.peers:
         assert peer.version == requirement(peer.name).partition("==")[2]
-        beside = peer.beside(rows.values())
-        # A model that was added since would leave rows out, never the other way round.
+        beside = peer.beside(assessed.figures)
+        # A model that was added since would leave figures out, never the other way round.
         assert len(beside) > 0.9 * len(peer.values)
 
 
-def test_on_the_rows_that_peers_answered_the_estimates_are_nearer(bench, outcomes):
-    compared = outcomes["latency_inference"].compared
-    for peer in bench.peers:
-        beside = peer.beside(compared)
-        ours = sorted(abs(entry.compared.error_ratio) for entry in beside)
-        its = sorted(abs(entry.peer_error_ratio) for entry in beside)
-        assert ours[len(ours) // 2] < its[len(its) // 2], peer.name
+def test_on_the_figures_that_peers_answered_the_estimates_are_nearer(packaged, assessed):
+    served = [entry for entry in assessed.figures if entry.kind == "inference"]
+    for peer in packaged.peers:
+        beside = peer.beside(served)
+        ours = accuracy([entry.compared for entry in beside])
+        its = accuracy([entry.as_peer for entry in beside])
+        assert ours.median_error_ratio < its.median_error_ratio, peer.name
 
 
 def test_what_is_recorded_is_read_again(tmp_path: Path):
-    path = tmp_path / "peers" / "answers.csv"
+    path = tmp_path / "peers.csv"
     peers = (
-        Peer("a", "1.0", "2026-01-02", {("latency_inference", "x-1"): 0.125}),
-        Peer("b", "2.0", "2026-01-03", {("memory_training", "x-1"): 7e10}),
+        Peer("a", "1.0", "2026-01-02", {("x-1", "tpot_s"): 0.125}),
+        Peer("b", "2.0", "2026-01-03", {("x-1", "process_bytes"): 7e10}),
     )
     write_peers(path, peers[::-1])
     written = path.read_bytes()
@@ -54,27 +49,31 @@ def test_what_is_recorded_is_read_again(tmp_path: Path):
     "content",
     [
         "peer,value\n",
-        ",".join(COLUMNS) + "\na,1,2026-01-01,latency_inference,x-1,nan\n",
-        ",".join(COLUMNS) + "\na,1,2026-01-01,latency_inference,x-1,-1\n",
-        ",".join(COLUMNS) + "\na,1,2026-01-01,latency_inference,x-1,much\n",
+        ",".join(COLUMNS) + "\na,1,2026-01-01,x-1,tpot_s,nan\n",
+        ",".join(COLUMNS) + "\na,1,2026-01-01,x-1,tpot_s,-1\n",
+        ",".join(COLUMNS) + "\na,1,2026-01-01,x-1,tpot_s,much\n",
     ],
 )
 def test_what_was_not_written_so_is_refused(tmp_path: Path, content: str):
-    path = tmp_path / "answers.csv"
+    path = tmp_path / "peers.csv"
     path.write_text(content)
-    with pytest.raises(ValueError, match=r"answers\.csv|could not convert"):
+    with pytest.raises(ValueError, match=r"peers\.csv|could not convert"):
         read_peers(path)
 
 
-def test_a_question_holds_what_was_measured(bench):
-    tables = read_measurements(Settings().catalog_directory, None)
-    asked = itertools.islice(questions(tables, bench.vocabulary, bench.snapshot), 3)
-    for question in asked:
-        assert question["table"] == "latency_inference"
-        assert question["shape"]["layers"] == 24
-        assert question["accelerator"] == "nvidia-a100-sxm-80gb"
-        assert question["concurrency"] == 1.0
-        assert question["output_tokens"] == 2048.0
+def test_a_question_holds_what_was_measured(snapshot):
+    lines = packaged_lines(CATALOG, snapshot)
+    asked = list(questions({"one": lines["qwen25-speed-benchmark.jsonl"]}, snapshot))
+    assert {question["kind"] for question in asked} == {"inference"}
+    assert {question["quantity"] for question in asked} == {"request_tokens_per_s"}
+    first = asked[0]
+    assert first["shape"]["layers"] == 24
+    assert first["accelerator"] == "nvidia-a100-sxm-80gb"
+    assert first["concurrency"] == 1.0
+    assert first["output_tokens"] == 2048.0
+    trained = list(questions({"one": lines["torchtitan-h100-benchmarks.jsonl"]}, snapshot))
+    assert {question["kind"] for question in trained} == {"training"}
+    assert "reserved_bytes" in {question["quantity"] for question in trained}
 
 
 def test_the_shape_of_a_model_is_what_its_card_says():

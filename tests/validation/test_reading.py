@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.catalog.files import packaged_documents
-from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.settings import INSTALLATION
+from service.catalog.snapshot import CatalogSnapshot
 from service.validation.reading import FileInvalid, Line, read_file, read_files
 
 DOCUMENT: dict[str, Any] = {
@@ -23,11 +21,6 @@ DOCUMENT: dict[str, Any] = {
     },
     "measured": {"tpot_s": 0.012},
 }
-
-
-@pytest.fixture(scope="module")
-def snapshot() -> CatalogSnapshot:
-    return snapshot_from_documents(packaged_documents(INSTALLATION / "hardware_catalog"), 0)
 
 
 def one(snapshot: CatalogSnapshot, folder: Path, document: dict[str, Any]) -> Line:
@@ -55,7 +48,9 @@ def test_an_unknown_engine_is_answered_as_another_with_a_warning(
     line = one(snapshot, tmp_path, changed(serving={"engine": "swift-engine"}))
     assert line.document is not None
     assert line.document.request.serving.engine == "vllm"  # type: ignore[union-attr]
-    assert line.warnings == ("engine 'swift-engine' is not known; vllm stands in for it",)
+    assert line.warnings == (
+        "engine 'swift-engine' is not known; vllm stands in for it, as for all that are compiled",
+    )
     gguf = changed(serving={"engine": "swift-engine"}, precision={"weights": "gguf-q4_0"})
     assert "llama.cpp stands in" in one(snapshot, tmp_path, gguf).warnings[0]
     run = {
@@ -68,7 +63,7 @@ def test_an_unknown_engine_is_answered_as_another_with_a_warning(
         "measured": {"step_time_s": 3.0},
     }
     trained = one(snapshot, tmp_path, run)
-    assert "default stands in" in trained.warnings[0]
+    assert "transformers stands in" in trained.warnings[0]
     assert trained.document is not None
     assert dict(trained.document.figures) == {"step_s": 3.0}
 
@@ -159,10 +154,14 @@ def test_a_broken_line_is_told_and_nothing_is_read(
         (b"time,power,memory\n1,2,3\n", "CSV"),
         (b"<html></html>", "web page"),
         (
-            b'{"backend": "vllm", "request_throughput": 3.1, "mean_ttft_ms": 20.5}',
-            "vllm bench serve; import it with",
+            b'{"model_id": "m", "request_rate": "inf", "request_throughput": 3.1,'
+            b' "total_token_throughput": 9.0}',
+            "import it with `./headroom measurements import`",
         ),
-        (b'{"n_prompt": 512, "n_gen": 0, "avg_ts": 3.0}\n', "llama-bench"),
+        (
+            b'{"model_type": "llama 8B", "n_prompt": 512, "n_gen": 0, "avg_ts": 3.0}',
+            "import it with",
+        ),
     ],
 )
 def test_a_file_of_another_kind_is_named(

@@ -2,179 +2,143 @@
 
 from __future__ import annotations
 
-import csv
-from math import isfinite
+from dataclasses import replace
 
 import pytest
 
-from service.settings import INSTALLATION
-from service.validation.packaged import FOLDER, Bench, read_measurements
-from service.validation.report.compared import TableOutcome, assess, report
+from service.validation.left_out import (
+    DIGEST,
+    LeftOutFigure,
+    LeftOutInvalid,
+    left_out_of,
+    read_left_out,
+)
+from service.validation.packaged import Packaged
+from service.validation.report.assessed import Assessed, report
 from service.validation.report.document import accuracy_document
+from service.validation.report.remarks import Remark, read_remarks
+from service.validation.report.statistics import accuracy
 from service.validation.report.targets import TARGETS
-from service.validation.rows.tables import TABLES, read_directory
-from tests.validation.conftest import CATALOG, Written
 
-Outcomes = dict[str, TableOutcome]
 SUMMARY = {
-    *("rows_used", "median_error_ratio", "p90_error_ratio", "coverage_ratio"),
+    *("figures", "median_error_ratio", "p90_error_ratio", "coverage_ratio"),
     *("median_width_ratio", "median_signed_error_ratio"),
 }
 
 
-def test_rows_are_used_refused_or_fit_tests(bench: Bench, outcomes: Outcomes) -> None:
-    found = report(outcomes, bench.remarks)
-    assert tuple(found) == TABLES
-    for name, content in found.items():
-        tested = content["fit_tests"]
-        assert tested["rows"] == tested["right"] + tested["wrong"]
-        used, refused = content["rows_used"], content["rows_refused"]
-        assert used + refused + tested["rows"] == content["rows"]
-        assert sum(content["refusals"].values()) == refused
-        for by in ("by_metric", "by_source", "by_family"):
-            assert sum(group["rows_used"] for group in content[by].values()) == used
-            assert all(set(group) == SUMMARY for group in content[by].values())
-        assert len(content["worst"]) == min(used, 15), name
-        assert all(row["reason"] for row in content["worst"])
-        assert content.keys() >= SUMMARY
-
-
-#: Median and 90th percentile of the error by table, with little room above what was found: a change
-#: that makes estimates worse than this has to say so here.
-BOUNDS = {
-    "memory_inference": (0.03, 0.50),
-    "memory_training": (0.12, 0.50),
-    "latency_inference": (0.08, 0.33),
-    "energy_inference": (0.24, 0.52),
-    "training_emissions": (0.05, 0.30),
-}
-#: The same by metric, where a target is met.
-METRIC_BOUNDS = {
-    ("memory_inference", "weights_file_size"): (0.001, 0.01),
-    ("memory_inference", "weights_per_gpu"): (0.005, 0.02),
-    ("memory_inference", "gpu_memory_total"): (0.03, 0.26),
-    ("latency_inference", "decode_tokens_per_s"): (0.06, 0.20),
-    ("latency_inference", "median_itl"): (0.10, 0.36),
-    ("latency_inference", "output_tokens_per_s_total"): (0.10, 0.33),
-    ("latency_inference", "prefill_tokens_per_s"): (0.28, 0.70),
-    ("energy_inference", "energy_per_output_token"): (0.13, 0.40),
-    ("energy_inference", "avg_power"): (0.10, 0.26),
-}
-
-
-def test_accuracy_does_not_get_worse(bench: Bench, outcomes: Outcomes) -> None:
-    found = report(outcomes, bench.remarks)
-    for name, (median, p90) in BOUNDS.items():
-        assert found[name]["median_error_ratio"] <= median, name
-        assert found[name]["p90_error_ratio"] <= p90, name
-    for (name, metric), (median, p90) in METRIC_BOUNDS.items():
-        group = found[name]["by_metric"][metric]
-        assert group["median_error_ratio"] <= median, metric
-        assert group["p90_error_ratio"] <= p90, metric
-
-
-def test_most_rows_can_be_compared(outcomes: Outcomes) -> None:
-    for name in ("memory_inference", "latency_inference", "energy_inference"):
-        outcome = outcomes[name]
-        assert len(outcome.compared) >= 0.85 * outcome.rows, outcome.refusals
-
-
-def test_the_accuracy_document_is_what_the_command_writes(bench: Bench, outcomes: Outcomes) -> None:
-    committed = (INSTALLATION / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    assert committed == accuracy_document(outcomes, bench.remarks, bench.peers), (
-        "an estimate, a measurement or a remark has changed: run ./headroom validate --write-docs"
-    )
-
-
-def test_every_metric_belongs_to_one_quantity(outcomes: Outcomes) -> None:
-    named = [(target.table, metric) for target in TARGETS for metric in target.metrics]
-    assert len(named) == len(set(named))
-    for name, outcome in outcomes.items():
-        assert {(name, entry.metric) for entry in outcome.compared} <= set(named)
-
-
-def test_every_remark_is_about_some_row(bench: Bench, outcomes: Outcomes) -> None:
-    compared = [entry for outcome in outcomes.values() for entry in outcome.compared]
-    for remark in bench.remarks:
-        assert any(remark.is_about(entry) for entry in compared), remark.reason
-
-
-def test_packaged_measurements_are_facts_with_sources(bench: Bench) -> None:
-    tables = read_measurements(CATALOG, None)
-    assert tables.notes == ()
-    assert set(tables.rows) == set(TABLES)
-    for name, rows in tables.rows.items():
-        assert len({row.id for row in rows}) == len(rows), name
-        assert {row.source for row in rows} <= set(bench.vocabulary.sources), name
-        file = CATALOG / FOLDER / f"{name}.csv"
-        assert file.stat().st_size < 700_000
-        with file.open(newline="", encoding="utf-8") as opened:
-            assert "notes" not in next(csv.reader(opened))
-
-
-GOOD = {
-    "row_id": "mine-1",
-    "source_id": "mine",
-    "model": "Llama-3-8B",
-    "unit": "GiB",
-    "hardware": "H100-SXM-80GB",
-    "framework": "vLLM",
-    "confidence": "high",
-    "metric": "weights_per_gpu",
-    "value": "14.96",
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"value": ""}, "value is missing"),
-        ({"value": "0"}, "value is missing"),
-        ({"value": "much"}, "value is not a number"),
-        ({"value": "nan"}, "value is not a finite positive number"),
-        ({"confidence": "utter"}, "confidence is none of high, medium and low"),
-        ({"confidence": "low"}, "low confidence: kept out of the statistics, reported apart"),
-        ({"model": "=cmd|' /C calc'!A0"}, "nor do columns describe it"),
-        ({"input_len": "1e8"}, "beyond what a request may ask: input_tokens"),
-        ({"hardware_count": "3", "tp": "3"}, "the request is refused"),
-    ],
-)
-def test_a_row_that_means_nothing_is_refused_and_counted(
-    bench: Bench, written: Written, changes: dict[str, str], reason: str
+def test_documents_are_used_apart_or_refused(
+    packaged: Packaged, by_file: dict[str, Assessed]
 ) -> None:
-    folder = written("memory_inference", [GOOD, GOOD | changes | {"row_id": "mine-2"}])
-    tables = read_directory(folder)
-    outcome = assess(tables, bench.vocabulary, bench.snapshot)["memory_inference"]
-    assert len(outcome.compared) == 1
-    [(told, count)] = outcome.refusals.items()
-    assert count == 1
-    assert reason in told
+    for name, one in by_file.items():
+        found = report(one, packaged.remarks)
+        used, refused = found["rows_used"], found["rows_refused"]
+        assert used + refused + found["rows_of_low_confidence"] == found["rows"], name
+        assert sum(found["refusals"].values()) == refused
+        for by in ("by_metric", "by_source", "by_family", "by_engine_class"):
+            assert sum(group["figures"] for group in found[by].values()) == found["figures"]
+            assert all(set(group) == SUMMARY for group in found[by].values())
+        assert len(found["worst"]) == min(found["figures"], 15)
+        assert all(row["reason"] for row in found["worst"])
+        assert found.keys() >= SUMMARY
 
 
-def test_rows_that_ran_out_of_memory_are_fit_tests(bench: Bench, written: Written) -> None:
-    out = {**GOOD, "metric": "gpu_memory_total", "value": "OOM"}
-    folder = written(
-        "memory_inference",
-        [
-            out | {"row_id": "big", "model": "Llama-3.1-70B"},
-            out | {"row_id": "small", "framework": "HF transformers"},
-        ],
+#: Median and 90th percentile of the error in sample, with little room above what was found: a
+#: change that makes estimates worse than this has to say so here.
+BOUNDS = {
+    "Size of weights": (0.005, 0.18),
+    "Inference memory and room for caches": (0.05, 0.50),
+    "Training memory": (0.14, 0.45),
+    "Decode: time per token, tokens/s of a stream": (0.20, 0.70),
+    "Prefill: prompt tokens/s, time to the first token": (0.45, 3.00),
+    "Serving throughput": (0.16, 0.70),
+    "Training speed": (0.17, 0.60),
+    "Energy per token and request": (0.14, 0.40),
+    "Power of accelerators": (0.10, 0.28),
+    "Energy and carbon of training runs": (0.05, 0.10),
+}
+
+
+def test_accuracy_does_not_get_worse(assessed: Assessed) -> None:
+    for target in TARGETS:
+        if target.name in BOUNDS:
+            found = accuracy([one for one in assessed.figures if target.covers(one)])
+            median, p90 = BOUNDS[target.name]
+            assert found.median_error_ratio is not None
+            assert found.p90_error_ratio is not None
+            assert found.median_error_ratio <= median, target.name
+            assert found.p90_error_ratio <= p90, target.name
+
+
+def test_every_figure_belongs_to_one_target(assessed: Assessed) -> None:
+    for entry in assessed.figures:
+        covering = [target.name for target in TARGETS if target.covers(entry)]
+        assert len(covering) == 1, (entry.kind, entry.quantity)
+
+
+def test_most_documents_can_be_compared(assessed: Assessed) -> None:
+    assert sum(assessed.refusals.values()) < 0.05 * assessed.documents
+    assert len(assessed.figures) > 2_500
+
+
+def test_out_of_memory_is_foreseen(assessed: Assessed) -> None:
+    right = [id_ for id_, agrees in assessed.fit_tests if agrees]
+    assert len(assessed.fit_tests) >= 7
+    assert len(right) >= len(assessed.fit_tests) - 1
+
+
+def test_the_page_leads_with_what_was_left_out(packaged: Packaged, assessed: Assessed) -> None:
+    entry = next(one for one in assessed.figures if one.quantity == "tpot_s")
+    twice = LeftOutFigure(
+        entry.id, "tpot_s", entry.figure.measured, 2.0 * entry.figure.measured, 0.0, 1.0,
+        entry.source, entry.model, entry.accelerator, entry.family, entry.engine,
+    )  # fmt: skip
+    page = accuracy_document(assessed, replace(packaged, left_out=(twice,)))
+    decode = next(line for line in page.splitlines() if line.startswith("| Decode"))
+    cells = [cell.strip() for cell in decode.split("|")]
+    assert cells[2].startswith("1 of ")
+    assert cells[3] == "**100.0% (≤ 12.0%)**"
+    assert cells[7] != "–"
+
+
+def test_the_page_says_where_a_peer_is_closer(packaged: Packaged, assessed: Assessed) -> None:
+    [peer, *_] = packaged.peers
+    known = {(one.id, one.quantity): one.figure.measured for one in assessed.figures}
+    right = replace(peer, values={key: known[key] for key in peer.values if key in known})
+    page = accuracy_document(assessed, replace(packaged, peers=(right,)))
+    lines = [line for line in page.splitlines() if f"| {peer.name} {peer.version} |" in line]
+    assert lines
+    assert all(line.endswith(f"| **{peer.name} {peer.version}** |") for line in lines)
+
+
+def test_left_out_comparisons_are_read_and_joined(assessed: Assessed, tmp_path) -> None:
+    entry = next(one for one in assessed.figures if one.quantity == "tpot_s")
+    path = tmp_path / "left_out.csv"
+    head = "id,quantity,measured,value,low,high,source,model,accelerator,family,engine"
+    path.write_text(
+        f"{DIGEST}0123\n{head}\n{entry.id},tpot_s,0.01,0.02,0.01,0.03,{entry.source},m,a,f,e\n"
     )
-    outcomes = assess(read_directory(folder), bench.vocabulary, bench.snapshot)
-    found = report(outcomes, bench.remarks)["memory_inference"]
-    assert found["fit_tests"] == {"rows": 2, "right": 1, "wrong": 1, "wrong_rows": ["small"]}
-    assert (found["rows_used"], found["rows_refused"]) == (0, 0)
-    assert found["median_error_ratio"] is None
+    digest, figures = read_left_out(path)
+    assert digest == "0123"
+    [joined] = left_out_of(figures, assessed.figures)
+    assert joined.figure.value == 0.02
+    assert joined.figure.measured == entry.figure.measured
+    path.write_text(f"{DIGEST}0123\nid,quantity\n")
+    with pytest.raises(LeftOutInvalid, match="has not the columns"):
+        read_left_out(path)
+    path.write_text(f"{DIGEST}0123\n{head}\nx,tpot_s,much,0.02,0.01,0.03,s,m,a,f,e\n")
+    with pytest.raises(LeftOutInvalid, match="could not convert"):
+        read_left_out(path)
 
 
-def test_training_rows_say_what_is_missing(bench: Bench, written: Written) -> None:
-    folder = written("training_speed", [GOOD | {"metric": "mfu", "unit": "%", "value": "40"}])
-    outcomes = assess(read_directory(folder), bench.vocabulary, bench.snapshot)
-    assert outcomes["training_speed"].refusals == {"what 'vLLM' keeps and counts is not known": 1}
+def test_every_remark_is_about_something(packaged: Packaged, assessed: Assessed) -> None:
+    everything = (*assessed.figures, *assessed.sanity)
+    for remark in packaged.remarks:
+        facts = Remark(remark.reason, remark.about, None)
+        assert any(facts.explains(entry) for entry in everything), remark.about
 
 
-def test_every_estimate_is_a_number(outcomes: Outcomes) -> None:
-    for outcome in outcomes.values():
-        for entry in (*outcome.compared, *outcome.sanity):
-            assert isfinite(entry.value), entry.row.id
-            assert entry.low <= entry.value <= entry.high, entry.row.id
+def test_remarks_know_their_facts(tmp_path) -> None:
+    path = tmp_path / "remarks.yaml"
+    path.write_text("- about: {colour: red}\n  reason: none\n")
+    with pytest.raises(ValueError, match="no fact colour"):
+        read_remarks(path)

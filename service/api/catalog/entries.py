@@ -48,6 +48,7 @@ class AcceleratorEntry(CatalogEntry):
     family: str
     form_factor: str
     release_year: int
+    announced: NotRequired[bool]
     memory_technology: str
     unified_memory: bool
     aliases: list[str]

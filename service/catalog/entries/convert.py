@@ -54,6 +54,7 @@ _ACCELERATOR_KEYS = frozenset(
         "family",
         "form_factor",
         "release_year",
+        "announced",
         "memory_technology",
         "unified_memory",
         "aliases",

@@ -32,7 +32,10 @@ def openapi() -> None:
 def validate(
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of measurements as CSV files; default: the packaged ones."),
+        typer.Option(
+            help="File of measurements, one JSON document a line, or a folder of them; default: "
+            "the packaged ones."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     write_docs: Annotated[
@@ -48,7 +51,6 @@ def validate(
             data,
             as_json=as_json,
             document=checkout() / "docs" / "accuracy.md" if write_docs else None,
-            note=notices.print,
         )
     except ValidationRefused as refused:
         print(refused, file=sys.stderr)

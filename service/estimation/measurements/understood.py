@@ -15,14 +15,12 @@ from pydantic import ValidationError
 
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import FALLBACK_ENGINE, EngineWorkload
+from service.core.engines import CLASSES, EngineWorkload, class_of_unknown
 from service.core.errors import InvalidInput
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.references import TAGS
 
-#: What stands for an engine that the catalog does not have, by what its weights look like.
-_GGUF, _GGUF_ENGINE, _USUAL_ENGINE = "gguf", "llama.cpp", "vllm"
 #: Rates of a whole deployment, which offline runs measure with as many requests as fit.
 _THROUGHPUT = frozenset(
     (
@@ -101,14 +99,13 @@ def _complete(plain: dict[str, Any], snapshot: CatalogSnapshot, warnings: list[s
         training = request.setdefault("training", {})
         if isinstance(training, Mapping):
             request["training"] = _known_engine(
-                dict(training), "framework", "training", FALLBACK_ENGINE, snapshot, warnings
+                dict(training), "framework", "training", None, snapshot, warnings
             )
     elif plain.get("kind") == "inference":
         serving = request.get("serving", {})
         if isinstance(serving, Mapping):
-            stands_in = _GGUF_ENGINE if _is_gguf(request) else _USUAL_ENGINE
             request["serving"] = _known_engine(
-                dict(serving), "engine", "inference", stands_in, snapshot, warnings
+                dict(serving), "engine", "inference", _weights(request), snapshot, warnings
             )
         workload, measured = request.get("workload", {}), plain.get("measured")
         if isinstance(workload, Mapping) and isinstance(measured, Mapping):
@@ -125,11 +122,11 @@ def _known_engine(
     settings: dict[str, Any],
     field: str,
     workload: EngineWorkload,
-    stands_in: str,
+    weights: str | None,
     snapshot: CatalogSnapshot,
     warnings: list[str],
 ) -> dict[str, Any]:
-    """Settings whose engine the catalog has: the one named, or the one that stands in for it."""
+    """Settings whose engine the catalog has: the one named, or what stands for its class."""
     named = settings.get(field)
     if not isinstance(named, str):
         return settings
@@ -138,14 +135,20 @@ def _known_engine(
             return settings
     except UnknownReference:
         pass
-    warnings.append(f"{field} {named[:80]!r} is not known; {stands_in} stands in for it")
-    return settings | {field: stands_in}
+    class_ = CLASSES[class_of_unknown(named, weights, workload)]
+    warnings.append(
+        f"{field} {named[:80]!r} is not known; {class_.reference} stands in for it, as for all "
+        f"that are {class_.id}"
+    )
+    versions = ("engine_version", "framework_version")
+    kept = {name: value for name, value in settings.items() if name not in versions}
+    return kept | {field: class_.reference}
 
 
-def _is_gguf(request: Mapping[str, Any]) -> bool:
+def _weights(request: Mapping[str, Any]) -> str | None:
     precision = request.get("precision")
     weights = precision.get("weights") if isinstance(precision, Mapping) else None
-    return isinstance(weights, str) and weights.startswith(_GGUF)
+    return weights if isinstance(weights, str) else None
 
 
 def _unknown_fields(invalid: ValidationError) -> Iterator[tuple[str | int, ...]]:

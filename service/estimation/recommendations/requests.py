@@ -143,7 +143,7 @@ class PlacesRequest(Request):
 
     accelerators: References | None = None
     """Accelerators to search: ids or aliases, as a list or separated by commas; if null, all
-    that the engine or framework runs on."""
+    that the engine or framework runs on, but those that are only announced."""
     regions: References | None = None
     """Regions to search: ids or aliases, as a list or separated by commas; if null, all cloud
     regions."""

@@ -135,12 +135,15 @@ class RegionGroup:
 def searched_accelerators(
     search: PlacesRequest, release: EngineRelease, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[Accelerator], ...]:
-    """Accelerators that a search names, or all that the engine runs on; unknown ones are noted."""
+    """Accelerators that a search names, or all to be had that the engine runs on.
+
+    Unknown ones are noted.
+    """
     if search.accelerators is None:
         engine = snapshot.engines.get(release.engine)
         return tuple(
             entry
-            for entry in snapshot.accelerators.values()
+            for entry in snapshot.delivered_accelerators().values()
             if engine is None or engine.value.runs_on(entry.value.vendor)
         )
     found = [

@@ -44,7 +44,7 @@ class SweepSpace(Request):
     accelerators: (
         Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)] | None
     ) = None
-    """If null, the whole catalog."""
+    """If null, the whole catalog but for those that are only announced."""
     regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = None
     """If null, all cloud regions."""
     precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = None

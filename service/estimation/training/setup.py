@@ -17,7 +17,7 @@ from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.work import product_format
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.defaults import link_default_warnings
+from service.estimation.defaults import accelerator_warnings
 from service.estimation.learning.learnt import Learnt
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
@@ -140,7 +140,7 @@ def resolve_training(
         warnings=(
             *model.value.warnings,
             *release_warnings(release, accelerator.value, snapshot),
-            *link_default_warnings(accelerator),
+            *accelerator_warnings(accelerator),
             *_warnings(setup, engine_of_release(overheads.of(settings.release).framework)),
         ),
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from service.validation.report.compared import TableOutcome, report, summary, worst
+from service.estimation.measurements.quantities import QUANTITIES
+from service.validation.left_out import left_out_of
+from service.validation.packaged import Packaged
+from service.validation.report.assessed import Assessed, summary, worst
 from service.validation.report.console import figures
 from service.validation.report.ecologits import BATCH_SIZE, VERSION, beside_ecologits
-from service.validation.report.peers import Beside, Peer
-from service.validation.report.remarks import Remark
+from service.validation.report.peers import Beside
 from service.validation.report.statistics import Compared, accuracy
 from service.validation.report.targets import TARGETS, Target
 
@@ -21,207 +22,250 @@ _INTRODUCTION = """\
 
 # How accurate the estimates are
 
-Every published measurement in `hardware_catalog/validation/` is expressed as a request, answered by
-the same use cases that answer the API, and compared. This page is the result; repeat it with
-`./headroom validate`, or hold the estimates against your own measurements with
-`./headroom validate --data DIR`.
+Every published measurement in `hardware_catalog/measurements/` is a request with what was
+measured of it. The use cases that answer the API answer it, and both are compared. This page is
+the result; repeat it with `./headroom validate`, or hold the estimates against your own
+measurements with `./headroom validate --data FILE`.
 
-- **Error** is |estimate / measured − 1|. *Median* and *p90* weigh rows so that every source counts
-  once, however many rows it has.
-- **Inside** is the share of measurements within the estimate's 90 % interval, **width** the median
-  of the interval's upper over its lower end. Figures that are exact by nature, such as the size of
-  weights, have no interval.
-- Rows of high and medium confidence count. Rows of low confidence, whose settings are partly
-  unknown or whose value is suspect, are reported separately.
-- Speed and power constants were fitted on rows of the same publications (the calibration files
-  name them), so their errors here show how well a few constants per engine and hardware family
-  describe all models, formats, lengths and layouts.
+- **Left out** is the figure to judge by: each publication is estimated with constants of speed
+  and power that were fitted to all the others, as a new one would be. **In sample** are the same
+  measurements with the constants that ship, which were fitted to them as well. Where there is no
+  left-out figure, no constant of that quantity is fitted by `./headroom calibrate`; what was
+  measured of memory overheads comes from some of the same publications.
+- **Error** is |estimate / measured − 1|. *Median* and *p90* count every source once, and within a
+  source every configuration once, however many figures it has.
+- **Inside** is the share of measurements within the estimate's 90 % interval, **width** the
+  median of the interval's upper over its lower end. 85 to 95 % inside is right; 99 % is as wrong
+  as 60 %.
+- Documents of high and medium confidence count. Those of low confidence, whose settings are
+  partly unknown or whose value is suspect, are reported apart.
 """
 
 
-def accuracy_document(
-    outcomes: Mapping[str, TableOutcome], remarks: Sequence[Remark], peers: Sequence[Peer]
-) -> str:
+def accuracy_document(found: Assessed, packaged: Packaged) -> str:
     """The page in Markdown.
 
     Parameters
     ----------
-    outcomes
-        Outcomes by table.
-    remarks
-        Explanations of the rows with the largest errors.
-    peers
-        Other estimators, with what they answered about the same rows.
+    found
+        All packaged measurements beside their estimates.
+    packaged
+        The catalog, remarks, peers and left-out comparisons.
     """
-    parts = [_INTRODUCTION, *_against_targets(outcomes)]
+    left_out = left_out_of(packaged.left_out or (), found.figures)
+    parts = [_INTRODUCTION, *_against_targets(found.figures, left_out)]
+    parts += _beside_peers(found.figures, left_out, packaged)
     for target in TARGETS:
-        compared = _of(target, outcomes)
+        compared = [entry for entry in found.figures if target.covers(entry)]
         if compared:
-            parts += _quantity(target, compared, remarks)
-            parts += _ecologits(target, beside_ecologits(compared))
-            parts += _peers(target, compared, peers)
-    parts += _refused(outcomes, remarks)
+            known = [entry for entry in left_out if target.covers(entry)]
+            parts += _quantity(target, compared, known, packaged)
+            parts += _ecologits(target, compared, packaged)
+    parts += _refused(found)
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _of(target: Target, outcomes: Mapping[str, TableOutcome]) -> list[Compared]:
-    outcome = outcomes.get(target.table)
-    rows = outcome.compared if outcome is not None else ()
-    return [entry for entry in rows if entry.metric in target.metrics]
-
-
-def _against_targets(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
+def _against_targets(compared: Sequence[Compared], left_out: Sequence[Compared]) -> Iterator[str]:
     yield "## Against the targets"
     yield ""
     yield "Each cell gives the result and, in brackets, the target. **Bold** misses the target."
     yield ""
-    yield from targets_table(outcomes)
-
-
-def targets_table(outcomes: Mapping[str, TableOutcome]) -> Iterator[str]:
-    """Every quantity with its errors and its targets."""
-    yield from _header("quantity", "rows", "median error", "p90 error", "inside", "width")
+    yield from _header(
+        *("quantity", "figures", "left out: median error", "p90 error", "inside", "width"),
+        *("in sample: median", "p90", "inside", "width"),
+    )
     for target in TARGETS:
-        if target.table not in outcomes:
+        shipped = summary([entry for entry in compared if target.covers(entry)])
+        unseen = summary([entry for entry in left_out if target.covers(entry)])
+        if not shipped["figures"]:
             continue
-        compared = _of(target, outcomes)
-        if not compared:
-            yield _line(target.quantity, "0", *("not estimated yet",) + ("–",) * 3)
-            continue
-        group = summary(compared)
         yield _line(
-            target.quantity,
-            str(group["rows_used"]),
-            _percent(group["median_error_ratio"], target.median_error_ratio, "≤"),
-            _percent(group["p90_error_ratio"], target.p90_error_ratio, "≤"),
-            _percent(group["coverage_ratio"], target.coverage_ratio, "≥"),
-            _ratio(group["median_width_ratio"], target.width_ratio),
+            target.name,
+            f"{unseen['figures']} of {shipped['figures']}",
+            *_held(unseen, target),
+            *(_plain_cells(shipped) if unseen["figures"] else _held(shipped, target)),
         )
     yield ""
 
 
-def _quantity(
-    target: Target, compared: Sequence[Compared], remarks: Sequence[Remark]
+def _held(group: Mapping[str, Any], target: Target) -> tuple[str, ...]:
+    """Results of a group with what was aimed at."""
+    return (
+        _percent(group["median_error_ratio"], target.median_error_ratio, "≤"),
+        _percent(group["p90_error_ratio"], target.p90_error_ratio, "≤"),
+        _percent(group["coverage_ratio"], target.coverage_ratio, "≥"),
+        _ratio(group["median_width_ratio"], target.width_ratio),
+    )
+
+
+def _plain_cells(group: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        _percent(group["median_error_ratio"], None, ""),
+        _percent(group["p90_error_ratio"], None, ""),
+        _percent(group["coverage_ratio"], None, ""),
+        _ratio(group["median_width_ratio"], None),
+    )
+
+
+def _beside_peers(
+    compared: Sequence[Compared], left_out: Sequence[Compared], packaged: Packaged
 ) -> Iterator[str]:
-    yield f"## {target.quantity}"
+    """Errors on the figures that each peer has an answer for, next to its errors."""
+    yield "## Beside other estimators"
     yield ""
-    yield from _header("group", "rows", "median error", "p90 error", "inside", "width", "bias")
+    yield (
+        "Each was asked, with its defaults, about every document that it has a model, hardware and "
+        "formats for (`python -m benchmarks.peers`). Ours are the errors on the very figures that "
+        "it answered, by the same weighing: left out, which is what it has to be held against, and "
+        "in sample. They describe the engines of their day, where documents may be of older ones."
+    )
+    yield ""
+    yield from _header(
+        *("quantity", "estimator", "figures", "its median error", "p90", "bias"),
+        *("ours left out: median", "p90", "in sample: median", "p90", "closer"),
+    )
+    for target in TARGETS:
+        shipped = [entry for entry in compared if target.covers(entry)]
+        unseen = {(one.id, one.quantity): one for one in left_out if target.covers(one)}
+        for peer in packaged.peers:
+            beside = peer.beside(shipped)
+            if beside:
+                yield _peer_line(target, f"{peer.name} {peer.version}", beside, unseen)
+    yield ""
+
+
+def _peer_line(
+    target: Target,
+    name: str,
+    beside: Sequence[Beside],
+    unseen: Mapping[tuple[str, str], Compared],
+) -> str:
+    its = accuracy([entry.as_peer for entry in beside])
+    ours = accuracy([entry.compared for entry in beside])
+    without = accuracy(
+        [
+            one
+            for entry in beside
+            if (one := unseen.get((entry.compared.id, entry.compared.quantity))) is not None
+        ]
+    )
+    judged = without if without.figures == ours.figures else ours
+    peer_is_closer = (its.median_error_ratio or 0.0) < (judged.median_error_ratio or 0.0)
+    return _line(
+        target.name,
+        name,
+        str(ours.figures),
+        _percent(its.median_error_ratio, None, ""),
+        _percent(its.p90_error_ratio, None, ""),
+        f"{its.bias_ratio or 0.0:+.0%}",
+        _percent(without.median_error_ratio, None, ""),
+        _percent(without.p90_error_ratio, None, ""),
+        _percent(ours.median_error_ratio, None, ""),
+        _percent(ours.p90_error_ratio, None, ""),
+        f"**{name}**" if peer_is_closer else "ours",
+    )
+
+
+def _quantity(
+    target: Target,
+    compared: Sequence[Compared],
+    left_out: Sequence[Compared],
+    packaged: Packaged,
+) -> Iterator[str]:
+    yield f"## {target.name}"
+    yield ""
+    unseen = "left out" if left_out else "in sample"
+    yield from _header(
+        f"group ({unseen})", "figures", "median error", "p90 error", "inside", "width", "bias"
+    )
     groups: dict[str, list[Compared]] = defaultdict(list)
-    for label in ("metric", "source", "family"):
+    for label in ("quantity", "source", "family", "engine_class"):
         named: dict[str, list[Compared]] = defaultdict(list)
-        for entry in compared:
-            names = {"metric": entry.metric, "source": entry.row.source, "family": entry.family}
-            named[f"{label} `{_plain(names[label])}`"].append(entry)
+        for entry in left_out or compared:
+            name = str(getattr(entry, label))
+            named[f"{label.replace('_', ' ')} `{_plain(name)}`"].append(entry)
         groups |= dict(sorted(named.items()))
     for name, group in groups.items():
         found = summary(group)
         yield _line(name, *figures(found), f"{found['median_signed_error_ratio']:+z.1%}")
     yield ""
-    yield "Largest errors:"
+    yield f"Largest errors, {unseen}:"
     yield ""
-    yield from _header("row", "what", "estimate", "measured", "error", "inside", "likely reason")
-    for row in worst(compared, remarks, _WORST_ROWS):
+    yield from _header("document", "what", "estimate", "measured", "error", "inside", "reason")
+    for row in worst(left_out or compared, packaged.remarks, _WORST_ROWS):
         yield _worst_line(row)
     yield ""
 
 
-def _peers(target: Target, compared: Sequence[Compared], peers: Sequence[Peer]) -> Iterator[str]:
-    """Errors on the rows that each peer has an answer for, next to its errors."""
-    answered = [(peer, beside) for peer in peers if (beside := peer.beside(compared))]
-    if not answered:
-        return
-    yield f"### {target.quantity}, beside other estimators"
-    yield ""
-    yield (
-        "Each was asked, with its defaults, about every row that it has a model, hardware and "
-        "formats for (`python -m benchmarks.peers`); ours are the errors on the very rows that it "
-        "answered, by the same weighing. Two things favour ours: constants were fitted on many of "
-        "these rows, and others describe the engines of their day where rows ran older ones."
-    )
-    yield ""
-    yield from _header("estimator", "rows", "its median error", "p90", "bias", "our median", "p90")
-    for peer, beside in answered:
-        ours = accuracy([entry.compared for entry in beside])
-        its = accuracy([replace(entry.compared, value=entry.peer_value) for entry in beside])
-        yield _line(
-            f"{peer.name} {peer.version} ({peer.asked_on})",
-            str(ours.rows),
-            _percent(its.median_error_ratio, None, ""),
-            _percent(its.p90_error_ratio, None, ""),
-            f"{its.bias_ratio or 0.0:+.0%}",
-            _percent(ours.median_error_ratio, None, ""),
-            _percent(ours.p90_error_ratio, None, ""),
-        )
-    yield ""
-
-
-def _ecologits(target: Target, beside: Sequence[Beside]) -> Iterator[str]:
-    """Errors on the rows that EcoLogits' formula can speak to, next to its errors."""
+def _ecologits(target: Target, compared: Sequence[Compared], packaged: Packaged) -> Iterator[str]:
+    """Errors on the figures that EcoLogits' formula can speak to, next to its errors."""
+    beside = beside_ecologits(compared, packaged.snapshot)
     if not beside:
         return
-    yield f"### {target.quantity}, beside EcoLogits"
+    yield f"### {target.name}, beside EcoLogits"
     yield ""
     yield (
         f"EcoLogits {VERSION} estimates the energy of a request from a model's parameters and its "
         "generated tokens, on accelerators of its own choice and at a batch of "
-        f"{BATCH_SIZE}. Below, its energy of accelerators and ours on the same rows, by the same "
-        "weighing."
+        f"{BATCH_SIZE}. Below, its energy of accelerators and ours on the same figures, by the "
+        "same weighing."
     )
     yield ""
-    yield from _header("group", "rows", "median error", "p90", "EcoLogits: median", "p90", "bias")
+    yield from _header(
+        "group", "figures", "median error", "p90", "EcoLogits: median", "p90", "bias"
+    )
     groups: dict[str, list[Beside]] = {"all, each source once": list(beside)}
     for entry in beside:
-        groups.setdefault(f"source `{_plain(entry.compared.row.source)}`", []).append(entry)
+        groups.setdefault(f"source `{_plain(entry.compared.source)}`", []).append(entry)
     for name, group in groups.items():
         ours = accuracy([entry.compared for entry in group])
-        peers = accuracy([replace(entry.compared, value=entry.peer_value) for entry in group])
+        its = accuracy([entry.as_peer for entry in group])
         yield _line(
             name,
-            str(ours.rows),
+            str(ours.figures),
             _percent(ours.median_error_ratio, None, ""),
             _percent(ours.p90_error_ratio, None, ""),
-            _percent(peers.median_error_ratio, None, ""),
-            _percent(peers.p90_error_ratio, None, ""),
-            f"{peers.bias_ratio or 0.0:+.0%}",
+            _percent(its.median_error_ratio, None, ""),
+            _percent(its.p90_error_ratio, None, ""),
+            f"{its.bias_ratio or 0.0:+.0%}",
         )
     yield ""
 
 
 def _worst_line(row: Mapping[str, Any]) -> str:
-    count = row["hardware_count"] or "1"
-    hardware = f" on {count} × {row['hardware']}" if row["hardware"] else ""
+    unit = QUANTITIES[row["metric"]].unit
     return _line(
-        _plain(row["row_id"]),
-        _plain(f"{row['metric']} of {row['model']}{hardware}"),
-        _amount(row["estimate"], row["unit"]),
-        _amount(row["measured"], row["unit"]),
+        _plain(row["id"]),
+        _plain(
+            f"`{row['metric']}` of {row['model']} on {row['accelerator_count']} × "
+            f"{row['accelerator']}"
+        ),
+        _amount(row["estimate"], unit),
+        _amount(row["measured"], unit),
         f"{row['error_ratio']:+.0%}",
-        "yes" if row["covered"] else "no",
+        "yes" if row["inside"] else "no",
         _plain(row["reason"]),
     )
 
 
-def _refused(outcomes: Mapping[str, TableOutcome], remarks: Sequence[Remark]) -> Iterator[str]:
+def _refused(found: Assessed) -> Iterator[str]:
     yield "## What was not compared"
     yield ""
-    yield from _header("file", "rows", "reason")
-    for name, outcome in outcomes.items():
-        for reason, count in sorted(outcome.refusals.items(), key=lambda item: (-item[1], item[0])):
-            yield _line(f"`{name}`", str(count), _plain(reason))
+    yield from _header("documents", "reason")
+    for reason, count in sorted(found.refusals.items(), key=lambda item: (-item[1], item[0])):
+        yield _line(str(count), _plain(reason))
     yield ""
-    for name, content in report(outcomes, remarks).items():
-        tests = content["fit_tests"]
-        if tests["rows"]:
-            yield (
-                f"Of {tests['rows']} rows of `{name}` that ran out of memory, {tests['right']} "
-                "are estimated not to fit."
-            )
-        apart = content["low_confidence"]
-        if apart["rows_used"]:
-            yield (
-                f"{apart['rows_used']} rows of `{name}` have low confidence; their median error "
-                f"is {apart['median_error_ratio']:.0%}."
-            )
+    right = sum(agrees for _, agrees in found.fit_tests)
+    yield (
+        f"Of {len(found.fit_tests)} configurations that ran out of memory, {right} are estimated "
+        "not to fit."
+    )
+    apart = accuracy(found.sanity)
+    if apart.median_error_ratio is not None:
+        yield (
+            f"{found.low_documents} documents have low confidence; the median error of their "
+            f"{apart.figures} figures is {apart.median_error_ratio:.0%}."
+        )
 
 
 def _header(*columns: str) -> Iterator[str]:
@@ -233,8 +277,13 @@ def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-#: Units that read better on a page, by the unit of the report: name and size.
-_READABLE = {"bytes": ("GB", 1e9), "s": ("ms", 1e-3), "gCO2e": ("tCO2e", 1e6)}
+#: Units that read better on a page, by the unit of the quantity: name and size.
+_READABLE = {
+    "B": ("GB", 1e9),
+    "s": ("ms", 1e-3),
+    "gCO2e": ("tCO2e", 1e6),
+    "1": ("%", 0.01),
+}
 
 
 def _amount(value: float, unit: str) -> str:

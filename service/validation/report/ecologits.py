@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil, exp, log2
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.validation.report.peers import Beside
 from service.validation.report.statistics import Compared
 
@@ -35,6 +36,8 @@ _SERVER_ACCELERATORS = 8
 _MEMORY_OVERHEAD = 1.2
 _JOULES_PER_WH = 3600.0
 _SECONDS_PER_HOUR = 3600.0
+_OF_OUTPUT = "accelerator_energy_per_output_token_j"
+_QUANTITIES = (_OF_OUTPUT, "accelerator_energy_per_request_j")
 
 
 def accelerators_needed(total_parameters_b: float) -> int:
@@ -79,24 +82,21 @@ def request_kwh(
     return pue_ratio * (server_wh + accelerators_wh) / 1000.0
 
 
-def beside_ecologits(compared: Iterable[Compared]) -> list[Beside]:
+def beside_ecologits(compared: Iterable[Compared], snapshot: CatalogSnapshot) -> list[Beside]:
     """EcoLogits' energy of accelerators for every comparison that its formula can speak to."""
     found = []
     for entry in compared:
-        joules = _accelerators_j(entry)
+        joules = _accelerators_j(entry, snapshot)
         if joules is not None:
             found.append(Beside(entry, joules))
     return found
 
 
-def _accelerators_j(entry: Compared) -> float | None:
-    """Energy of all accelerators in the metric's unit [J]; None if the row does not tell enough."""
-    row = entry.row
-    total, active = row.number("params_b"), row.number("active_params_b")
-    if not total or not active:
+def _accelerators_j(entry: Compared, snapshot: CatalogSnapshot) -> float | None:
+    """Energy of all accelerators in the quantity's unit [J]; None for other quantities."""
+    model = snapshot.models.get(entry.model)
+    if model is None or entry.quantity not in _QUANTITIES:
         return None
+    total, active = model.value.total_parameters / 1e9, model.value.active_parameters / 1e9
     per_token = accelerators_needed(total) * accelerator_wh_per_token(active) * _JOULES_PER_WH
-    if entry.metric == "energy_per_output_token":
-        return per_token
-    tokens = row.number("output_len")
-    return per_token * tokens if entry.metric == "energy_per_request" and tokens else None
+    return per_token * (1.0 if entry.quantity == _OF_OUTPUT else entry.output_tokens)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
+from service.estimation.measurements.compared import ComparedFigure
 from service.validation.report.statistics import Compared
 
-#: Folder and file of the recorded answers, beside the measurements.
-ANSWERS = Path("peers") / "answers.csv"
-COLUMNS = ("peer", "version", "asked_on", "table", "row_id", "value")
+#: File of the recorded answers, beside the measurements.
+ANSWERS = Path("peers.csv")
+COLUMNS = ("peer", "version", "asked_on", "id", "quantity", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,18 @@ class Beside:
     peer_value: float
 
     @property
-    def peer_error_ratio(self) -> float:
-        """Relative deviation of the peer's estimate, signed [-]."""
-        return self.peer_value / self.compared.measured - 1.0
+    def as_peer(self) -> Compared:
+        """The comparison as the peer's: its value, without an interval."""
+        figure, value = self.compared.figure, self.peer_value
+        its = ComparedFigure(figure.quantity, figure.measured, value, value, value)
+        return replace(self.compared, figure=its)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """An estimator with its version, the day it was asked, and its estimates in SI units.
 
-    ``values`` are by table and row.
+    ``values`` are by document and quantity.
     """
 
     name: str
@@ -48,7 +51,7 @@ class Peer:
         return [
             Beside(entry, value)
             for entry in compared
-            if (value := self.values.get((entry.row.table, entry.row.text("row_id")))) is not None
+            if (value := self.values.get((entry.id, entry.quantity))) is not None
         ]
 
 
@@ -68,20 +71,19 @@ def read_peers(path: Path) -> tuple[Peer, ...]:
         for line in reader:
             value = float(line["value"])
             if not isfinite(value) or value <= 0.0:
-                raise ValueError(f"{path}: row {line['row_id']} has no positive value")
+                raise ValueError(f"{path}: {line['id']} has no positive value")
             peer = (line["peer"], line["version"], line["asked_on"])
-            values.setdefault(peer, {})[line["table"], line["row_id"]] = value
+            values.setdefault(peer, {})[line["id"], line["quantity"]] = value
     return tuple(Peer(*named, found) for named, found in values.items())
 
 
 def write_peers(path: Path, peers: Sequence[Peer]) -> None:
     """Record answers; the same answers give the same bytes."""
-    path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")
         writer.writerow(COLUMNS)
         for peer in sorted(peers, key=lambda one: one.name):
-            for (table, row_id), value in sorted(peer.values.items()):
+            for (id_, quantity), value in sorted(peer.values.items()):
                 writer.writerow(
-                    (peer.name, peer.version, peer.asked_on, table, row_id, f"{value:.6g}")
+                    (peer.name, peer.version, peer.asked_on, id_, quantity, f"{value:.6g}")
                 )

@@ -1,92 +1,91 @@
-"""How far estimates are off, with every source counting once."""
+"""How far estimates are off: each source counts once, and each configuration once within it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
-from service.validation.rows.tables import Row
+from service.estimation.measurements.compared import ComparedFigure
+from service.estimation.measurements.quantities import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An estimate beside its measurement, in the same unit.
+    """A figure beside its estimate, with what it is a figure of.
 
-    ``low`` to ``high`` is the estimate's 90 % interval; ``family`` the hardware's, and
-    ``warnings`` what the answer warned of.
+    ``configuration`` is the same for all documents of one source that ask the same;
+    ``engine_class`` is "–" where nothing runs, ``output_tokens`` are those of a request [tokens],
+    ``warnings`` those of the estimate.
     """
 
-    row: Row
-    metric: str
+    figure: ComparedFigure
+    kind: Kind
+    id: str
+    source: str
+    configuration: str
+    model: str
+    accelerator: str
+    accelerators: int
     family: str
-    unit: str
-    measured: float
-    value: float
-    low: float
-    high: float
-    warnings: tuple[str, ...]
+    engine: str
+    engine_class: str
+    weights: str
+    output_tokens: float = 1.0
+    warnings: tuple[str, ...] = ()
 
     @property
-    def error_ratio(self) -> float:
-        """Relative deviation of the estimate, signed [-]."""
-        return self.value / self.measured - 1.0
-
-    @property
-    def covered(self) -> bool:
-        """Whether the measurement lies in the estimate's interval."""
-        return self.low <= self.measured <= self.high
-
-    @property
-    def width_ratio(self) -> float:
-        """Upper over lower end of the interval [-]; infinite where it reaches zero."""
-        return self.high / self.low if self.low > 0.0 else float("inf")
+    def quantity(self) -> str:
+        """Name of what was measured."""
+        return self.figure.quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """Summary of comparisons. Ratios [-], None where there is nothing to summarise."""
 
-    rows: int
-    median_error_ratio: float | None
-    p90_error_ratio: float | None
-    coverage_ratio: float | None
-    median_width_ratio: float | None
-    bias_ratio: float | None
+    figures: int
+    median_error_ratio: float | None = None
+    p90_error_ratio: float | None = None
+    coverage_ratio: float | None = None
+    median_width_ratio: float | None = None
+    bias_ratio: float | None = None
 
 
 def accuracy(compared: Sequence[Compared]) -> Accuracy:
-    """Errors, coverage and width over comparisons, weighted so that each source counts once.
+    """Errors, coverage and width over comparisons.
 
-    A row weighs one over the number of rows of its source. Quantiles are the smallest value at
-    which the accumulated weight reaches the share asked for; ``bias_ratio`` is the median signed
-    error. Coverage and width are those of the estimates that have an interval: a figure that is
-    stated as exact, such as the size of weights, has none to lie in.
+    Quantiles are the smallest value at which the accumulated weight reaches the share asked for;
+    ``bias_ratio`` is the median signed error. An estimate without an interval holds a measurement
+    only if it meets it.
     """
     if not compared:
-        return Accuracy(0, None, None, None, None, None)
-    rows_of = Counter(entry.row.source for entry in compared)
-    weights = [1.0 / rows_of[entry.row.source] for entry in compared]
-    errors = [abs(entry.error_ratio) for entry in compared]
-    ranged = [
-        (entry, weight)
-        for entry, weight in zip(compared, weights, strict=True)
-        if entry.high > entry.low
-    ]
-    ranged_weights = [weight for _, weight in ranged]
-    covered = sum(weight for entry, weight in ranged if entry.covered)
+        return Accuracy(0)
+    weights = weights_of(compared)
+    figures = [entry.figure for entry in compared]
+    inside = sum(weight for figure, weight in zip(figures, weights, strict=True) if figure.inside)
+    errors = [abs(figure.error_ratio) for figure in figures]
     return Accuracy(
-        rows=len(compared),
+        figures=len(compared),
         median_error_ratio=weighted_quantile(errors, weights, 0.5),
         p90_error_ratio=weighted_quantile(errors, weights, 0.9),
-        coverage_ratio=covered / sum(ranged_weights) if ranged else None,
-        median_width_ratio=(
-            weighted_quantile([entry.width_ratio for entry, _ in ranged], ranged_weights, 0.5)
-            if ranged
-            else None
+        coverage_ratio=inside / sum(weights),
+        median_width_ratio=_finite(
+            weighted_quantile([figure.width_ratio for figure in figures], weights, 0.5)
         ),
-        bias_ratio=weighted_quantile([c.error_ratio for c in compared], weights, 0.5),
+        bias_ratio=weighted_quantile([figure.error_ratio for figure in figures], weights, 0.5),
     )
+
+
+def weights_of(compared: Sequence[Compared]) -> list[float]:
+    """What each comparison counts: sources alike, configurations alike within a source."""
+    figures = Counter((entry.source, entry.configuration) for entry in compared)
+    configurations = Counter(source for source, _ in figures)
+    return [
+        1.0 / configurations[entry.source] / figures[entry.source, entry.configuration]
+        for entry in compared
+    ]
 
 
 def weighted_quantile(values: Sequence[float], weights: Sequence[float], share: float) -> float:
@@ -108,3 +107,7 @@ def weighted_quantile(values: Sequence[float], weights: Sequence[float], share: 
         if reached >= wanted:
             return value
     return ordered[-1][0]
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

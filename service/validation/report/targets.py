@@ -4,95 +4,111 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from service.estimation.measurements.quantities import Kind
+from service.validation.report.statistics import Compared
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A quantity, the metrics that measure it, and the accuracy it is meant to have.
+    """Quantities that belong together, and the accuracy that they are meant to have.
 
+    ``kinds`` are what they are measured of, as serving and training share names.
     ``median_error_ratio`` and ``p90_error_ratio`` are upper bounds of relative errors,
     ``coverage_ratio`` the least share of measurements inside the 90 % interval, and
     ``width_ratio`` the most that the interval's upper end may be over its lower one in the median
     [-]. None where nothing is aimed at.
     """
 
-    quantity: str
-    table: str
-    metrics: tuple[str, ...]
+    name: str
+    kinds: tuple[Kind, ...]
+    quantities: tuple[str, ...]
     median_error_ratio: float | None
     p90_error_ratio: float | None
     coverage_ratio: float | None
     width_ratio: float | None
 
+    def covers(self, entry: Compared) -> bool:
+        """Whether a comparison counts here."""
+        return entry.kind in self.kinds and entry.quantity in self.quantities
+
+
+_TOTALS = (
+    *("process_bytes", "process_total_bytes", "reserved_bytes", "reserved_total_bytes"),
+    *("allocated_bytes", "allocated_total_bytes"),
+)
+_NONE = (None, None, None, None)
 
 TARGETS = (
-    Target(
-        "Size of weights",
-        "memory_inference",
-        ("weights_file_size", "weights_per_gpu"),
-        *(0.005, 0.02, None, None),
-    ),
+    Target("Size of weights", ("inference",), ("weights_bytes",), *(0.005, 0.02, None, None)),
     Target(
         "Inference memory and room for caches",
-        "memory_inference",
-        (
-            *("gpu_memory_total", "nvidia_smi_used_after_load", "kv_cache_per_gpu"),
-            *("k_cache_per_gpu", "v_cache_per_gpu", "kv_cache_tokens", "kv_blocks"),
-        ),
+        ("inference",),
+        (*_TOTALS, "kv_cache_bytes", "kv_cache_budget_bytes", "kv_cache_capacity_tokens"),
         *(0.03, 0.10, 0.85, 1.15),
     ),
     Target(
         "Parts of inference memory",
-        "memory_inference",
-        ("activation_peak_per_gpu", "non_torch_per_gpu"),
-        *(None, None, None, None),
+        ("inference",),
+        ("activations_bytes", "libraries_bytes"),
+        *_NONE,
     ),
-    Target(
-        "Training memory",
-        "memory_training",
-        ("peak_memory_per_gpu", "peak_memory_total", "gpu_memory", "nvidia_smi_used"),
-        *(0.08, 0.20, 0.85, 1.15),
-    ),
+    Target("Training memory", ("training",), _TOTALS, *(0.08, 0.20, 0.85, 1.15)),
     Target(
         "Decode: time per token, tokens/s of a stream",
-        "latency_inference",
-        ("decode_tokens_per_s", "median_itl", "mean_tpot"),
+        ("inference",),
+        (
+            *("tpot_s", "tpot_p50_s", "tpot_p95_s", "tpot_p99_s", "itl_p50_s"),
+            *("decode_tokens_per_s", "request_tokens_per_s"),
+        ),
         *(0.12, 0.30, 0.85, 1.6),
     ),
     Target(
-        "Prefill: prompt tokens/s",
-        "latency_inference",
-        ("prefill_tokens_per_s",),
+        "Prefill: prompt tokens/s, time to the first token",
+        ("inference",),
+        ("prefill_tokens_per_s", "ttft_s", "ttft_p50_s", "ttft_p95_s", "ttft_p99_s"),
         *(0.15, 0.35, 0.85, 1.6),
     ),
     Target(
-        "Serving throughput at a concurrency",
-        "latency_inference",
-        ("output_tokens_per_s_total",),
+        "Serving throughput",
+        ("inference",),
+        ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s"),
         *(0.15, 0.35, 0.85, 1.6),
+    ),
+    Target(
+        "Goodput: highest rate that keeps the limits",
+        ("inference",),
+        ("goodput_requests_per_s",),
+        *_NONE,
     ),
     Target(
         "Training speed",
-        "training_speed",
+        ("training",),
         (
-            *("tokens_per_s_per_gpu", "seconds_per_iteration", "total_runtime", "samples_per_s"),
-            *("mfu", "hfu"),
+            *("step_s", "tokens_per_s", "tokens_per_s_per_accelerator", "samples_per_s"),
+            *("mfu_ratio", "hfu_ratio", "run_s"),
         ),
         *(0.10, 0.25, 0.85, 1.6),
     ),
     Target(
         "Energy per token and request",
-        "energy_inference",
-        ("energy_per_output_token", "energy_per_request"),
+        ("inference",),
+        (
+            *("accelerator_energy_per_output_token_j", "accelerator_energy_per_request_j"),
+            *("it_energy_per_output_token_j", "it_energy_per_request_j"),
+        ),
         *(0.20, 0.50, 0.85, 2.5),
     ),
-    Target("Power of accelerators", "energy_inference", ("avg_power",), *(None, None, None, None)),
+    Target("Power of accelerators", ("inference", "training"), ("accelerator_power_w",), *_NONE),
+    Target(
+        "Power of whole machines",
+        ("inference", "training"),
+        ("it_power_w", "wall_power_w"),
+        *_NONE,
+    ),
     Target(
         "Energy and carbon of training runs",
-        "training_emissions",
-        (
-            *("energy_training_mwh", "energy_dynamic_mwh", "co2_training_t", "co2_dynamic_t"),
-            "co2_total_with_embodied_t",
-        ),
+        ("impacts", "training"),
+        ("it_energy_j", "facility_energy_j", "operational_gco2e", "total_gco2e", "water_l"),
         *(0.10, 0.25, 0.85, None),
     ),
 )

@@ -9,7 +9,7 @@ from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.deployments import warned
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size

@@ -8,7 +8,7 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.deployments import warned
 from service.validation.rows.latency import speed_request
 from service.validation.rows.tables import Row, RowRefused

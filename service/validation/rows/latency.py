@@ -14,7 +14,7 @@ from service.estimation.requests import (
     MemoryInferenceRequest,
     WorkloadRequest,
 )
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.deployments import (
     deployment,
     input_tokens_of,

@@ -9,7 +9,7 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.requests import MemoryInferenceRequest, ParallelismRequest, WorkloadRequest
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.deployments import deployment, parallelism_of, serving_of, warned
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.vocabulary import (

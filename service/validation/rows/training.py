@@ -6,7 +6,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Interval, without
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.training.calibrations import training_memory_overheads
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import convention_of, run_of
 from service.validation.rows.vocabulary import Vocabulary, accelerator_of, unit_size

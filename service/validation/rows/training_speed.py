@@ -13,7 +13,7 @@ from service.core.performance.training.step import TrainingStep
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.training.calibrations import setup_figures
 from service.estimation.training.speed import resolved_speed
-from service.validation.report.statistics import Compared
+from service.validation.former.statistics import Compared
 from service.validation.rows.tables import Row, RowRefused
 from service.validation.rows.training_runs import in_narrow_products, run_of
 from service.validation.rows.vocabulary import Vocabulary, unit_size

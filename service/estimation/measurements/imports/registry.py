@@ -83,10 +83,15 @@ def _named(format_id: str) -> FileFormat:
     return FORMATS[format_id]
 
 
+def recognised(content: Content) -> FileFormat | None:
+    """The format of a file by its content; None if it is none of those that are read."""
+    return next((one for one in FORMATS.values() if one.recognise(content)), None)
+
+
 def _recognised(content: Content) -> FileFormat:
-    for one in FORMATS.values():
-        if one.recognise(content):
-            return one
+    found = recognised(content)
+    if found is not None:
+        return found
     if content.is_json:
         _ = content.json_lines  # says where it is broken, if it is
     raise refused(f"is none of {len(FORMATS)} known formats: it seems to be {_seems(content)}")

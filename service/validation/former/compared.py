@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
-from service.validation.report.remarks import Remark, remark_on
-from service.validation.report.statistics import Compared, accuracy
+from service.validation.former.remarks import Remark, remark_on
+from service.validation.former.statistics import Compared, accuracy
 from service.validation.rows.emissions import emissions_row
 from service.validation.rows.energy import energy_row
 from service.validation.rows.latency import latency_row

@@ -1,0 +1,1 @@
+"""What the comparison says: statistics, targets, peers, and the accuracy page."""

@@ -1,0 +1,83 @@
+"""Packaged comparisons of every source with estimates by constants fitted without it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from service.core.errors import InvalidInput
+from service.estimation.measurements.compared import ComparedFigure
+from service.validation.report.statistics import Compared
+
+#: Where they lie in the catalog's folder, written by `./headroom calibrate --write`.
+PATH = Path("measurements") / "left_out.csv"
+#: What stands before the digest of the constants that they belong to.
+DIGEST = "# constants "
+
+
+class LeftOutInvalid(InvalidInput):
+    """The file of left-out comparisons is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutFigure:
+    """A measured figure beside its estimate by constants that were fitted without its source."""
+
+    id: str
+    quantity: str
+    measured: float
+    value: float
+    low: float
+    high: float
+    source: str
+    model: str
+    accelerator: str
+    family: str
+    engine: str
+
+
+def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
+    """The digest and the comparisons of a file.
+
+    Raises
+    ------
+    LeftOutInvalid
+        If it is not such a file.
+    """
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    names = [field.name for field in fields(LeftOutFigure)]
+    table = csv.DictReader(StringIO(rest))
+    if not first.startswith(DIGEST) or list(table.fieldnames or ()) != names:
+        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
+    numbers = {field.name for field in fields(LeftOutFigure) if field.type == "float"}
+    try:
+        figures = [_figure(row, numbers) for row in table]
+    except (TypeError, ValueError) as wrong:
+        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
+    return first.removeprefix(DIGEST), figures
+
+
+def left_out_of(figures: Iterable[LeftOutFigure], compared: Sequence[Compared]) -> list[Compared]:
+    """The comparisons that were also made without their source, with that estimate."""
+    known = {(one.id, one.quantity): one for one in figures}
+    return [
+        replace(
+            entry,
+            figure=ComparedFigure(
+                one.quantity, entry.figure.measured, one.value, one.low, one.high
+            ),
+        )
+        for entry in compared
+        if (one := known.get((entry.id, entry.quantity))) is not None
+    ]
+
+
+def _figure(row: Mapping[str, str], numbers: set[str]) -> LeftOutFigure:
+    given: dict[str, Any] = {
+        name: float(text) if name in numbers else text for name, text in row.items()
+    }
+    return LeftOutFigure(**given)
