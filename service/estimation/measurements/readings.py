@@ -1,0 +1,273 @@
+"""How an estimate gives what was measured, from what the core computed.
+
+Figures may be arrays: a calibration computes with an element for each set of constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from service.core.deployment import Parallelism
+from service.core.elementwise import Number
+from service.core.estimate.inference import InferenceEnergy, inference_energy
+from service.core.estimate.training import run_energy
+from service.core.impacts.training_energy import TrainingEnergy
+from service.core.interval import Interval, exact, quotient, scale, shift, without
+from service.core.memory.inference.memory import inference_memory
+from service.core.performance.inference.open_load import Percentiles
+from service.estimation.measurements.measurable import NotEstimated, Served, Spent, Trained
+
+#: What sizes that follow from shapes miss of what engines hold, which pad vocabularies and experts,
+#: and of what logs print in three digits: nine in ten published sizes lie within it [-].
+_HELD_RATIO = 0.02
+_JOULES_PER_WH = 3600.0
+
+
+def held(size: Interval) -> Interval:
+    """A size that follows from shapes, as far as what is held can be off it."""
+    less, more = 1.0 - _HELD_RATIO, 1.0 + _HELD_RATIO
+    return Interval(size.value, size.low * less, size.high * more)
+
+
+def process(served: Served) -> Interval:
+    """All that the process takes on the fullest accelerator [B]."""
+    memory = served.estimate.memory
+    if not served.preallocating:
+        return memory.total_bytes
+    # What libraries take differs from machine to machine, and lies outside the engine's count.
+    taken, held = memory.usable_bytes, memory.libraries_bytes
+    return shift(held, taken - held.value)
+
+
+def _sum_of(*parts: Interval) -> Interval:
+    """A sum of parts whose ends go together."""
+    return Interval(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+    )
+
+
+def _accelerators(served: Served) -> int:
+    return served.estimate.setup.deployment.parallelism.accelerator_count
+
+
+def _over_all(served: Served, each: Interval, around: Callable[[Served], Interval]) -> Interval:
+    """Sum over all accelerators of what each takes.
+
+    An estimate is about the fullest stage of a pipeline: the stages together hold one model and
+    its caches, and what lies around them as often as there are accelerators.
+    """
+    count, setup = _accelerators(served), served.estimate.setup
+    parallelism = setup.deployment.parallelism
+    if parallelism.pipeline == 1:
+        return scale(each, count)
+    flat = Parallelism(tensor=parallelism.tensor, data=parallelism.data)
+    whole = inference_memory(
+        replace(setup.deployment, parallelism=flat), setup.workload, setup.serving, setup.runtime
+    )
+    held = count // parallelism.pipeline
+    return _sum_of(
+        scale(whole.weights_bytes, held),
+        scale(whole.kv_cache_bytes, held),
+        scale(around(served), count),
+    )
+
+
+def process_total(served: Served) -> Interval:
+    """All that processes take on all accelerators [B]."""
+    if served.preallocating:
+        return scale(process(served), _accelerators(served))
+
+    def around(one: Served) -> Interval:
+        memory = one.estimate.memory
+        return _sum_of(memory.activations_bytes, memory.runtime_bytes)
+
+    return _over_all(served, process(served), around)
+
+
+def reserved(served: Served) -> Interval:
+    """What the allocator took on the fullest accelerator: all but context and libraries [B]."""
+    memory = served.estimate.memory
+    return without(memory.total_bytes, memory.libraries_bytes)
+
+
+def reserved_total(served: Served) -> Interval:
+    """What allocators took on all accelerators [B]."""
+
+    def around(one: Served) -> Interval:
+        memory = one.estimate.memory
+        rest = without(memory.runtime_bytes, memory.libraries_bytes)
+        return _sum_of(memory.activations_bytes, rest)
+
+    return _over_all(served, reserved(served), around)
+
+
+def allocated(served: Served) -> Interval:
+    """What tensors take on the fullest accelerator [B]."""
+    memory = served.estimate.memory
+    return without(memory.total_bytes, memory.runtime_bytes)
+
+
+def allocated_total(served: Served) -> Interval:
+    """What tensors take on all accelerators [B]."""
+    return _over_all(served, allocated(served), lambda one: one.estimate.memory.activations_bytes)
+
+
+def trained_reserved(trained: Trained) -> Interval:
+    """What the allocator of a training run took on the fullest accelerator [B]."""
+    held, total = trained.memory.libraries_bytes.value, trained.memory.total_bytes
+    return Interval(total.value - held, total.low - held, total.high - held)
+
+
+def trained_allocated(trained: Trained) -> Interval:
+    """What the tensors of a training run take on the fullest accelerator [B]."""
+    return without(trained.memory.total_bytes, trained.memory.unallocated_bytes)
+
+
+def trained_total(each: Callable[[Trained], Interval]) -> Callable[[Trained], Interval]:
+    """Reads the sum over all accelerators of what each takes."""
+
+    def read(trained: Trained) -> Interval:
+        count = trained.memory.deployment.parallelism.accelerator_count
+        return scale(each(trained), count)
+
+    return read
+
+
+def rate(amount: Number, time_s: Interval) -> Interval:
+    """An amount over a time."""
+    return quotient(exact(amount), time_s)
+
+
+def prefill_rate(served: Served) -> Interval:
+    """Prompt tokens over the time to the first token [token/s]."""
+    return rate(served.estimate.setup.workload.input_tokens, served.estimate.latency.ttft_s)
+
+
+def request_rate(served: Served) -> Interval:
+    """Output tokens of a request over its whole time [token/s]."""
+    return rate(served.estimate.setup.workload.output_tokens, served.estimate.latency.e2e_s)
+
+
+def total_rate(served: Served) -> Interval:
+    """Prompt and output tokens of all requests [token/s]."""
+    workload = served.estimate.setup.workload
+    tokens = workload.input_tokens + workload.output_tokens
+    return scale(served.estimate.latency.requests_per_s, tokens)
+
+
+def gap(served: Served) -> Interval:
+    """A step without prompts in it, with the spread of the mean: most gaps are such."""
+    latency = served.estimate.latency
+    return scale(latency.tpot_s, latency.decode.step_s / latency.tpot_s.value)
+
+
+def percentile(
+    share: Literal["p50", "p95", "p99"], name: Literal["ttft_s", "tpot_s", "e2e_s"]
+) -> Callable[[Served], Interval]:
+    """Reads a percentile over requests, with the relative interval of the mean."""
+
+    def read(served: Served) -> Interval:
+        latency = served.estimate.latency
+        mean: Interval = getattr(latency, name)
+        if latency.load is None:
+            if share == "p50":
+                # With a fixed number in flight the estimate takes all requests to be alike.
+                return mean
+            raise NotEstimated(
+                "percentiles above the median need requests_per_s: with a fixed number of requests "
+                "in flight only means are estimated"
+            )
+        found: Percentiles | None = getattr(latency.load, name)
+        if found is None:
+            raise NotEstimated(
+                "requests arrive faster than they can be served, so that there are no percentiles"
+            )
+        return scale(mean, getattr(found, share) / mean.value)
+
+    return read
+
+
+def energy(served: Served) -> InferenceEnergy:
+    """Power and energy of a deployment.
+
+    Raises
+    ------
+    NotEstimated
+        If the accelerator's thermal design power is not known.
+    """
+    try:
+        return inference_energy(served.estimate, served.infrastructure)
+    except ValueError as unknown:
+        raise NotEstimated(str(unknown)) from None
+
+
+def joules(wh: Interval, served: Served, *, of_token: bool) -> Interval:
+    """Energy of a request, or of each of its output tokens [J]."""
+    tokens = served.estimate.setup.workload.output_tokens if of_token else 1.0
+    return scale(wh, _JOULES_PER_WH / tokens)
+
+
+def training_energy(trained: Trained) -> TrainingEnergy:
+    """Power and energy of a training run.
+
+    Raises
+    ------
+    NotEstimated
+        If the accelerator's thermal design power is not known.
+    """
+    try:
+        return run_energy(trained.speed, trained.infrastructure)
+    except ValueError as unknown:
+        raise NotEstimated(str(unknown)) from None
+
+
+def run_kwh(trained: Trained) -> Interval:
+    """Energy of a whole training run [kWh].
+
+    Raises
+    ------
+    NotEstimated
+        If nobody says how many tokens it has.
+    """
+    found = training_energy(trained).run_kwh
+    if found is None:
+        raise NotEstimated("energy of a run needs training.tokens")
+    return found
+
+
+def run_s(trained: Trained) -> Interval:
+    """Length of a whole training run, failures included [s].
+
+    Raises
+    ------
+    NotEstimated
+        If nobody says how many tokens it has.
+    """
+    if trained.speed.run is None:
+        raise NotEstimated("time of a run needs training.tokens")
+    return trained.speed.run.wall_s
+
+
+def samples(trained: Trained) -> Interval:
+    """Sequences trained on by all accelerators [1/s]."""
+    return scale(trained.speed.tokens_per_s, 1.0 / trained.speed.setup.micro_batch.tokens)
+
+
+def period(*path: str) -> Callable[[Spent], Interval]:
+    """Reads a figure of the period of an answer about impacts."""
+
+    def read(spent: Spent) -> Interval:
+        if spent["impacts"] is None:
+            raise NotEstimated("the accelerator's thermal design power is not known")
+        found: Any = spent["impacts"]["period"]
+        for name in path:
+            found = found[name]
+        if found is None:
+            raise NotEstimated(f"{path[-1]} is not known for the place or the hardware")
+        return Interval(found["value"], found["low"], found["high"])
+
+    return read
