@@ -17,7 +17,7 @@ from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
 from service.estimation.calibrations import Calibration, calibration
-from service.estimation.defaults import link_default_warnings
+from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
@@ -172,7 +172,7 @@ def resolve_deployment(
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*model.value.warnings, *chosen.warnings]
     warnings += release_warnings(release, accelerator.value, snapshot)
-    warnings += link_default_warnings(accelerator)
+    warnings += accelerator_warnings(accelerator)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += tiers.warnings if tiers is not None else ()

@@ -175,9 +175,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
 def _places(
     space: SweepSpace, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[list[tuple[str, Entry[Accelerator]]], list[tuple[str, Entry[Region]]]]:
-    """Accelerators and regions: those asked for, else the whole catalog and all cloud regions."""
+    """Accelerators and regions: those asked for, else all that can be had and all cloud regions."""
     accelerators = (
-        list(snapshot.accelerators.items())
+        list(snapshot.delivered_accelerators().items())
         if space.accelerators is None
         else _entries(
             "/space/accelerators", space.accelerators, resolve_accelerator, snapshot, problems
