@@ -17,6 +17,8 @@ from service.estimation.measurements.understood import NotUnderstood, understood
 
 #: Ending of the files that are read in a folder.
 SUFFIX = ".jsonl"
+#: A file of a folder that says who published the others' measurements, and holds none itself.
+SOURCES = "sources.jsonl"
 LARGEST_FILE_BYTES = 64 * 1024 * 1024
 LARGEST_LINE_BYTES = 1024 * 1024
 MOST_LINES = 100_000
@@ -78,7 +80,7 @@ def read_files(path: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, .
         raise FileInvalid(str(path), None, None, "there is no such file or folder")
     if not path.is_dir():
         return {path.name: read_file(path, snapshot)}
-    files = sorted(path.glob(f"*{SUFFIX}"))
+    files = sorted(one for one in path.glob(f"*{SUFFIX}") if one.name != SOURCES)
     if not files:
         others = sorted(one.name for one in path.iterdir() if one.is_file())
         hint = ""

@@ -92,15 +92,24 @@ def test_a_training_run_may_leave_its_settings_out(
     assert line.document.kind == "training"
 
 
+def test_slips_are_put_right_and_told(snapshot: CatalogSnapshot, tmp_path: Path) -> None:
+    document = changed(workload={"input_tokens": 293.7, "output_tokens": 128, "concurrency": 4})
+    line = one(snapshot, tmp_path, document | {"assumed": ["workload.input_tokens (a mean)"]})
+    assert line.document is not None
+    assert line.document.request.workload.input_tokens == 294  # type: ignore[union-attr]
+    assert line.document.assumed == ("/request/workload/input_tokens",)
+    assert any("/request/workload/input_tokens is a whole number" in one for one in line.warnings)
+
+
 @pytest.mark.parametrize(
     ("document", "said"),
     [
         (DOCUMENT | {"kind": "cooking"}, "/kind: Input should be"),
-        (DOCUMENT | {"measured": {"tpot_s": -1}}, "/measured/tpot_s: Input should be greater"),
+        (DOCUMENT | {"measured": {"tpot_s": -1}}, "/measured: none of its figures"),
         (DOCUMENT | {"measured": {}}, "/measured: "),
         (DOCUMENT | {"request": "none"}, "/request"),
         (changed(workload={"input_tokens": "many"}), "/request/workload/input_tokens"),
-        (DOCUMENT | {"measured": {"tpot_s": True}}, "only out_of_memory is true"),
+        (DOCUMENT | {"measured": {"tpot_s": True}}, "/measured: none of its figures"),
     ],
 )
 def test_a_useless_document_is_refused_alone(
@@ -182,5 +191,6 @@ def test_a_folder_is_read_by_its_files(snapshot: CatalogSnapshot, tmp_path: Path
         read_files(tmp_path, snapshot)
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(json.dumps(DOCUMENT))
+    (tmp_path / "sources.jsonl").write_text(json.dumps({"id": "somebody", "title": "Figures"}))
     assert list(read_files(tmp_path, snapshot)) == ["a.jsonl", "b.jsonl"]
     assert list(read_files(tmp_path / "a.jsonl", snapshot)) == ["a.jsonl"]

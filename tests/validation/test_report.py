@@ -21,7 +21,7 @@ from service.validation.report.statistics import accuracy
 from service.validation.report.targets import TARGETS
 
 SUMMARY = {
-    *("figures", "median_error_ratio", "p90_error_ratio", "coverage_ratio"),
+    *("rows_used", "figures", "median_error_ratio", "p90_error_ratio", "coverage_ratio"),
     *("median_width_ratio", "median_signed_error_ratio"),
 }
 

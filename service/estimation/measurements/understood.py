@@ -7,7 +7,7 @@ service are not treated so: their sender can be asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from service.core.engines import CLASSES, EngineWorkload, class_of_unknown
 from service.core.errors import InvalidInput
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.mended import mended
 from service.estimation.references import TAGS
 
 #: Rates of a whole deployment, which offline runs measure with as many requests as fit.
@@ -33,6 +34,8 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "inference": ("region", "energy_kwh", "accelerator_hours", "training"),
     "training": ("region", "energy_kwh", "accelerator_hours"),
 }
+#: What leaves no doubt: a field that no request has, and a whole number with a fraction.
+_MENDABLE = frozenset(("extra_forbidden", "int_from_float"))
 #: Fields that are left out before a document is taken to be of no use.
 _MOST_LEFT_OUT = 40
 
@@ -69,21 +72,28 @@ def understood(given: Mapping[str, Any], snapshot: CatalogSnapshot) -> Understoo
     NotUnderstood
         If it is no measurement, or a value in it is of no use.
     """
-    warnings: list[str] = []
-    plain = dict(given)
+    plain, warnings = mended(given)
+    if plain.get("measured") == {} != given["measured"]:
+        raise NotUnderstood("/measured", "none of its figures is a positive number")
     if isinstance(plain.get("request"), Mapping):
-        plain["request"] = dict(plain["request"])
         _complete(plain, snapshot, warnings)
     for _ in range(_MOST_LEFT_OUT):
         try:
             return Understood(MeasurementDocument.model_validate(plain), tuple(warnings))
         except ValidationError as invalid:
-            places = list(_unknown_fields(invalid))
-            if not places:
+            errors = invalid.errors(include_url=False, include_context=False)
+            if not {error["type"] for error in errors} <= _MENDABLE:
                 raise _first(invalid) from None
-            for place in places:
-                plain = _without(plain, place)
-                warnings.append(f"/{'/'.join(map(str, place))} is not known and left out")
+            for error in errors[:_MOST_LEFT_OUT]:
+                place = tuple(part for part in error["loc"] if part not in TAGS)
+                named = f"/{'/'.join(map(str, place))}"
+                if error["type"] == "extra_forbidden":
+                    plain = _changed(plain, place, None)
+                    warnings.append(f"{named[:200]} is not known and left out")
+                else:
+                    whole = max(round(error["input"]), 1)
+                    plain = _changed(plain, place, whole)
+                    warnings.append(f"{named[:200]} is a whole number; {whole} is taken")
     raise NotUnderstood("", f"more than {_MOST_LEFT_OUT} levels of unknown fields")
 
 
@@ -151,26 +161,19 @@ def _weights(request: Mapping[str, Any]) -> str | None:
     return weights if isinstance(weights, str) else None
 
 
-def _unknown_fields(invalid: ValidationError) -> Iterator[tuple[str | int, ...]]:
-    """Places of fields that no request has; none where something else is wrong too."""
-    errors = invalid.errors(include_url=False, include_context=False, include_input=False)
-    if all(error["type"] == "extra_forbidden" for error in errors):
-        for error in errors[:_MOST_LEFT_OUT]:
-            yield tuple(part for part in error["loc"] if part not in TAGS)
-
-
-def _without(value: Any, place: tuple[str | int, ...]) -> Any:
+def _changed(value: Any, place: tuple[str | int, ...], new: int | None) -> Any:
+    """A document with a number at a place in it, or without what is there if None."""
     first, *rest = place
     if isinstance(value, list):
         kept = list(value)
         assert isinstance(first, int)  # noqa: S101 - a place within a list
-        kept[first] = _without(kept[first], tuple(rest))
+        kept[first] = _changed(kept[first], tuple(rest), new)
         return kept
-    if not rest:
+    if rest:
+        return value | {first: _changed(value[first], tuple(rest), new)}
+    if new is None:
         return {name: part for name, part in value.items() if name != first}
-    return {
-        name: _without(part, tuple(rest)) if name == first else part for name, part in value.items()
-    }
+    return value | {first: new}
 
 
 def _first(invalid: ValidationError) -> NotUnderstood:

@@ -137,12 +137,12 @@ def report(
     """
     right = sum(agrees for _, agrees in found.fit_tests)
     told: dict[str, Any] = {
+        **summary(found.figures),
         "rows": found.documents,
         "rows_used": found.used,
         "rows_refused": sum(found.refusals.values()),
         "rows_of_low_confidence": found.low_documents,
         "figures_implausible": sum(entry.figure.implausible for entry in found.figures),
-        **summary(found.figures),
         "by_metric": by(found.figures, lambda entry: entry.quantity),
         "by_source": by(found.figures, lambda entry: entry.source),
         "by_family": by(found.figures, lambda entry: entry.family),
@@ -168,9 +168,10 @@ def report(
 
 
 def summary(compared: Sequence[Compared]) -> dict[str, Any]:
-    """Figures and accuracy of a group of comparisons, as plain data."""
+    """Documents, figures and accuracy of a group of comparisons, as plain data."""
     found = accuracy(compared)
     return {
+        "rows_used": len({(entry.source, entry.id) for entry in compared}),
         "figures": found.figures,
         "median_error_ratio": found.median_error_ratio,
         "p90_error_ratio": found.p90_error_ratio,
