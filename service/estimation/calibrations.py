@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from service.catalog.entries.engines import figures_of, kin_of
+from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.engines import (
@@ -41,6 +42,7 @@ from service.estimation.levels import (
     link_of,
     log_sigma,
     speed_keys,
+    spread_names,
 )
 
 _FALLBACK = "default"
@@ -59,13 +61,14 @@ Kept = TypeVar("Kept")
 class Calibration:
     """Everything measured that an estimate uses besides the catalog's hardware and regions.
 
-    ``entries`` are the ids of the calibrations used, ``warnings`` say where a fallback was taken.
+    ``used`` are the calibrations with the figures that hold, ``warnings`` say where a fallback was
+    taken.
     """
 
     performance: PerformanceCalibration
     infrastructure: Infrastructure
     runtime: RuntimeOverheads
-    entries: tuple[str, ...]
+    used: tuple[Entry[Figures], ...]
     warnings: tuple[EstimateWarning, ...]
 
     def corrected(self, release: str, corrections: Corrections) -> Calibration:
@@ -126,7 +129,10 @@ def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str
     power_ids, power, power_warnings = power_of(snapshot, family)
     infrastructure_id, around = infrastructure_of(snapshot)
     runtime = runtime_memory(snapshot)
-    entries = [id_ for part in (*parts, *spreads) for id_ in part.entries]
+    used = [entry for part in parts for entry in part.used(snapshot, figures)]
+    names = spread_names(missing)
+    used += [entry for spread in spreads for entry in spread.used(snapshot, names)]
+    others = (*pairs, *power_ids, runtime.of(release).calibration, infrastructure_id)
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
@@ -137,13 +143,7 @@ def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str
         ),
         infrastructure=around,
         runtime=runtime,
-        entries=(
-            *entries,
-            *pairs,
-            *power_ids,
-            runtime.of(release).calibration,
-            infrastructure_id,
-        ),
+        used=(*used, *(snapshot.calibrations[id_] for id_ in others)),
         warnings=(
             *warnings,
             *power_warnings,

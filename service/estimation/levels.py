@@ -7,8 +7,8 @@ such as ``speed/hardware``; those of narrower levels add their key, such as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from service.catalog.entries.engines import kin_of
@@ -80,6 +80,22 @@ class Held:
     figures: Figures
     entries: tuple[str, ...]
     missing: tuple[str, ...]
+
+    def used(self, snapshot: CatalogSnapshot, names: Container[str]) -> Iterator[Entry[Figures]]:
+        """Its entries with the figures of some names that narrower ones do not say otherwise."""
+        told: set[str] = set()
+        found: list[Entry[Figures]] = []
+        for id_ in reversed(self.entries):
+            entry = snapshot.calibrations[id_]
+            origins = {
+                name: origin
+                for name, origin in entry.origins.items()
+                if name in names and name not in told
+            }
+            told |= origins.keys()
+            if origins:
+                found.append(replace(entry, origins=origins))
+        return reversed(found)
 
     @property
     def narrowest(self) -> str:
@@ -158,8 +174,13 @@ def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:
     missing
         Parts and kinds of levels that were not measured.
     """
-    names = [*VARIANCES, *(unmeasured(part, kind) for part, kind in missing)]
+    names = spread_names(missing)
     return sqrt(sum(float(spread[name].value) ** 2 for name in names if name in spread))
+
+
+def spread_names(missing: Iterable[tuple[str, str]]) -> list[str]:
+    """Names of the figures that a spread is made of, where some levels of parts are missing."""
+    return [*VARIANCES, *(unmeasured(part, kind) for part, kind in missing)]
 
 
 def unmeasured(part: str, kind: str) -> str:

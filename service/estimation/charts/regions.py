@@ -140,7 +140,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
             )
         )
     entries = [
-        *computed.resolved.entries(snapshot),
+        *computed.resolved.entries(),
         *(("regions", entry) for entry in (*places, home) if entry.id in dict(shown)),
     ]
     answer: Repeatable = {**frame(snapshot.revision), **grounds(snapshot, warnings, entries, None)}

@@ -115,7 +115,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     computed = compute_deployment(resolved)
     answer = frame(snapshot.revision) | {
         "warnings": warning_entries(computed.warnings),
-        "provenance": provenance(snapshot, [*resolved.entries(snapshot), ("regions", region)]),
+        "provenance": provenance(snapshot, [*resolved.entries(), ("regions", region)]),
     }
     change = f"±{request.change_ratio:.0%}"
     return chart(

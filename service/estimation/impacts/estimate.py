@@ -107,7 +107,7 @@ def impacts_with_result(
         used = calibration_used(request, resolved)
         learnt = resolved.learnt
         accelerator = resolved.accelerator
-        entries = resolved.entries(snapshot)
+        entries = resolved.entries()
         warnings = computed.warnings
     else:
         accelerator = _given_accelerator(request, snapshot, problems)

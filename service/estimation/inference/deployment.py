@@ -69,14 +69,14 @@ class ResolvedDeployment:
             acceptance_log_sigma=0.0 if self.speculation is None else self.speculation.log_sigma,
         )
 
-    def entries(self, snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Any]]]:
+    def entries(self) -> list[tuple[str, Entry[Any]]]:
         """Catalog entries that were used."""
         draft = None if self.speculation is None else self.speculation.draft
         return [
             ("models", self.model),
             *(() if draft is None else (("models", draft),)),
             ("accelerators", self.accelerator),
-            *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibration.entries),
+            *(("calibrations", entry) for entry in self.calibration.used),
             *(("memory-tiers", entry) for entry in (self.tiers.entries if self.tiers else ())),
         ]
 

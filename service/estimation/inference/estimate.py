@@ -166,7 +166,7 @@ def _grounds(
     return grounds(
         snapshot,
         computed.warnings if warnings is None else warnings,
-        [*resolved.entries(snapshot), *placed],
+        [*resolved.entries(), *placed],
         (lambda: (*learnt_steps(resolved.learnt), *steps())) if request.explain else None,
         calibration_used(request, resolved),
     )
