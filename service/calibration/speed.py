@@ -39,8 +39,8 @@ COMMENT = (
     "`speed/spread` says how far estimates are off for sources that constants were fitted without.",
 )
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
-_KERNELS = (Level("class", 0.15), Level("kernels", 0.15))
-_ATTENTION = (Level("family", 0.15), Level("kernels", 0.15))
+_KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
+_ATTENTION = (Level("family", 0.10), Level("kernels", 0.08))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 _LINKS = (Level("link", 0.20),)
 
