@@ -9,7 +9,6 @@ from pathlib import Path
 from service.calibration import power, speed, training
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.left_out import (
-    LeftOutFigure,
     digest_of,
     left_out_figures,
     table_text,
@@ -22,6 +21,7 @@ from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.core.errors import InvalidInput
 from service.estimation.levels import POWER_SPREAD, SPREAD_OF, SPREADS
 from service.estimation.measurements.documents import MeasurementDocument
+from service.validation.left_out import LeftOutFigure
 from service.validation.reading import FileInvalid, read_files
 
 _FOLDER = "calibration"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from service.calibration.documents import ASSUMPTION, CalibrationEntry, document_text
-from service.calibration.left_out import LeftOutInvalid, read_left_out
 from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
@@ -19,6 +18,7 @@ from service.estimation.rejection import Rejected
 from service.validation.learning.likeness import FittedLikeness, figures_of, fitted_likeness
 from service.validation.learning.rows import Estimate, source_rows
 from service.validation.learning.section import learning_section
+from service.validation.left_out import LeftOutInvalid, read_left_out
 from service.validation.reading import FileInvalid, read_files
 
 _MEASUREMENTS = "measurements"

@@ -6,30 +6,24 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, fields, replace
 from hashlib import sha256
 from io import StringIO
 from multiprocessing import get_context
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from service.calibration.documents import CalibrationEntry, document_of
 from service.catalog.entries.convert import calibration_from_document
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.errors import InvalidInput
 from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import NotEstimated
 from service.estimation.rejection import Rejected
+from service.validation.left_out import DIGEST, LeftOutFigure
 
 _PROCESSES = 2
-_DIGEST = "# constants "
 _DIGITS = 6
-
-
-class LeftOutInvalid(InvalidInput):
-    """The file of left-out comparisons is not one."""
 
 
 class FittedPart(Protocol):
@@ -37,23 +31,6 @@ class FittedPart(Protocol):
 
     def entries_without(self, source: str) -> list[CalibrationEntry]:
         """Its entries as they are without the rows of a source."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOutFigure:
-    """A measured figure beside its estimate by constants that were fitted without its source."""
-
-    id: str
-    quantity: str
-    measured: float
-    value: float
-    low: float
-    high: float
-    source: str
-    model: str
-    accelerator: str
-    family: str
-    engine: str
 
 
 def left_out_figures(
@@ -168,7 +145,7 @@ def digest_of(texts: Iterable[str]) -> str:
 def table_text(figures: Iterable[LeftOutFigure], digest: str) -> str:
     """The comparisons as CSV, below a line with the digest of the constants."""
     text = StringIO()
-    text.write(f"{_DIGEST}{digest}\n")
+    text.write(f"{DIGEST}{digest}\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([field.name for field in fields(LeftOutFigure)])
     for figure in figures:
@@ -176,31 +153,3 @@ def table_text(figures: Iterable[LeftOutFigure], digest: str) -> str:
             f"{each:.{_DIGITS}g}" if isinstance(each, float) else each for each in astuple(figure)
         )
     return text.getvalue()
-
-
-def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
-    """The digest and the comparisons of a file.
-
-    Raises
-    ------
-    LeftOutInvalid
-        If it is not such a file.
-    """
-    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    names = [field.name for field in fields(LeftOutFigure)]
-    table = csv.DictReader(StringIO(rest))
-    if not first.startswith(_DIGEST) or list(table.fieldnames or ()) != names:
-        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
-    numbers = {field.name for field in fields(LeftOutFigure) if field.type == "float"}
-    try:
-        figures = [_figure(row, numbers) for row in table]
-    except (TypeError, ValueError) as wrong:
-        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
-    return first.removeprefix(_DIGEST), figures
-
-
-def _figure(row: Mapping[str, str], numbers: set[str]) -> LeftOutFigure:
-    given: dict[str, Any] = {
-        name: float(text) if name in numbers else text for name, text in row.items()
-    }
-    return LeftOutFigure(**given)

@@ -7,58 +7,10 @@ from pathlib import Path
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.validation.former.peers import ANSWERS as FORMER_ANSWERS
-from service.validation.former.peers import Peer as FormerPeer
-from service.validation.former.peers import read_peers as read_former_peers
-from service.validation.former.remarks import Remark as FormerRemark
-from service.validation.former.remarks import read_remarks as read_former_remarks
 from service.validation.left_out import PATH, LeftOutFigure, read_left_out
 from service.validation.reading import Line, read_files
 from service.validation.report.peers import ANSWERS, Peer, read_peers
 from service.validation.report.remarks import Remark, read_remarks
-from service.validation.rows.tables import Tables, read_directory
-from service.validation.rows.vocabulary import Vocabulary, read_vocabulary
-
-FOLDER = "validation"
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """Everything that an assessment needs beside the measurements themselves."""
-
-    snapshot: CatalogSnapshot
-    vocabulary: Vocabulary
-    remarks: tuple[FormerRemark, ...]
-    peers: tuple[FormerPeer, ...]
-
-
-def read_bench(catalog: Path) -> Bench:
-    """The catalog of a directory, with the names and remarks that lie in it.
-
-    Raises
-    ------
-    CatalogInvalid
-        If the catalog is unsound.
-    """
-    folder = catalog / FOLDER
-    return Bench(
-        snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
-        vocabulary=read_vocabulary(folder / "names.yaml"),
-        remarks=read_former_remarks(folder / "remarks.yaml"),
-        peers=read_former_peers(folder / FORMER_ANSWERS),
-    )
-
-
-def read_measurements(catalog: Path, directory: Path | None) -> Tables:
-    """The measurements of a directory, or the catalog's own.
-
-    Raises
-    ------
-    TableInvalid
-        If they cannot be read.
-    """
-    return read_directory(directory or catalog / FOLDER)
-
 
 MEASUREMENTS = "measurements"
 

@@ -10,8 +10,8 @@ from service.calibration.command import (
     constants_digest,
 )
 from service.calibration.documents import CalibrationEntry, differences, document_text
-from service.calibration.left_out import read_left_out
 from service.settings import INSTALLATION
+from service.validation.left_out import read_left_out
 
 CATALOG = INSTALLATION / "hardware_catalog"
 

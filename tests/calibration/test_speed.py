@@ -11,9 +11,7 @@ from service.calibration import power, speed
 from service.calibration.documents import document_text
 from service.calibration.hierarchy import Fitted
 from service.calibration.left_out import (
-    LeftOutInvalid,
     left_out_figures,
-    read_left_out,
     table_text,
     with_entries,
 )
@@ -22,6 +20,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.calibrations import calibration
 from service.estimation.levels import SPREAD_OF, SPREADS
 from service.estimation.measurements.documents import MeasurementDocument
+from service.validation.left_out import LeftOutInvalid, read_left_out
 
 #: Constants that make rows: what the hardware family reaches, and what the engine adds.
 _TRUE = {"memory_ratio": 0.70, "layer_s": 1e-4}

@@ -11,7 +11,7 @@ from service.estimation.impacts.requests import ImpactsRequest
 from service.validation.packaged import Packaged
 
 #: Upper over lower end that an interval may have to count as an answer.
-WIDEST = 2.5
+WIDEST = 4.0
 
 
 def impacts(packaged: Packaged, **request: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_a_gemini_prompt_of_0_24_wh_used_0_26_ml(packaged: Packaged):
 
 @pytest.mark.parametrize(
     ("path", "stated", "widest"),
-    [(("carbon", "total_gco2e"), 1.14, WIDEST), (("water", "off_site_l"), 0.045, 6.0)],
+    [(("carbon", "total_gco2e"), 1.14, WIDEST), (("water", "off_site_l"), 0.045, 10.0)],
 )
 def test_a_reply_of_mistral_large_2_is_that_of_a_server_answering_one_at_a_time(
     packaged: Packaged, path: tuple[str, str], stated: float, widest: float

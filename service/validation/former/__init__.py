@@ -1,1 +1,0 @@
-"""What the comparison says: statistics, targets, peers, and the accuracy page."""

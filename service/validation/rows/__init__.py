@@ -1,1 +1,0 @@
-"""Measurements as rows: read, translated into requests, and compared with the estimates."""
