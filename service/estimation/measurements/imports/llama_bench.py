@@ -19,12 +19,17 @@ from service.estimation.measurements.imports.runs import FileFormat, Run, has
 
 _KEYS = ("model_type", "n_prompt", "n_gen", "avg_ts")
 _NS = 1e-9
+#: What people write for all of them, whatever the model has.
+_ALL_LAYERS = 99
 _TEST = re.compile(r"(?:pp\s?(\d+))?\s?\+?\s?(?:tg\s?(\d+))?(?:\s?@\s?d(\d+))?")
 _SPEED = re.compile(r"([\d.]+)\s*(?:±\s*[\d.]+)?")
 _BUILD = re.compile(r"^build: (\w+) \((\d+)\)")
 _DEVICE = re.compile(r"^\s*Device \d+: ([^,]+),")
 _PARAMETERS = re.compile(r"(\d{1,6})(\.?\d{0,6}) ([BM])")
 _UNITS = {"B": 1e9, "M": 1e6}
+_TABLE = frozenset({"model", "test", "t/s"})
+#: Lines before the table that are looked at.
+_MOST_BEFORE = 200
 _COLUMNS = {"ngl": "n_gpu_layers", "sm": "split_mode", "fa": "flash_attn", "nkvo": "no_kv_offload"}
 
 
@@ -52,9 +57,10 @@ def _results(content: Content) -> Iterator[Part]:
 
 def _table_header(content: Content) -> list[str] | None:
     for number, line in content.lines():
-        if line.lstrip().startswith("| model ") and " test " in line and " t/s " in line:
-            return _cells(line)
-        if number > 200:
+        cells = _cells(line) if line.lstrip().startswith("|") else []
+        if set(cells) >= _TABLE:
+            return cells
+        if number > _MOST_BEFORE:
             break
     return None
 
@@ -77,7 +83,7 @@ def _table(content: Content) -> Iterator[Part]:
             shared |= {"build_commit": build[1], "build_number": float(build[2])}
         elif line.lstrip().startswith("|"):
             cells = _cells(line)
-            if cells[0] == "model":
+            if set(cells) >= _TABLE:
                 header = cells
             elif header is not None and not set(cells[0]) <= {"-", ":", " "}:
                 rows.append((number, _row(number, header, cells)))
@@ -152,16 +158,36 @@ def _tell_device(run: Run, part: Part) -> None:
     )
     said = part.text("cpu_info" if on_host else "gpu_info")
     if said is not None:
-        names = [name.strip() for name in said.value.split(",")]
-        run.tell("/accelerator", Part(names[0], said.pointer, said.line))
-        run.tell("/accelerator_count", Part(len(names), said.pointer, said.line))
-        split = part.text("split_mode")
-        if len(names) > 1 and split is not None and split.value == "layer":
-            place = f"{split.place}: layers are divided"
-            run.suppose("/parallelism/pipeline", len(names), place)
-            run.suppose("/parallelism/tensor", 1, place)
-    if layers is not None and not on_host and 0 < layers.value < 99:
-        run.notes.append(f"{layers.value:g} layers on the accelerator, the rest on the host")
+        _tell_names(run, part, said)
+    if on_host:
+        return
+    kept = part.part("no_kv_offload")
+    if kept is not None and kept.value in (True, "1"):
+        run.notes.append("the cache is on the host")
+        run.confidence = "low"
+    for name, told in (
+        ("n_gpu_layers", "layers are on the accelerator, the rest perhaps on the host"),
+        ("n_cpu_moe", "layers have their experts on the host"),
+    ):
+        number = part.number(name)
+        most = _ALL_LAYERS if name == "n_gpu_layers" else 1e9
+        if number is not None and 0 < number.value < most:
+            run.notes.append(f"{number.value:g} {told}")
+            run.confidence = "low"
+
+
+def _tell_names(run: Run, part: Part, said: Part) -> None:
+    names = [name.strip() for name in said.value.split(",") if name.strip()]
+    if len(set(names)) > 1:
+        run.notes.append(f"different accelerators: {', '.join(names)}"[:300])
+        return
+    run.tell("/accelerator", Part(names[0], said.pointer, said.line))
+    run.tell("/accelerator_count", Part(len(names), said.pointer, said.line))
+    split = part.text("split_mode")
+    if len(names) > 1 and split is not None and split.value == "layer":
+        place = f"{split.place}: layers are divided"
+        run.suppose("/parallelism/pipeline", len(names), place)
+        run.suppose("/parallelism/tensor", 1, place)
 
 
 def _tell_test(run: Run, part: Part) -> None:
@@ -182,16 +208,18 @@ def _tell_test(run: Run, part: Part) -> None:
     times = part.number("avg_ns")
     if read and wrote:
         rate = Part(wrote / (read + wrote) * speed.value, speed.pointer, part.line)
-        run.measure("total_tokens_per_s", speed)
         run.measure("output_tokens_per_s", rate)
         run.measure("e2e_s", times, _NS)
+        if not behind:
+            run.measure("total_tokens_per_s", speed)
     elif wrote:
         run.measure("decode_tokens_per_s", speed)
         run.measure("tpot_s", Part(1.0 / speed.value, speed.pointer, part.line))
         if not behind:
             run.notes.append("starts from an empty context")
     elif read:
-        run.measure("prefill_tokens_per_s", speed)
+        if not behind:
+            run.measure("prefill_tokens_per_s", speed)
         run.measure("ttft_s", Part(read / speed.value, speed.pointer, part.line))
     else:
         raise part.fault("tests neither a prompt nor written tokens")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from service.estimation.measurements.imports.reading import Content
@@ -188,11 +190,48 @@ def test_llama_bench_behind_a_context_and_both_at_once(read):
     deep = request(runs[2])["workload"]
     assert deep["input_tokens"] == 4096 + 512
     assert deep["prefix_cached_ratio"] == pytest.approx(4096 / 4608)
+    # Of what is behind it, nothing was read in the time.
+    assert runs[2].document.measured == {"ttft_s": pytest.approx(512 / 8932.5)}
     assert request(runs[3])["workload"]["input_tokens"] == 4096
     both = runs[4].document.measured
     assert both["total_tokens_per_s"] == 731.25
     assert both["output_tokens_per_s"] == pytest.approx(731.25 * 128 / 640)
     assert both["e2e_s"] == pytest.approx(640 / 731.25, rel=1e-6)
+
+
+def llama_bench(**changed):
+    [first, *_] = json.loads((FILES / "llama-bench.json").read_text())
+    return json.dumps([first | changed]).encode()
+
+
+def test_llama_bench_on_several_accelerators(read):
+    two = only(read(llama_bench(gpu_info="NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 3090")))
+    assert request(two)["accelerator"] == "nvidia-rtx-3090-24gb"
+    assert request(two)["accelerator_count"] == request(two)["parallelism"]["pipeline"] == 2
+    mixed = read(llama_bench(gpu_info="NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 4090"))
+    assert [fault.pointer for fault in mixed.faults] == [
+        "/documents/0/request/accelerator",
+        "/documents/0/request/accelerator_count",
+    ]
+
+
+def test_llama_bench_on_the_host(read):
+    said = {"n_gpu_layers": 0, "cpu_info": "AMD EPYC 9654 96-Core Processor"}
+    assert request(only(read(llama_bench(**said))))["accelerator"] == "amd-epyc-9654"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"n_gpu_layers": 20}, "20 layers are on the accelerator"),
+        ({"n_cpu_moe": 12}, "12 layers have their experts on the host"),
+        ({"no_kv_offload": True}, "the cache is on the host"),
+    ],
+)
+def test_llama_bench_partly_on_the_host_says_little(read, changed, told):
+    found = only(read(llama_bench(**changed)))
+    assert found.document.confidence == "low"
+    assert told in found.document.notes
 
 
 def test_the_table_of_llama_bench(read):

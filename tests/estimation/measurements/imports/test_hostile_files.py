@@ -105,6 +105,12 @@ def test_json_that_is_meant_to_do_harm(data):
     assert refusal(data).detail
 
 
+def test_a_table_of_another_kind_behind_one_of_results():
+    data = (FILES / "llama-bench.md").read_bytes()
+    other = data.replace(b"build:", b"| model | test |\n| a | pp512 |\nbuild:")
+    assert refusal(other).detail == "the row has 2 cells, the header 8"
+
+
 def test_a_format_that_there_is_not():
     fault = refusal(b'{"a": 1}', "excel")
     assert fault.pointer == "/format"
