@@ -17,10 +17,11 @@ from service.api.http.needs import need
 from service.api.http.problems import PROBLEM_TYPES, Problem
 from service.api.http.queries import filled, query_request
 from service.api.http.rates import charge_search
-from service.api.http.state import current_snapshot, shared
+from service.api.http.state import shared, snapshot_for
 from service.api.http.tables import as_csv
 from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError
 from service.portal import advice, comparison, rendering, training_view, views
 from service.portal.advice import Recommender
@@ -144,7 +145,9 @@ async def asset(http: HttpRequest, name: str) -> Response:
 
 async def _asked(http: HttpRequest, model: type[Any]) -> tuple[Any, CatalogSnapshot]:
     asked = query_request(filled(http.query_params), model)
-    return await with_hub_models(asked, shared(http).hub), await current_snapshot(http)
+    return await with_hub_models(asked, shared(http).hub), await snapshot_for(
+        http, CatalogRequest()
+    )
 
 
 async def _table(
@@ -185,7 +188,7 @@ async def _shown(
     ancestors: str = "'none'",
 ) -> Response:
     """A page about what the query describes, or about what is wrong with it."""
-    snapshot = await current_snapshot(http)
+    snapshot = await snapshot_for(http, CatalogRequest())
     headers = {"Content-Security-Policy": _POLICY + ancestors}
 
     async def make() -> Response:
