@@ -56,14 +56,16 @@ def learning(catalog: Path, *, write: bool, note: Callable[[str], object]) -> st
         snapshot = snapshot_from_documents(packaged_documents(catalog), 0)
         files = read_files(catalog / _MEASUREMENTS, snapshot)
         path = catalog / _MEASUREMENTS / _LEFT_OUT
-        left_out = _left_out(path) if path.exists() else None
+        left_out = _left_out(path) if path.exists() else {}
     except (CatalogInvalid, FileInvalid, LeftOutInvalid, OSError) as invalid:
         raise LearningRefused(str(invalid)) from None
     documents = [
         line.document for lines in files.values() for line in lines if line.document is not None
     ]
-    estimates = _in_sample(documents, snapshot) if left_out is None else left_out
-    rows = source_rows(documents, estimates, snapshot)
+    in_sample = _in_sample(documents, snapshot)
+    fresh = frozenset(quantity for _, quantity in left_out)
+    kept = {place: one for place, one in in_sample.items() if place[1] not in fresh}
+    rows = source_rows(documents, kept | left_out, snapshot)
     shares: Mapping[str, Likeness] = likeness(snapshot)
     if write:
         fitted = fitted_likeness(rows)
@@ -72,7 +74,7 @@ def learning(catalog: Path, *, write: bool, note: Callable[[str], object]) -> st
             note(f"{entry.id}: {entry.note}")
         (catalog / _FILE).write_text(document_text(_COMMENT, entries), encoding="utf-8")
         shares = {channel: found.likeness for channel, found in fitted.items()}
-    return learning_section(rows, shares, left_out=left_out is not None)
+    return learning_section(rows, shares, fresh)
 
 
 def _left_out(path: Path) -> dict[tuple[str, str], Estimate]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Coroutine
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,7 +17,9 @@ from service.cli.questions.asking import KEY_VARIABLE, tell
 from service.cli.questions.bodies import misused, read_json
 from service.cli.status import REFUSED, UNREACHABLE, notices
 from service.client.estimator import NotReached, Refused
-from service.client.remote import Server
+
+if TYPE_CHECKING:
+    from service.client.remote import Server
 
 ServerOption = Annotated[
     str | None,
@@ -100,6 +102,8 @@ def withdraw(
 def _service(server: str | None, key: str | None) -> Server:
     if not server:
         raise misused("reports are with a service: give --server")
+    from service.client.remote import Server
+
     return Server(server, key)
 
 

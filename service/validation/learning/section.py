@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from service.core.learning import Likeness
 from service.validation.learning.curves import (
@@ -11,7 +11,7 @@ from service.validation.learning.curves import (
     CurvePoint,
     learning_curves,
 )
-from service.validation.learning.rows import SourceRow
+from service.validation.learning.rows import GROUPS, SourceRow
 
 _INTRODUCTION = f"""## What own reports change
 
@@ -22,8 +22,8 @@ weighs the same, and the rows without reports are the same rows. `./headroom lea
 tables.
 """
 _IN_SAMPLE = """
-Constants were fitted to most of these sources: errors of sources that were left out are larger,
-and so is what reports take from them.
+Constants were fitted to most sources of quantities with a *: errors of sources that were left out
+are larger, and so is what reports take from them.
 """
 _HEAD = """
 | quantity | reports | sources | median error | nine in ten within | inside the interval | width |
@@ -32,7 +32,7 @@ _HEAD = """
 
 
 def learning_section(
-    rows: Sequence[SourceRow], likeness: Mapping[str, Likeness], *, left_out: bool
+    rows: Sequence[SourceRow], likeness: Mapping[str, Likeness], left_out: frozenset[str]
 ) -> str:
     """The section in Markdown.
 
@@ -43,22 +43,25 @@ def learning_section(
     likeness
         How alike deployments are, by channel.
     left_out
-        Whether the errors are those of constants fitted without each source.
+        Quantities whose errors are those of constants fitted without each source.
     """
     points = learning_curves(rows, likeness)
-    text = _INTRODUCTION if left_out else _INTRODUCTION + _IN_SAMPLE
-    return text + "".join(_tables(points))
+    fitted = {group for group, names in GROUPS.items() if left_out.isdisjoint(names)}
+    text = _INTRODUCTION
+    if any(point.group in fitted for point in points):
+        text += _IN_SAMPLE
+    return text + "".join(_tables(points, fitted))
 
 
-def _tables(points: Sequence[CurvePoint]) -> Iterator[str]:
+def _tables(points: Sequence[CurvePoint], fitted: Set[str]) -> Iterator[str]:
     for relation in RELATIONS:
         found = [point for point in points if point.relation == relation.name]
         if found:
             yield f"\n### {relation.name.capitalize()}\n{_HEAD}"
-            yield from _lines(found)
+            yield from _lines(found, fitted)
 
 
-def _lines(points: Iterable[CurvePoint]) -> Iterator[str]:
+def _lines(points: Iterable[CurvePoint], fitted: Set[str]) -> Iterator[str]:
     for point in points:
         without, own = point.without, point.own
         errors = [
@@ -69,7 +72,12 @@ def _lines(points: Iterable[CurvePoint]) -> Iterator[str]:
             )
         ]
         inside = f"{without.coverage_ratio:.0%} → {own.coverage_ratio:.0%}".replace("%", " %")
-        yield (
-            f"| {point.group} | {point.reported} | {own.sources} | {' | '.join(errors)} | {inside} "
-            f"| {without.width_ratio:.2f} → {own.width_ratio:.2f} |\n"
+        cells = (
+            f"{point.group}{' *' if point.group in fitted else ''}",
+            str(point.reported),
+            str(own.sources),
+            *errors,
+            inside,
+            f"{without.width_ratio:.2f} → {own.width_ratio:.2f}",
         )
+        yield f"| {' | '.join(cells)} |\n"

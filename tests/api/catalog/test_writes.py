@@ -247,13 +247,13 @@ async def test_own_entries_are_for_their_organisation_alone(acme, keeper, anyone
     assert told["own"] is True
 
 
-async def test_own_entries_are_not_part_of_what_all_will_see(acme):
+async def test_own_entries_are_not_part_of_what_all_will_see(anyone):
     report = {
         "kind": "inference",
         "request": {"model": "llama-3.1-8b", "accelerator": "own/x"},
         "measured": {"process_bytes": 43.1e9},
     }
-    problem(await acme.post("/v1/measurements", json=report), 422)
+    problem(await anyone.post("/v1/measurements", json=report), 422)
 
 
 async def test_an_estimate_of_an_old_revision_has_the_same_bytes(keeper, anyone):

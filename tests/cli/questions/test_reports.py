@@ -8,7 +8,7 @@ from functools import partial
 import httpx
 import pytest
 
-from service.cli.questions import reports
+from service.client import remote
 from service.client.remote import Server
 
 KEPT = {
@@ -44,7 +44,7 @@ def asked(monkeypatch):
             return httpx.Response(201, json=KEPT)
         return httpx.Response(200, json={"items": [KEPT], "next_cursor": None})
 
-    monkeypatch.setattr(reports, "Server", partial(Server, transport=httpx.MockTransport(answer)))
+    monkeypatch.setattr(remote, "Server", partial(Server, transport=httpx.MockTransport(answer)))
     return found
 
 
