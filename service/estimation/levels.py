@@ -15,7 +15,7 @@ from service.catalog.entries.engines import kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.engines import Engine, EngineWorkload, engine_of_release
+from service.core.engines import Engine, EngineWorkload, engine_of_release, release_key
 from service.core.figures import Figures
 from service.core.interval import Interval
 
@@ -142,9 +142,11 @@ def speed_keys(
 def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Keys) -> Held:
     """The figures of a part that hold for something with these keys.
 
-    An engine that was not measured takes the figures of those that it is like, if these were.
+    An engine that was not measured takes the figures of those that it is like, if these were, at
+    their newest generation if it has none of its own.
     """
     known = snapshot.calibrations
+    keys = _of_newest(part, keys, snapshot)
     figures: dict[str, Interval] = {}
     entries: list[str] = []
     missing: list[str] = []
@@ -162,6 +164,19 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
             figures.update(known[id_].value)
             entries.append(id_)
     return Held(part, figures, tuple(entries), tuple(missing))
+
+
+def _of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:
+    """The keys, with the newest generation of what an engine without figures is like."""
+    if "engine" not in keys or "generation" in keys:
+        return keys
+    for name, _ in kin_of(keys["engine"], snapshot.engines):
+        if f"{part}/{name}" in snapshot.calibrations:
+            generations = snapshot.engines[name].value.generations
+            if name == keys["engine"] or not generations:
+                return keys
+            return {**keys, "generation": release_key(name, generations[-1].id)}
+    return keys
 
 
 def log_sigma(spread: Figures, missing: Iterable[tuple[str, str]]) -> float:

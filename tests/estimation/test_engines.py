@@ -64,8 +64,8 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
     assert not found.performance.measured
     said = [one.message for one in found.warnings]
     assert [message for message in said if "acme" in message] == [
-        "there are no speed measurements of acme on apple-silicon: engine terms from llama.cpp, "
-        "with a wider interval",
+        "there are no speed measurements of acme on apple-silicon: engine terms from "
+        "llama.cpp@2025, with a wider interval",
         "there are no memory measurements of acme; those of llama.cpp are used",
     ]
     memory = runtime_memory(snapshot)

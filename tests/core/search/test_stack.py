@@ -18,8 +18,7 @@ from service.estimation.training.calibrations import training_figures
 @pytest.fixture(scope="module")
 def option(packaged_snapshot):
     accelerator = packaged_snapshot.find("accelerators", "nvidia-h100-sxm-80gb").value
-    family = accelerator.family
-    figures = training_figures(packaged_snapshot, "default", family)
+    figures = training_figures(packaged_snapshot, "default", accelerator)
     return (
         AcceleratorOption(
             accelerator, calibration(packaged_snapshot, "vllm", accelerator).performance
