@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ class ValidationRefused(InvalidInput):
     """Measurements or catalog cannot be read, or the request contradicts itself."""
 
 
-def validation(catalog: Path, data: Path | None, *, as_json: bool, document: Path | None) -> None:
+def validation(
+    catalog: Path,
+    data: Path | None,
+    *,
+    as_json: bool,
+    document: Path | None,
+    note: Callable[[str], object],
+) -> None:
     """Assess measurements and print the report.
 
     Parameters
@@ -33,6 +41,8 @@ def validation(catalog: Path, data: Path | None, *, as_json: bool, document: Pat
         Print JSON in place of tables.
     document
         File to write the accuracy document to; only of the catalog's own measurements.
+    note
+        Takes remarks that are no part of the report.
 
     Raises
     ------
@@ -44,7 +54,9 @@ def validation(catalog: Path, data: Path | None, *, as_json: bool, document: Pat
     try:
         packaged = read_packaged(catalog)
         snapshot = packaged.snapshot
-        lines = packaged_lines(catalog, snapshot) if data is None else read_files(data, snapshot)
+        lines = (
+            packaged_lines(catalog, snapshot) if data is None else read_files(data, snapshot, note)
+        )
     except (FileInvalid, CatalogInvalid, LeftOutInvalid) as invalid:
         raise ValidationRefused(str(invalid)) from None
     found = {name: assess(listed, snapshot, name) for name, listed in lines.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,6 +51,10 @@ class FileInvalid(InvalidInput):
         super().__init__(f"{place}: {detail}")
 
 
+class NotMeasurements(FileInvalid):
+    """A file of another kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of a file: a document and what was done to understand it, or why it is refused."""
@@ -61,7 +65,9 @@ class Line:
     warnings: tuple[str, ...]
 
 
-def read_files(path: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, ...]]:
+def read_files(
+    path: Path, snapshot: CatalogSnapshot, note: Callable[[str], object] | None = None
+) -> dict[str, tuple[Line, ...]]:
     """All measurements of a file, or of a folder's files, by the file's name.
 
     Parameters
@@ -70,11 +76,13 @@ def read_files(path: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, .
         A file, or a folder with files that end in ``.jsonl``.
     snapshot
         The catalog, which says what engines are known.
+    note
+        Takes a line about every file of a folder that is of another kind, and left out.
 
     Raises
     ------
     FileInvalid
-        If there is none, or one of them is no such file; then nothing is read.
+        If there are no measurements, or a line of them is broken; then nothing is read.
     """
     if not path.exists():
         raise FileInvalid(str(path), None, None, "there is no such file or folder")
@@ -89,7 +97,19 @@ def read_files(path: Path, snapshot: CatalogSnapshot) -> dict[str, tuple[Line, .
         raise FileInvalid(str(path), None, None, f"there is no file ending in {SUFFIX}{hint}")
     if len(files) > MOST_FILES:
         raise FileInvalid(str(path), None, None, f"more than {MOST_FILES} files")
-    return {one.name: read_file(one, snapshot) for one in files}
+    found: dict[str, tuple[Line, ...]] = {}
+    strange: list[NotMeasurements] = []
+    for one in files:
+        try:
+            found[one.name] = read_file(one, snapshot)
+        except NotMeasurements as other:
+            strange.append(other)
+    if not found:
+        raise strange[0]
+    if note is not None:
+        for told in strange:
+            note(f"left out: {told}")
+    return found
 
 
 def read_file(path: Path, snapshot: CatalogSnapshot) -> tuple[Line, ...]:
@@ -147,10 +167,10 @@ def _objects(file: str, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise FileInvalid(file, number, None, f"more than {MOST_LINES} documents")
         if len(line) > LARGEST_LINE_BYTES:
             raise FileInvalid(file, number, None, f"longer than {LARGEST_LINE_BYTES} characters")
-        yield number, _object(file, number, line)
+        yield number, _object(file, number, line, first=count == 1)
 
 
-def _object(file: str, number: int, line: str) -> Mapping[str, Any]:
+def _object(file: str, number: int, line: str, *, first: bool) -> Mapping[str, Any]:
     try:
         value = json.loads(line, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -164,7 +184,8 @@ def _object(file: str, number: int, line: str) -> Mapping[str, Any]:
         raise FileInvalid(file, number, None, f"nested more than {_DEEPEST} levels deep")
     missing = [name for name in _DOCUMENT if name not in value]
     if missing:
-        raise FileInvalid(file, number, 1, f"no measurement: {', '.join(missing)} is missing")
+        kind = NotMeasurements if first and len(missing) == len(_DOCUMENT) else FileInvalid
+        raise kind(file, number, 1, f"no measurement: {', '.join(missing)} is missing")
     return value
 
 
@@ -230,4 +251,4 @@ def _seems_tool(text: str) -> str | None:
 
 
 def _refuse(file: str, detail: str) -> NoReturn:
-    raise FileInvalid(file, None, None, detail)
+    raise NotMeasurements(file, None, None, detail)

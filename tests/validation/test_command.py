@@ -43,6 +43,15 @@ def test_several_files_are_reported_apart_and_together(written: Written) -> None
     }
 
 
+def test_files_of_another_kind_in_a_folder_are_left_out_with_a_note(written: Written) -> None:
+    folder = written(DOCUMENT).parent
+    (folder / "people.jsonl").write_text('{"id": "mine", "title": "Mine"}\n')
+    status, printed, told = validate("--data", str(folder), "--json")
+    assert status == 0
+    assert set(json.loads(printed)) == {"own.jsonl"}
+    assert told.startswith("left out: people.jsonl, line 1")
+
+
 def test_tables_for_people(written: Written) -> None:
     strange = DOCUMENT | {"id": "b", "request": DOCUMENT["request"] | {"model": "[red]x[/red]"}}
     status, printed, _ = validate("--data", str(written(DOCUMENT, strange)))
@@ -99,14 +108,14 @@ def test_a_catalog_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources" / "broken.yaml").write_text("id: [")
     with pytest.raises(ValidationRefused, match=r"broken\.yaml"):
-        validation(tmp_path, None, as_json=True, document=None)
+        validation(tmp_path, None, as_json=True, document=None, note=print)
 
 
 def test_the_accuracy_document_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "accuracy.md"
-    validation(CATALOG, None, as_json=True, document=file)
+    validation(CATALOG, None, as_json=True, document=file, note=print)
     text = file.read_text(encoding="utf-8")
     assert text.startswith("<!-- Written by `./headroom validate")
     assert text.index("left out: median error") < text.index("in sample: median")

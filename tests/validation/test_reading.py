@@ -68,6 +68,16 @@ def test_an_unknown_engine_is_answered_as_another_with_a_warning(
     assert dict(trained.document.figures) == {"step_s": 3.0}
 
 
+def test_a_version_that_means_nothing_is_the_newest_with_a_note(
+    snapshot: CatalogSnapshot, tmp_path: Path
+) -> None:
+    serving = {"engine": "vllm", "engine_version": "the good one"}
+    line = one(snapshot, tmp_path, changed(serving=serving))
+    assert line.document is not None
+    assert line.document.request.serving.engine_version is None  # type: ignore[union-attr]
+    assert "the newest release is taken" in line.warnings[0]
+
+
 def test_offline_throughput_ran_as_much_as_fits(snapshot: CatalogSnapshot, tmp_path: Path) -> None:
     lengths = {"input_tokens": 1024, "output_tokens": 128}
     offline = changed(workload=lengths) | {"measured": {"output_tokens_per_s": 9000.0}}

@@ -51,6 +51,7 @@ def validate(
             data,
             as_json=as_json,
             document=checkout() / "docs" / "accuracy.md" if write_docs else None,
+            note=lambda line: print(line, file=sys.stderr),
         )
     except ValidationRefused as refused:
         print(refused, file=sys.stderr)

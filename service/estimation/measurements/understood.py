@@ -15,7 +15,14 @@ from pydantic import ValidationError
 
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import CLASSES, EngineWorkload, class_of_unknown
+from service.core.engines import (
+    CLASSES,
+    Engine,
+    EngineWorkload,
+    UnknownVersion,
+    class_of_unknown,
+    release_of,
+)
 from service.core.errors import InvalidInput
 from service.estimation.inference.filling import MOST
 from service.estimation.measurements.documents import MeasurementDocument
@@ -36,6 +43,8 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 }
 #: What leaves no doubt: a field that no request has, and a whole number with a fraction.
 _MENDABLE = frozenset(("extra_forbidden", "int_from_float"))
+#: Fields that name a release.
+_VERSIONS = ("engine_version", "framework_version")
 #: Fields that are left out before a document is taken to be of no use.
 _MOST_LEFT_OUT = 40
 
@@ -140,9 +149,11 @@ def _known_engine(
     named = settings.get(field)
     if not isinstance(named, str):
         return settings
+    versions: list[str] = [name for name in _VERSIONS if name in settings]
     try:
-        if workload in snapshot.find("engines", named).value.workloads:
-            return settings
+        engine = snapshot.find("engines", named).value
+        if workload in engine.workloads:
+            return _known_release(settings, engine, named, versions, warnings)
     except UnknownReference:
         pass
     class_ = CLASSES[class_of_unknown(named, weights, workload)]
@@ -150,9 +161,24 @@ def _known_engine(
         f"{field} {named[:80]!r} is not known; {class_.reference} stands in for it, as for all "
         f"that are {class_.id}"
     )
-    versions = ("engine_version", "framework_version")
     kept = {name: value for name, value in settings.items() if name not in versions}
     return kept | {field: class_.reference}
+
+
+def _known_release(
+    settings: dict[str, Any], engine: Engine, named: str, versions: list[str], warnings: list[str]
+) -> dict[str, Any]:
+    """Settings without a version that means no release of the engine."""
+    kept = dict(settings)
+    for name in versions:
+        if not isinstance(settings[name], str):
+            continue
+        try:
+            release_of(engine, settings[name], named)
+        except UnknownVersion as unknown:
+            del kept[name]
+            warnings.append(f"{name}: {unknown}; the newest release is taken")
+    return kept
 
 
 def _weights(request: Mapping[str, Any]) -> str | None:
