@@ -215,7 +215,8 @@ def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex
     aliases = {entry_id: tuple(names_of(document)) for entry_id, document in documents.items()}
     if collection != "accelerators":
         return ReferenceIndex(aliases)
-    return DeviceIndex(aliases, {id_: document["name"] for id_, document in documents.items()})
+    names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}
+    return DeviceIndex(aliases, names)
 
 
 def _source_entry(document: Document) -> Entry[Document]:
