@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -101,22 +101,6 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class SpeedFit:
-    """How an engine's speed is fitted to measurements.
-
-    ``launch_bound`` engines issue kernels one by one; those with ``half_accumulation`` add up
-    products of 16-bit floats in 16 bit. ``layer_split`` engines are measured on cards of one chip
-    and different power, alone and in pipelines, so that the limit by power and the overlap of
-    stages can be told. ``usual`` are the values at which fits start, by name of the constant.
-    """
-
-    launch_bound: bool = False
-    half_accumulation: bool = False
-    layer_split: bool = False
-    usual: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Generation:
     """The releases of an engine between two changes that its speed or memory show.
 
@@ -131,7 +115,6 @@ class Generation:
     version: str | None = None
     aliases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    speed_fit: SpeedFit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +133,6 @@ class Engine:
     classes: Mapping[EngineWorkload, str]
     generations: tuple[Generation, ...] = ()
     like: str | None = None
-    speed_fit: SpeedFit | None = None
     vendors: frozenset[str] = frozenset()
     preallocating: bool = False
 

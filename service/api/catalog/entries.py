@@ -138,15 +138,6 @@ class InstanceEntry(CatalogEntry):
     prices: list[InstancePrice]
 
 
-class EngineSpeedFit(Stated):
-    """How an engine's speed is fitted to measurements."""
-
-    launch_bound: NotRequired[bool]
-    half_accumulation: NotRequired[bool]
-    layer_split: NotRequired[bool]
-    usual: NotRequired[dict[str, float]]
-
-
 class EngineClasses(Stated):
     """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
 
@@ -163,7 +154,6 @@ class EngineGeneration(Stated):
     aliases: NotRequired[list[str]]
     names: NotRequired[list[str]]
     differs: str
-    speed_fit: NotRequired[EngineSpeedFit]
     source: str
 
 
@@ -177,7 +167,6 @@ class EngineEntry(CatalogEntry):
     like: NotRequired[str]
     generations: NotRequired[list[EngineGeneration]]
     vendors: NotRequired[list[str]]
-    speed_fit: NotRequired[EngineSpeedFit]
     source: str
 
 

@@ -64,7 +64,7 @@ def _with_generations(documents: dict[str, dict[str, Document]]) -> dict[str, di
     kept = {id_: engine for id_, engine in engines.items() if id_ not in keys}
     for id_, (parent, generation) in keys.items():
         if parent in kept:
-            dated = _before_and_since(id_, generation, engines[id_])
+            dated = _before_and_since(id_, generation)
             kept[parent] = {**kept[parent], "generations": dated}
     calibrations = {}
     for id_, document in documents["calibrations"].items():
@@ -95,12 +95,11 @@ def _with_rates(document: Document) -> Document:
     return {**document, "figures": {"throughput_log_sigma": figures["decode_log_sigma"], **figures}}
 
 
-def _before_and_since(name: str, older: str, engine: Document) -> list[Document]:
+def _before_and_since(name: str, older: str) -> list[Document]:
     """The generation that was an engine called ``name``, and the one since."""
     version = older.removeprefix("before-")
-    fit = {"speed_fit": engine["speed_fit"]} if "speed_fit" in engine else {}
     return [
-        {"id": older, "since": "1990", "differs": name, "names": [name], **fit},
+        {"id": older, "since": "1990", "differs": name, "names": [name]},
         {"id": f"since-{version}", "since": "1991", "differs": name, "version": version},
     ]
 

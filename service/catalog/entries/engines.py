@@ -13,7 +13,6 @@ from service.core.engines import (
     Engine,
     EngineWorkload,
     Generation,
-    SpeedFit,
     class_of_unknown,
     engine_of_release,
 )
@@ -48,7 +47,6 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         classes=_classes(fields),
         generations=_generations(fields.get("generations")),
         like=fields.get("like"),
-        speed_fit=_speed_fit(fields.get("speed_fit"), "/speed_fit"),
         vendors=frozenset(map(str, fields.get("vendors") or ())),
         preallocating=fields.get("preallocating") is True,
     )
@@ -155,7 +153,6 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 **{name: str(one[name]) for name in _OF_GENERATION if name in one},
                 aliases=tuple(map(str, one.get("aliases") or ())),
                 names=tuple(map(str, one.get("names") or ())),
-                speed_fit=_speed_fit(one.get("speed_fit"), f"{pointer}/speed_fit"),
             )
         )
     for position, (older, newer) in enumerate(pairwise(found), start=1):
@@ -165,12 +162,3 @@ def _generations(given: Any) -> tuple[Generation, ...]:
     if len({one.id for one in found}) < len(found):
         raise DocumentInvalid("/generations", "two generations have the same id")
     return tuple(found)
-
-
-def _speed_fit(given: Any, pointer: str) -> SpeedFit | None:
-    if given is None:
-        return None
-    try:
-        return SpeedFit(**given)
-    except TypeError:
-        raise DocumentInvalid(pointer, "must be an object of known fields") from None
