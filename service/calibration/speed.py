@@ -80,7 +80,7 @@ ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
 #: A figure that a source leaves open was assumed: such a row says half as much.
 _ASSUMED_WEIGHT = 0.5
 #: Rows of one source on one kind of deployment say more than one of them, and less than all.
-_SHARED_POWER = 0.5
+_SHARED_POWER = 0.25
 #: What is further off than this was not what was asked.
 MOST_ERROR_RATIO = 30.0
 _POWER = "accelerator_power_w"
