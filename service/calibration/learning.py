@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from service.calibration.documents import ASSUMPTION, CalibrationEntry, document_text
 from service.catalog.entries.documents import CatalogInvalid
-from service.catalog.files import packaged_documents
-from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.errors import InvalidInput
-from service.core.learning import Likeness
-from service.estimation.learning.lessons import CALIBRATIONS, likeness
-from service.estimation.measurements.compared import compared
-from service.estimation.measurements.documents import MeasurementDocument
-from service.estimation.rejection import Rejected
+from service.estimation.learning.lessons import CALIBRATIONS
 from service.validation.learning.likeness import FittedLikeness, figures_of, fitted_likeness
-from service.validation.learning.rows import Estimate, source_rows
+from service.validation.learning.packaged import packaged_rows, packaged_section
 from service.validation.learning.section import learning_section
-from service.validation.left_out import LeftOutInvalid, read_left_out
-from service.validation.reading import FileInvalid, read_files
+from service.validation.left_out import LeftOutInvalid
+from service.validation.packaged import packaged_lines, read_packaged
+from service.validation.reading import FileInvalid
 
-_MEASUREMENTS = "measurements"
-_LEFT_OUT = "left_out.csv"
 _FILE = Path("calibration") / "learning.yaml"
 _COMMENT = (
     "How alike deployments are: the share of the variance of an estimate's log error that two of",
@@ -53,48 +47,19 @@ def learning(catalog: Path, *, write: bool, note: Callable[[str], object]) -> st
         If something cannot be read.
     """
     try:
-        snapshot = snapshot_from_documents(packaged_documents(catalog), 0)
-        files = read_files(catalog / _MEASUREMENTS, snapshot)
-        path = catalog / _MEASUREMENTS / _LEFT_OUT
-        left_out = _left_out(path) if path.exists() else {}
+        packaged = read_packaged(catalog)
+        files = packaged_lines(catalog, packaged.snapshot)
     except (CatalogInvalid, FileInvalid, LeftOutInvalid, OSError) as invalid:
         raise LearningRefused(str(invalid)) from None
-    documents = [
-        line.document for lines in files.values() for line in lines if line.document is not None
-    ]
-    in_sample = _in_sample(documents, snapshot)
-    fresh = frozenset(quantity for _, quantity in left_out)
-    kept = {place: one for place, one in in_sample.items() if place[1] not in fresh}
-    rows = source_rows(documents, kept | left_out, snapshot)
-    shares: Mapping[str, Likeness] = likeness(snapshot)
-    if write:
-        fitted = fitted_likeness(rows)
-        entries = [_entry(channel, found, snapshot) for channel, found in fitted.items()]
-        for entry in entries:
-            note(f"{entry.id}: {entry.note}")
-        (catalog / _FILE).write_text(document_text(_COMMENT, entries), encoding="utf-8")
-        shares = {channel: found.likeness for channel, found in fitted.items()}
-    return learning_section(rows, shares, fresh)
-
-
-def _left_out(path: Path) -> dict[tuple[str, str], Estimate]:
-    _, figures = read_left_out(path)
-    return {(one.id, one.quantity): Estimate(one.value, one.low, one.high) for one in figures}
-
-
-def _in_sample(
-    documents: list[MeasurementDocument], snapshot: CatalogSnapshot
-) -> dict[tuple[str, str], Estimate]:
-    """Estimates by the constants of the catalog."""
-    found = {}
-    for document in documents:
-        try:
-            figures = compared(document, snapshot).figures
-        except Rejected:
-            continue
-        for one in figures:
-            found[str(document.id), one.quantity] = Estimate(one.value, one.low, one.high)
-    return found
+    if not write:
+        return packaged_section(files, packaged)
+    rows, fresh = packaged_rows(files.values(), packaged)
+    fitted = fitted_likeness(rows)
+    entries = [_entry(channel, found, packaged.snapshot) for channel, found in fitted.items()]
+    for entry in entries:
+        note(f"{entry.id}: {entry.note}")
+    (catalog / _FILE).write_text(document_text(_COMMENT, entries), encoding="utf-8")
+    return learning_section(rows, {name: one.likeness for name, one in fitted.items()}, fresh)
 
 
 def _entry(channel: str, found: FittedLikeness, snapshot: CatalogSnapshot) -> CalibrationEntry:

@@ -9,6 +9,7 @@ from typing import Any
 
 from service.catalog.entries.documents import CatalogInvalid
 from service.core.errors import InvalidInput
+from service.validation.learning.packaged import packaged_section
 from service.validation.left_out import LeftOutInvalid, left_out_of
 from service.validation.packaged import Packaged, packaged_lines, read_packaged
 from service.validation.reading import FileInvalid, read_files
@@ -61,7 +62,8 @@ def validation(
         raise ValidationRefused(str(invalid)) from None
     found = {name: assess(listed, snapshot, name) for name, listed in lines.items()}
     if document is not None:
-        document.write_text(accuracy_document(together(found.values()), packaged), encoding="utf-8")
+        page = accuracy_document(together(found.values()), packaged)
+        document.write_text(f"{page}\n{packaged_section(lines, packaged)}", encoding="utf-8")
     told = reports(found, packaged, own=data is None)
     if as_json:
         print(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))  # noqa: T201

@@ -119,4 +119,5 @@ def test_the_accuracy_document_is_written(
     text = file.read_text(encoding="utf-8")
     assert text.startswith("<!-- Written by `./headroom validate")
     assert text.index("left out: median error") < text.index("in sample: median")
+    assert "## What own reports change" in text
     assert set(json.loads(capsys.readouterr().out)) >= {"all", "mlperf-training-v4.0.jsonl"}

@@ -17,9 +17,8 @@ _INTRODUCTION = f"""## What own reports change
 
 Each source is taken for an organisation whose measurements nobody fitted. Some of its rows are
 reported as its own, drawn {DRAWS} times with a fixed seed; the rest is predicted, without and with
-the reports. Errors are those of [left-out sources](#sources-that-nobody-fitted), each source
-weighs the same, and the rows without reports are the same rows. `./headroom learning` repeats the
-tables.
+the reports. Errors are those of sources left out of the fit, each source weighs the same, and the
+rows without reports are the same rows. `./headroom learning` repeats the tables.
 """
 _IN_SAMPLE = """
 Constants were fitted to most sources of quantities with a *: errors of sources that were left out
