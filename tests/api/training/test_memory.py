@@ -145,7 +145,7 @@ async def test_the_largest_micro_batch_fits_on_every_stage(client):
         ({"parallelism": {"expert": 2}}, "/parallelism/expert", "only 1 works"),
         ({"parallelism": {"context": 3}}, "/parallelism/context", "multiple of 3"),
         ({"precision": {"weights": "int4"}}, "/precision/weights", "qlora"),
-        ({"precision": {"activations": "int8"}}, "/precision/activations", "bf16"),
+        ({"precision": {"activations": "int4"}}, "/precision/activations", "bf16"),
         (
             {"training": {"virtual_stages": 2}},
             "/training/virtual_stages",
