@@ -58,8 +58,9 @@ def test_shares_are_found_again():
     assert sum(shares.values()) == pytest.approx(1.0)
     assert set(FITTED) == set(CHANNELS)
     whole = sum(each**2 for each in TRUE.values())
-    deployed = shares["deployment_ratio"] + shares["load_ratio"] + shares["model_hardware_ratio"]
+    deployed = shares["deployment_ratio"] + shares["load_ratio"]
     assert deployed == pytest.approx(TRUE["deployment"] ** 2 / whole, abs=0.2)
+    assert shares["hardware_engine_ratio"] < TRUE["hardware_engine"] ** 2 / whole
     assert shares["row_ratio"] == pytest.approx(TRUE["row"] ** 2 / whole, abs=0.08)
     assert FITTED["decode"].sources == {f"s{number}": 72 for number in range(8)}
     assert FITTED["power"].sources == {}

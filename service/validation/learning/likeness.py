@@ -38,6 +38,10 @@ _PASSES = 100
 _SHRUNK_SOURCES = 3.0
 _LEAST_ROW_RATIO = 0.05
 _DIGITS = 3
+#: What models have in common beside their own is believed by half, and counted to each model on its
+#: hardware instead: some sources have much of it and most have little, which one share cannot say.
+_DOUBTED = ("hardware_engine_ratio", "organisation_ratio")
+_BELIEVED_RATIO = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,11 @@ def _likeness(shares: Matrix) -> Likeness:
         name: round(float(share), _DIGITS)
         for name, share in zip(Likeness.__dataclass_fields__, scaled, strict=False)
     }
+    for name in _DOUBTED:
+        half = round(kept[name] * _BELIEVED_RATIO, _DIGITS)
+        kept["model_hardware_ratio"] += kept[name] - half
+        kept[name] = half
+    kept = {name: round(share, _DIGITS) for name, share in kept.items()}
     return Likeness(**kept, row_ratio=round(1.0 - sum(kept.values()), _DIGITS))
 
 
