@@ -92,7 +92,7 @@ class Settings(BaseSettings):
     measurements_without_key_teach: bool = False
     """Let measurements reported without an API key correct the estimates of all who ask without
     one: for a service that only people who trust each other can reach."""
-    sweep_limit_configurations: int = Field(50_000_000, ge=1)
+    sweep_limit_configurations: int = Field(150_000_000, ge=1)
     """Largest number of configurations of one sweep."""
     sweep_limit_unfinished: int = Field(20, ge=1)
     """Largest number of unfinished sweeps per organisation, and of all callers without an API key
