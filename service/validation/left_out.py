@@ -15,6 +15,10 @@ from service.validation.report.statistics import Compared
 
 #: Where they lie in the catalog's folder, written by `./headroom calibrate --write`.
 PATH = Path("measurements") / "left_out.csv"
+#: The same of the last engine that fitted every engine on every hardware family by itself, which is
+#: kept for what has changed since.
+FORMER = Path("measurements") / "left_out_0.2.0.csv"
+FORMER_ENGINE = "0.2.0"
 #: What stands before the digest of the constants that they belong to.
 DIGEST = "# constants "
 
@@ -40,6 +44,17 @@ class LeftOutFigure:
     engine: str
 
 
+@dataclass(frozen=True, slots=True)
+class FormerFigure:
+    """An estimate of a former engine by constants that were fitted without the source."""
+
+    id: str
+    quantity: str
+    value: float
+    low: float
+    high: float
+
+
 def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
     """The digest and the comparisons of a file.
 
@@ -61,7 +76,34 @@ def read_left_out(path: Path) -> tuple[str, list[LeftOutFigure]]:
     return first.removeprefix(DIGEST), figures
 
 
-def left_out_of(figures: Iterable[LeftOutFigure], compared: Sequence[Compared]) -> list[Compared]:
+def read_former(path: Path) -> list[FormerFigure]:
+    """The comparisons of a former engine.
+
+    Raises
+    ------
+    LeftOutInvalid
+        If the file is none of them.
+    """
+    table = csv.DictReader(StringIO(path.read_text(encoding="utf-8")))
+    names = [field.name for field in fields(FormerFigure)]
+    if list(table.fieldnames or ()) != names:
+        raise LeftOutInvalid(f"{path.name} has not the columns {', '.join(names)}")
+    try:
+        return [
+            FormerFigure(
+                row["id"],
+                row["quantity"],
+                *(float(row[name]) for name in ("value", "low", "high")),
+            )
+            for row in table
+        ]
+    except (TypeError, ValueError) as wrong:
+        raise LeftOutInvalid(f"{path.name}: {wrong}") from None
+
+
+def left_out_of(
+    figures: Iterable[LeftOutFigure | FormerFigure], compared: Sequence[Compared]
+) -> list[Compared]:
     """The comparisons that were also made without their source, with that estimate."""
     known = {(one.id, one.quantity): one for one in figures}
     return [

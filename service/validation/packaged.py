@@ -7,7 +7,14 @@ from pathlib import Path
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.validation.left_out import PATH, LeftOutFigure, read_left_out
+from service.validation.left_out import (
+    FORMER,
+    PATH,
+    FormerFigure,
+    LeftOutFigure,
+    read_former,
+    read_left_out,
+)
 from service.validation.reading import Line, read_files
 from service.validation.report.peers import ANSWERS, Peer, read_peers
 from service.validation.report.remarks import Remark, read_remarks
@@ -20,13 +27,14 @@ class Packaged:
     """Everything that an assessment needs beside the measurements themselves.
 
     ``left_out`` are comparisons by constants fitted without the source, None where nobody wrote
-    them yet.
+    them yet; ``former`` are those of a former engine.
     """
 
     snapshot: CatalogSnapshot
     remarks: tuple[Remark, ...]
     peers: tuple[Peer, ...]
     left_out: tuple[LeftOutFigure, ...] | None
+    former: tuple[FormerFigure, ...] = ()
 
 
 def read_packaged(catalog: Path) -> Packaged:
@@ -39,12 +47,13 @@ def read_packaged(catalog: Path) -> Packaged:
     LeftOutInvalid
         If the left-out comparisons are.
     """
-    folder, left_out = catalog / MEASUREMENTS, catalog / PATH
+    folder, left_out, former = catalog / MEASUREMENTS, catalog / PATH, catalog / FORMER
     return Packaged(
         snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
         remarks=read_remarks(folder / "remarks.yaml"),
         peers=read_peers(folder / ANSWERS),
         left_out=tuple(read_left_out(left_out)[1]) if left_out.exists() else None,
+        former=tuple(read_former(former)) if former.exists() else (),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.estimation.measurements.quantities import QUANTITIES
-from service.validation.left_out import left_out_of
+from service.validation.left_out import FORMER_ENGINE, left_out_of
 from service.validation.packaged import Packaged
 from service.validation.report.assessed import Assessed, summary, worst
 from service.validation.report.console import figures
@@ -54,6 +54,7 @@ def accuracy_document(found: Assessed, packaged: Packaged) -> str:
     """
     left_out = left_out_of(packaged.left_out or (), found.figures)
     parts = [_INTRODUCTION, *_against_targets(found.figures, left_out)]
+    parts += _beside_former(left_out, packaged)
     parts += _beside_peers(found.figures, left_out, packaged)
     for target in TARGETS:
         compared = [entry for entry in found.figures if target.covers(entry)]
@@ -105,6 +106,43 @@ def _plain_cells(group: Mapping[str, Any]) -> tuple[str, ...]:
         _percent(group["coverage_ratio"], None, ""),
         _ratio(group["median_width_ratio"], None),
     )
+
+
+def _beside_former(left_out: Sequence[Compared], packaged: Packaged) -> Iterator[str]:
+    """What a former engine said of the same figures, each source left out there as well."""
+    former = left_out_of(packaged.former, left_out)
+    if not former:
+        return
+    kept = {(entry.id, entry.quantity) for entry in former}
+    yield f"## Beside engine {FORMER_ENGINE}"
+    yield ""
+    yield (
+        f"Engine {FORMER_ENGINE} fitted every inference engine on every hardware family by itself. "
+        "Here both are left out of the very same figures: constants of either were fitted without "
+        "the source."
+    )
+    yield ""
+    yield from _header(
+        *("quantity", "figures", "sources"),
+        *(f"{FORMER_ENGINE}: median error", "p90 error", "inside", "width"),
+        *("now: median error", "p90 error", "inside", "width"),
+    )
+    for target in TARGETS:
+        before = [entry for entry in former if target.covers(entry)]
+        now = [
+            entry
+            for entry in left_out
+            if target.covers(entry) and (entry.id, entry.quantity) in kept
+        ]
+        if before:
+            yield _line(
+                target.name,
+                str(len(before)),
+                str(len({entry.source for entry in before})),
+                *_plain_cells(summary(before)),
+                *_plain_cells(summary(now)),
+            )
+    yield ""
 
 
 def _beside_peers(
