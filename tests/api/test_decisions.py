@@ -32,7 +32,7 @@ async def test_every_item_of_a_batch_is_answered_or_refused_by_itself(client):
     body = {
         "requests": [
             MAIN,
-            MAIN | {"accelerator": "nvidia-h100-sxm-80g"},
+            MAIN | {"accelerator": "nvidia-h100-smx-80gb"},
             {"model": 2**70},
             MAIN | {"region": "country/SE"},
         ]

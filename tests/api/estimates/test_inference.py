@@ -311,8 +311,10 @@ async def test_every_catalog_model_and_accelerator_can_be_asked_about(client, ap
         response = await client.post("/v1/estimates/inference", json=body)
         if response.status_code != 200:
             refused.append((accelerator, json.loads(response.content)["detail"]))
-    # The one part whose vendor publishes no dense peak at all.
-    assert [name for name, _ in refused] in ([], ["cerebras-wse-3"])
+    # Parts whose vendor publishes no dense peak that 16-bit weights can be multiplied at.
+    assert [name for name, _ in refused] == ["tenstorrent-p100a-28gb", "tenstorrent-p150a-32gb"]
+    for _, detail in refused:
+        assert "bf16" in detail
 
 
 async def test_inference_overtakes_training_on_the_published_day(client):
