@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, Tag
+from pydantic import BeforeValidator, ConfigDict, Field, Tag, WithJsonSchema
 
 from service.estimation.references import (
     BY_ID,
@@ -35,6 +35,10 @@ EXAMPLE_DEPLOYMENT: dict[str, Any] = {
     "accelerator_count": 8,
 }
 EXAMPLE_WORKLOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, "concurrency": 32}
+
+
+#: As an enumeration of one: generators of clients understand constants less well.
+_AsManyAsFit = Annotated[Literal["max"], WithJsonSchema({"type": "string", "enum": ["max"]})]
 
 
 class PrecisionRequest(Request):
@@ -77,7 +81,7 @@ class WorkloadRequest(Request):
     """Prompt length."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     """Generated tokens."""
-    concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["max"] = 1
+    concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | _AsManyAsFit = 1
     """Requests in flight over all replicas; max: as many as memory and the engine take. With
     requests_per_s, Little's law gives this number instead, and concurrency only sets the memory
     that is provided."""

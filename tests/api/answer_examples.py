@@ -137,6 +137,7 @@ def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) ->
     return {
         "id": 1,
         "created_at": "2026-11-02T09:30:00+00:00",
+        "organisation": None,
         "author": None,
         "kind": computed.kind,
         "model": computed.model,

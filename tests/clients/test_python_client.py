@@ -19,6 +19,7 @@ from tests.api.conftest import MAIN, served
 _NO_NOTION = {
     "POST /v1/catalog/imports within catalog.",
     "GET /v1/badges/inference within page.",
+    "GET /v1/measurements/documents within measurements.",
 }
 
 #: What a user of the client writes; run as a program of its own, so that it sees nothing else.

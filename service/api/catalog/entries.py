@@ -166,6 +166,7 @@ class EngineEntry(CatalogEntry):
     classes: NotRequired[EngineClasses]
     like: NotRequired[str]
     generations: NotRequired[list[EngineGeneration]]
+    preallocating: NotRequired[bool]
     vendors: NotRequired[list[str]]
     source: str
 

@@ -59,6 +59,11 @@ def _tag(given: object) -> str:
     return OF_IMPACTS if _ONLY_OF_IMPACTS & set(fields) else OF_INFERENCE
 
 
+def _any_of(schema: dict[str, Any]) -> None:
+    """Requests of different kinds have fields in common: ``kind`` says which one it is."""
+    schema["anyOf"] = schema.pop("oneOf")
+
+
 class MeasurementDocument(Request):
     """A configuration and what was measured of it."""
 
@@ -72,7 +77,7 @@ class MeasurementDocument(Request):
         | Annotated[LatencyTrainingRequest, Tag(OF_TRAINING)]
         | Annotated[ImpactsRequest, Tag(OF_IMPACTS)],
         Discriminator(_tag),
-    ]
+    ] = Field(json_schema_extra=_any_of)
     """What ran where, and how: the body of POST /v1/latency/inference or /latency/training, or of
     /v1/impacts."""
     measured: dict[QuantityName, Measured] = Field(
