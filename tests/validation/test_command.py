@@ -90,7 +90,9 @@ def test_an_unknown_engine_is_used_with_a_note(written: Written) -> None:
     assert "swift-engine" in validate("--data", str(path))[1]
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", gzip.compress(b"{}", mtime=0), b'{"kind": 1\n'])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", gzip.compress(b"{}", mtime=0), b'{"kind": 1\n']
+)
 def test_a_hostile_file_is_a_clear_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "own.jsonl").write_bytes(content)
     status, printed, told = validate("--data", str(tmp_path), "--json")
