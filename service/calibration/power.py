@@ -11,6 +11,7 @@ import numpy as np
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
+from service.core.learning import is_implausible
 from service.core.performance.inference.latency import Usage
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
 from service.estimation.levels import hardware_keys
@@ -39,7 +40,6 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
 }
 _SHARED_POWER = 0.5
 _ASSUMED_WEIGHT = 0.5
-_MOST_ERROR_RATIO = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def measured_powers(
             document, float(resolved.workload.output_tokens), count.accelerator_count
         )
         tdp_w = accelerator.thermal_design_power_w
-        if tdp_w is None or measured_w is None or measured_w * _MOST_ERROR_RATIO < tdp_w * 0.05:
+        if tdp_w is None or measured_w is None or is_implausible(float(tdp_w), measured_w):
             continue
         idle_w = resolved.calibration.infrastructure.idle_power_w(accelerator)
         found.append(

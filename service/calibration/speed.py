@@ -16,7 +16,8 @@ from service.core.elementwise import FloatArray, Number
 from service.core.engines import CLASSES
 from service.core.estimate.inference import InferenceEstimate, fitting_sequences
 from service.core.figures import from_figures
-from service.core.interval import Interval, exact
+from service.core.interval import exact
+from service.core.learning import is_implausible
 from service.core.performance.calibration import (
     EngineOverhead,
     PerformanceCalibration,
@@ -81,8 +82,6 @@ ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
 _ASSUMED_WEIGHT = 0.5
 #: Rows of one source on one kind of deployment say more than one of them, and less than all.
 _SHARED_POWER = 0.25
-#: What is further off than this was not what was asked.
-MOST_ERROR_RATIO = 30.0
 _POWER = "accelerator_power_w"
 #: What is fitted where requests arrive at random: their rate says nothing of the speed, and times
 #: to the first token say more of queues.
@@ -151,13 +150,11 @@ def measured_speeds(
                 ),
             )
             for name in names
-            if _is_near(quantity_of(name, "inference").of_served(view), document.figures[name])
+            if not is_implausible(
+                float(quantity_of(name, "inference").of_served(view).value), document.figures[name]
+            )
         ]
     return found
-
-
-def _is_near(estimate: Interval, measured: float) -> bool:
-    return 1.0 / MOST_ERROR_RATIO < float(estimate.value) / measured < MOST_ERROR_RATIO
 
 
 def fit_speed(rows: Sequence[MeasuredSpeed]) -> Fitted:

@@ -13,7 +13,8 @@ from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, share
 from service.calibration.parts import Part
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.interval import Interval, exact
+from service.core.interval import exact
+from service.core.learning import is_implausible
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import training_step
 from service.estimation.levels import TRAINING_SPREAD, hardware_keys, link_of, speed_keys
@@ -103,8 +104,6 @@ _OF_LAYOUT = (
 #: first says as much as so many rows whose errors have nothing to do with each other.
 _SHARED_POWER = 0.5
 _VOTES = 4.0
-#: What is further off than this was not what was asked.
-_MOST_ERROR_RATIO = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def measured_runs(
             continue
         view = trained(resolved, request, snapshot)
         measured = document.figures[name]
-        if not _is_near(quantity_of(name, "training").of_trained(view), measured):
+        if is_implausible(float(quantity_of(name, "training").of_trained(view).value), measured):
             continue
         accelerator = resolved.setup.deployment.accelerator
         found.append(
@@ -171,10 +170,6 @@ def measured_runs(
             )
         )
     return found
-
-
-def _is_near(estimate: Interval, measured: float) -> bool:
-    return 1.0 / _MOST_ERROR_RATIO < float(estimate.value) / measured < _MOST_ERROR_RATIO
 
 
 def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Part:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from service.estimation.references import (
     BY_ID,
@@ -39,6 +39,11 @@ EXAMPLE_WORKLOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, 
 
 #: As an enumeration of one: generators of clients understand constants less well.
 _AsManyAsFit = Annotated[Literal["max"], WithJsonSchema({"type": "string", "enum": ["max"]})]
+
+
+def _count_or_word(given: object) -> str:
+    """Links and command lines send numbers as text, too."""
+    return BY_ID if isinstance(given, str) and given[:1].isalpha() else IN_LINE
 
 
 class PrecisionRequest(Request):
@@ -81,7 +86,11 @@ class WorkloadRequest(Request):
     """Prompt length."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     """Generated tokens."""
-    concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | _AsManyAsFit = 1
+    concurrency: Annotated[
+        Annotated[_AsManyAsFit, Tag(BY_ID)]
+        | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],
+        Discriminator(_count_or_word),
+    ] = 1
     """Requests in flight over all replicas; max: as many as memory and the engine take. With
     requests_per_s, Little's law gives this number instead, and concurrency only sets the memory
     that is provided."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from service.core.interval import Interval, exact
 from service.core.learning import (
+    IMPLAUSIBLE_RATIO,
     NO_CORRECTION,
-    NONSENSE_RATIO,
     Correction,
     Kin,
     Lessons,
@@ -97,7 +97,7 @@ def test_the_order_of_reports_does_not_matter(drawn):
 @given(runs, kins, st.sampled_from((1.0, -1.0)), st.floats(1.01, 1e6))
 def test_nonsense_is_named_and_moves_nothing(found, kin, side, beyond):
     reports = reported(found)
-    wild = run(99, kin, (NONSENSE_RATIO * beyond) ** side)
+    wild = run(99, kin, (IMPLAUSIBLE_RATIO * beyond) ** side)
     lessons = Lessons([*reports, wild], SHARES)
     assert lessons.nonsense == (99,)
     assert lessons.about(HERE, "decode", 0.2) == Lessons(reports, SHARES).about(HERE, "decode", 0.2)

@@ -125,6 +125,6 @@ def test_no_figure_is_of_another_unit(
         (one.document.id, figure.quantity)
         for one in found
         for figure in one.figures
-        if figure.implausible
+        if figure.implausible and one.document.confidence != "low"
     ]
     assert strange == []

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from service.core.explanation import EstimateWarning, Formula, Step, explain, paths
 from service.core.interval import Z_90
-from service.core.learning import NO_CORRECTIONS, NONSENSE_RATIO, Corrections, Taught
+from service.core.learning import IMPLAUSIBLE_RATIO, NO_CORRECTIONS, Corrections, Taught
 from service.estimation.answers import CalibrationUsed, ChannelCorrection
 
 #: What each channel is called in a sentence.
@@ -119,8 +119,8 @@ class Learnt:
             yield EstimateWarning(
                 "reports_ignored",
                 f"figures of your report{'s' if len(self.ignored) > 1 else ''} {named} are more "
-                f"than {NONSENSE_RATIO:.0f} times off their estimates and were left out; withdraw "
-                "or repeat what was reported by mistake",
+                f"than {IMPLAUSIBLE_RATIO:.0f} times off their estimates and were left out; "
+                "withdraw or repeat what was reported by mistake",
             )
 
     def steps(self) -> tuple[Step, ...]:

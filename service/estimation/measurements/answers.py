@@ -24,7 +24,7 @@ class MeasuredFigure(Answer):
     inside: bool
     """Whether the measured figure lies in the interval."""
     implausible: bool
-    """Whether the two are a factor of 100 apart or more: kept, but nothing follows from it."""
+    """Whether the two are more than 30 times apart: kept, but nothing follows from it."""
 
 
 class RefusedFigure(Answer):

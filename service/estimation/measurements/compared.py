@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.learning import is_implausible
 from service.estimation.measurements.computed import Computed, computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import NotEstimated
-
-#: Measured and estimated this far apart means another unit or another thing: such a figure is kept
-#: and marked, and nothing is fitted to it.
-IMPLAUSIBLE_RATIO = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,8 @@ class ComparedFigure:
 
     @property
     def implausible(self) -> bool:
-        """Whether the two are so far apart that they cannot be about the same."""
-        return (
-            not self.measured / IMPLAUSIBLE_RATIO < self.value < self.measured * IMPLAUSIBLE_RATIO
-        )
+        """Whether it is so far off that it is kept and marked, but nothing follows from it."""
+        return is_implausible(self.value, self.measured)
 
 
 @dataclass(frozen=True, slots=True)

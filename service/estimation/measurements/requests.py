@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, model_validator
+from typing import Any
+
+from pydantic import ConfigDict, ValidationInfo, field_validator
 
 from service.estimation.measurements.documents import MeasurementDocument
-from service.estimation.measurements.quantities import NotEstimated, quantity_of
+from service.estimation.measurements.quantities import (
+    OUT_OF_MEMORY,
+    NotEstimated,
+    names_of,
+    quantity_of,
+)
 from service.estimation.requests import EXAMPLE_DEPLOYMENT
 from service.estimation.training.requests import EXAMPLE_TRAINING
 
@@ -44,11 +51,13 @@ class MeasurementRequest(MeasurementDocument):
         }
     )
 
-    @model_validator(mode="after")
-    def _known_quantities(self) -> MeasurementRequest:
-        for name in self.figures:
+    @field_validator("measured")
+    @classmethod
+    def _known_quantities(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        for name in given.keys() - {OUT_OF_MEMORY} if "kind" in info.data else ():
             try:
-                quantity_of(name, self.kind)
+                quantity_of(name, info.data["kind"])
             except NotEstimated as unknown:
-                raise ValueError(str(unknown)) from None
-        return self
+                known = ", ".join(names_of(info.data["kind"]))
+                raise ValueError(f"{unknown} (known are {known})") from None
+        return given

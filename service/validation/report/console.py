@@ -39,7 +39,7 @@ def shown(report: Mapping[str, Any]) -> Group:
                 f"{apart['median_error_ratio']:.0%}"
             )
         if content["figures_implausible"]:
-            parts.append(f"  {content['figures_implausible']} a factor of 100 or more apart")
+            parts.append(f"  {content['figures_implausible']} more than 30 times apart")
         parts += [
             escape(
                 f"  {row['id']} ({row['metric']}, {row['model']}, {row['accelerator']}): "

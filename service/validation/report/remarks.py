@@ -12,7 +12,7 @@ import yaml
 from service.validation.report.statistics import Compared
 
 _NOT_LOOKED_INTO = "not explained"
-_IMPLAUSIBLE = "a factor of 100 or more apart: another unit, or another thing"
+_IMPLAUSIBLE = "more than 30 times apart: another unit, or another thing"
 #: What remarks can tell comparisons apart by.
 FACTS = ("id", "source", "quantity", "model", "accelerator", "accelerators", "engine", "weights")
 

@@ -94,7 +94,9 @@ def _recognised(content: Content) -> FileFormat:
         return found
     if content.is_json:
         _ = content.json_lines  # says where it is broken, if it is
-    raise refused(f"is none of {len(FORMATS)} known formats: it seems to be {_seems(content)}")
+    raise refused(
+        f"the file is in none of the {len(FORMATS)} known formats; it seems to be {_seems(content)}"
+    )
 
 
 def _seems(content: Content) -> str:
