@@ -8,7 +8,7 @@ from math import prod
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import Number
-from service.core.engines import release_key
+from service.core.engines import USUAL_ENGINE, Hardware, release_key
 from service.core.interval import Interval
 from service.core.number_formats import NumberFormat
 from service.core.stacking import ALIKE, FIGURE, NAME
@@ -92,6 +92,11 @@ class Accelerator:
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     unified_memory: bool = field(default=False, metadata=ALIKE)
     small_default_batch: bool = field(default=False, metadata=ALIKE)
+
+    @property
+    def hardware(self) -> Hardware:
+        """What engines know it by."""
+        return Hardware(self.id, self.family, self.vendor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ class ServingSettings:
     kv_block_tokens: int = 16
     max_model_len: int | None = None
     chunked_prefill_tokens: int = 8192
-    engine: str = "vllm"
+    engine: str = USUAL_ENGINE
     max_running_sequences: int | None = None
     reserved_bytes: float = 0.0
     speculation: Speculation | None = None

@@ -15,6 +15,8 @@ EngineWorkload: TypeAlias = Literal["inference", "training"]
 
 #: Id under which figures stand that hold for engines without any of their own.
 FALLBACK_ENGINE = "default"
+#: Id of the engine that serves where nothing says what is usual on the hardware.
+USUAL_ENGINE = "vllm"
 #: Vendor of accelerators that are described without one.
 UNKNOWN_VENDOR = "unknown"
 #: Stands between an engine's id and that of a generation in the key of a release.
@@ -101,6 +103,35 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
+class Hardware:
+    """What an accelerator is known by: its id, its family and who makes it."""
+
+    id: str
+    family: str
+    vendor: str
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nobody said who makes it."""
+        return self.vendor == UNKNOWN_VENDOR
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareList:
+    """Accelerators by their ids, families, or the beginnings of families (``nvidia-*``)."""
+
+    names: frozenset[str] = frozenset()
+
+    def has(self, hardware: Hardware) -> bool:
+        """Whether an accelerator is on the list."""
+        if self.names & {hardware.id, hardware.family}:
+            return True
+        return any(
+            hardware.family.startswith(name[:-1]) for name in self.names if name.endswith("*")
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """The releases of an engine between two changes that its speed or memory show.
 
@@ -123,9 +154,10 @@ class Engine:
 
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
-    then those of its class. ``vendors`` make the accelerators that it runs on; empty: any. Those
-    that are ``preallocating`` take their share of the memory when they start, whatever they come
-    to need of it.
+    then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
+    what is ``usual`` for it. Those that are ``preallocating`` take their share of the memory when
+    they start, whatever they come to need of it; those that ``pads_heads`` hold as many attention
+    heads as tensor parallelism divides. ``unestimated`` says what no formula here knows of it.
     """
 
     id: str
@@ -133,17 +165,20 @@ class Engine:
     classes: Mapping[EngineWorkload, str]
     generations: tuple[Generation, ...] = ()
     like: str | None = None
-    vendors: frozenset[str] = frozenset()
+    hardware: HardwareList = HardwareList()
+    usual: HardwareList = HardwareList()
     preallocating: bool = False
+    pads_heads: bool = False
+    unestimated: str | None = None
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:
         """What it runs."""
         return frozenset(self.classes)
 
-    def runs_on(self, vendor: str) -> bool:
-        """Whether it runs on a vendor's accelerators; where nothing says otherwise it does."""
-        return not self.vendors or vendor in self.vendors or vendor == UNKNOWN_VENDOR
+    def runs_on(self, hardware: Hardware) -> bool:
+        """Whether it runs on an accelerator; where nothing says otherwise it does."""
+        return not self.hardware.names or self.hardware.has(hardware) or hardware.unknown
 
 
 @dataclass(frozen=True, slots=True)

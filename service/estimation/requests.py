@@ -168,8 +168,9 @@ class DisaggregatedRequest(Request):
 class ServingRequest(Request):
     """Settings of the inference engine, named as in vLLM."""
 
-    engine: EngineReference = "vllm"
-    """Engine whose measured overheads apply: id or alias of one in /v1/engines."""
+    engine: EngineReference | None = None
+    """Engine whose measured overheads apply: id or alias of one in /v1/engines that runs on the
+    accelerator; if null, the one that most people run on it."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
     of it in /v1/engines; if null, the newest generation."""

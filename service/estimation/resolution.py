@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -15,6 +15,7 @@ from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
+from service.core.architecture.padding import with_padded_heads
 from service.core.architecture.sharding import divisors
 from service.core.deployment import (
     Accelerator,
@@ -23,13 +24,6 @@ from service.core.deployment import (
     Parallelism,
     Precision,
     Region,
-)
-from service.core.engines import (
-    Engine,
-    EngineRelease,
-    EngineWorkload,
-    UnknownVersion,
-    release_of,
 )
 from service.core.errors import InvalidInput
 from service.core.explanation import EstimateWarning
@@ -56,7 +50,6 @@ from service.estimation.requests import (
     DisaggregatedRequest,
     ParallelismRequest,
     PrecisionRequest,
-    ServingRequest,
 )
 
 Resolved = TypeVar("Resolved")
@@ -262,8 +255,10 @@ def resolve_parallelism(
     accelerator_count: int | None,
     architecture: ModelArchitecture | None,
     problems: Problems,
+    *,
+    pads_heads: bool = False,
 ) -> Parallelism | None:
-    """Degrees of parallelism that the model's shape allows.
+    """Degrees of parallelism that the model's shape and an engine that may pad heads allow.
 
     Without degrees, all accelerators form one tensor-parallel group, as far as the attention
     heads divide; what is left over becomes replicas.
@@ -284,7 +279,11 @@ def resolve_parallelism(
             + _working_data(parallelism.replica_accelerators, accelerator_count),
         )
         return None
-    if architecture is None or not check_parallelism(parallelism, architecture, problems):
+    if architecture is None:
+        return None
+    if pads_heads:
+        architecture = with_padded_heads(architecture, parallelism.tensor)
+    if not check_parallelism(parallelism, architecture, problems):
         return None
     return parallelism
 
@@ -405,89 +404,6 @@ def check_pools(prefill_replicas: int | None, parallelism: Parallelism, problems
         problems.add(
             f"{pointer}/prefill_replicas",
             f"at most {parallelism.data - 1} of {parallelism.data} replicas can compute prompts",
-        )
-
-
-def resolve_engine(
-    reference: str,
-    version: str | None,
-    workload: EngineWorkload,
-    pointers: tuple[str, str],
-    snapshot: CatalogSnapshot,
-    problems: Problems,
-) -> EngineRelease:
-    """The release that a reference to an engine and the text of a version mean.
-
-    Parameters
-    ----------
-    reference, version
-        What was asked for; None for the newest generation.
-    workload
-        What the engine has to run.
-    pointers
-        Where reference and version stand in the request.
-    snapshot
-        The catalog.
-    problems
-        Takes what is wrong; the answer is then of no use.
-    """
-
-    def engine() -> Engine:
-        found = snapshot.find("engines", reference)
-        if workload in found.value.workloads:
-            return found.value
-        others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
-        raise DocumentInvalid("", f"{found.id} is not for {workload}: {', '.join(others)} are")
-
-    known = problems.attempt(pointers[0], engine)
-    if known is None:
-        return EngineRelease(reference)
-    try:
-        return release_of(known, version, reference)
-    except UnknownVersion as unknown:
-        problems.add(pointers[1], str(unknown))
-        return EngineRelease(known.id)
-
-
-def resolve_serving_engine(
-    asked: ServingRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> EngineRelease:
-    """As `resolve_engine`, for the engine that serves."""
-    pointers = ("/serving/engine", "/serving/engine_version")
-    return resolve_engine(
-        asked.engine, asked.engine_version, "inference", pointers, snapshot, problems
-    )
-
-
-def resolve_framework(
-    framework: str,
-    version: str | None,
-    pointer: str,
-    snapshot: CatalogSnapshot,
-    problems: Problems,
-) -> EngineRelease:
-    """As `resolve_engine`, for the framework that settings under a pointer ask for."""
-    pointers = (f"{pointer}/framework", f"{pointer}/framework_version")
-    return resolve_engine(framework, version, "training", pointers, snapshot, problems)
-
-
-def release_warnings(
-    release: EngineRelease, accelerator: Accelerator, snapshot: CatalogSnapshot
-) -> Iterator[EstimateWarning]:
-    """What to say where an engine is older than all that is known of it, or runs elsewhere."""
-    engine = snapshot.engines[release.engine].value
-    if release.before_first:
-        first = engine.generations[0]
-        yield EstimateWarning(
-            "release_before_first",
-            f"the oldest generation of {engine.id} that is known is {first.id} (since "
-            f"{first.since}); its figures are used for what is older",
-        )
-    if not engine.runs_on(accelerator.vendor):
-        yield EstimateWarning(
-            "engine_not_for_hardware",
-            f"{engine.name} does not run on accelerators of {accelerator.vendor}; figures are "
-            "those of other hardware, and what its maker's own software reaches may be far off",
         )
 
 

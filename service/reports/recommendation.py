@@ -72,7 +72,7 @@ def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple
         ("Load", load),
         ("Share of prompts cached", percent(workload.prefix_cached_ratio)),
         ("Calls per task", number(workload.calls_per_task)),
-        ("Engine", request.serving.engine),
+        ("Engine", request.serving.engine or "the one that is usual on the accelerators"),
         ("Accelerators", or_all(search.accelerators, "the whole catalog")),
         ("Regions", or_all(search.regions, "all cloud regions")),
         ("Weights", or_all(search.precisions, "the checkpoint's own, and the usual formats")),

@@ -10,7 +10,7 @@ from service.catalog.entries.checks import check_documents
 from service.catalog.entries.documents import COLLECTIONS
 from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.core.engines import CLASSES, class_of_unknown
+from service.core.engines import CLASSES, HardwareList, class_of_unknown
 from service.estimation.calibrations import Calibration, calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
@@ -156,12 +156,99 @@ def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged
     assert "before-0.6 (since 2023-06)" in said["message"]
 
 
-def test_an_engine_that_does_not_run_on_the_hardware_is_answered_with_a_warning(packaged_snapshot):
-    body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "accelerator": "cerebras-wse-3"}
-    body |= {"accelerator_count": 1}
+def on(accelerator, **serving):
+    body = EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD, "serving": serving}
+    return MemoryInferenceRequest(**body | {"accelerator": accelerator, "accelerator_count": 1})
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine", "pointer", "detail"),
+    [
+        ("google-tpu-v6e", "tensorrt-llm", "/serving/engine", "these do: jetstream"),
+        ("apple-m4-max-128gb", "exllama", "/serving/engine", "these do: ctransformers"),
+        ("nvidia-p100-pcie-16gb", "vllm", "/serving/engine", "llama.cpp"),
+        ("cerebras-wse-3", "vllm", "/serving/engine", "nor does any other engine"),
+        ("cerebras-wse-3", None, "/accelerator", "vLLM does not run on Cerebras WSE-3"),
+        ("groq-lpu-v1", None, "/accelerator", "its maker's own software"),
+        ("sambanova-sn40l", None, "/accelerator", "its maker's own software"),
+        ("aws-inferentia1", None, "/accelerator", "vLLM does not run on AWS Inferentia"),
+    ],
+)
+def test_an_engine_that_does_not_run_on_the_hardware_is_refused_with_those_that_do(
+    packaged_snapshot, accelerator, engine, pointer, detail
+):
+    with pytest.raises(Rejected) as refused:
+        inference_memory_answer(on(accelerator, engine=engine), packaged_snapshot)
+    [error] = refused.value.errors
+    assert error.pointer == pointer
+    assert detail in error.detail
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine"),
+    [
+        ("nvidia-h100-sxm-80gb", "vllm"),
+        ("amd-mi300x-192gb", "vllm"),
+        ("google-tpu-v6e", "vllm"),
+        ("aws-trainium2", "transformers-neuronx"),
+        ("aws-inferentia2-core", "transformers-neuronx"),
+        ("apple-m4-max-128gb", "llama.cpp"),
+        ("raspberry-pi-5-16gb", "llama.cpp"),
+        ("nvidia-p100-pcie-16gb", "llama.cpp"),
+        ("amd-mi50-32gb", "llama.cpp"),
+    ],
+)
+def test_the_engine_is_what_most_people_run_on_the_hardware(packaged_snapshot, accelerator, engine):
+    answer = inference_memory_answer(on(accelerator), packaged_snapshot)
+    assert answer["deployment"]["serving"]["engine"] == engine
+
+
+def test_no_accelerator_has_two_usual_engines_and_each_engine_runs_where_it_is_usual(
+    packaged_snapshot,
+):
+    engines = [entry.value for entry in packaged_snapshot.engines.values()]
+    for entry in packaged_snapshot.accelerators.values():
+        usual = [one for one in engines if one.usual.has(entry.value.hardware)]
+        assert len(usual) <= 1
+        assert all(one.runs_on(entry.value.hardware) for one in usual)
+
+
+def test_lists_of_hardware_name_what_there_is(packaged_snapshot):
+    known = [entry.value.hardware for entry in packaged_snapshot.accelerators.values()]
+    for entry in packaged_snapshot.engines.values():
+        for name in entry.value.hardware.names | entry.value.usual.names:
+            assert any(HardwareList(frozenset({name})).has(one) for one in known), name
+
+
+def test_a_framework_that_does_not_run_on_the_hardware_is_refused(packaged_snapshot):
+    body = EXAMPLE_TRAINING | {"accelerator": "google-tpu-v5p"}
+    body |= {"training": {"framework": "megatron-lm"}}
+    with pytest.raises(Rejected) as refused:
+        training_memory_answer(MemoryTrainingRequest(**body), packaged_snapshot)
+    [error] = refused.value.errors
+    assert error.pointer == "/training/framework"
+    assert "these do: default, levanter, litgpt, maxtext" in error.detail
+
+
+def test_an_engine_that_no_formula_describes_is_refused_with_the_reason(packaged_snapshot):
+    with pytest.raises(Rejected) as refused:
+        inference_memory_answer(asked("ktransformers", None), packaged_snapshot)
+    [error] = refused.value.errors
+    assert error.pointer == "/serving/engine"
+    assert "experts on the host's processors" in error.detail
+
+
+def test_neuron_pads_attention_heads_to_what_its_ranks_divide(packaged_snapshot):
+    # 32 heads on 12 ranks: 36, of 128 each, three a rank; 8 heads of keys and values are copied.
+    body = {"model": "meta-llama/Meta-Llama-3-8B", "accelerator": "aws-inferentia2"}
+    body |= {"parallelism": {"tensor": 12}, "precision": {"weights": "int8"}}
     answer = inference_memory_answer(MemoryInferenceRequest(**body), packaged_snapshot)
-    [said] = [one for one in answer["warnings"] if one["code"] == "engine_not_for_hardware"]
-    assert "vLLM does not run on accelerators of Cerebras" in said["message"]
+    assert answer["deployment"]["total_parameters"] == 8_030_261_248
+    [said] = [one for one in answer["warnings"] if one["code"] == "padded_heads"]
+    assert "fills 32 attention heads up to 36" in said["message"]
+    other = MemoryInferenceRequest(**body | {"serving": {"engine": "vllm"}})
+    with pytest.raises(Rejected, match="cannot be divided by 12"):
+        inference_memory_answer(other, packaged_snapshot)
 
 
 def test_a_framework_is_dated_too(packaged_snapshot):

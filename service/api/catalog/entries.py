@@ -157,6 +157,16 @@ class EngineGeneration(Stated):
     source: str
 
 
+class EngineHardware(Stated):
+    """Accelerators by their ids, families, or the beginnings of families (nvidia-*)."""
+
+    hardware: list[str]
+    """What it runs on."""
+    usual: NotRequired[list[str]]
+    """Where it is the default engine."""
+    source: str
+
+
 class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
@@ -166,8 +176,10 @@ class EngineEntry(CatalogEntry):
     classes: NotRequired[EngineClasses]
     like: NotRequired[str]
     generations: NotRequired[list[EngineGeneration]]
+    runs_on: NotRequired[EngineHardware]
     preallocating: NotRequired[bool]
-    vendors: NotRequired[list[str]]
+    pads_heads: NotRequired[bool]
+    unestimated: NotRequired[str]
     source: str
 
 

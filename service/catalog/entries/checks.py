@@ -185,11 +185,15 @@ def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:
 
 
 def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
-    """Generations have sources, and names that mean one thing."""
+    """Generations have sources and names that mean one thing; hardware has a source, too."""
     sources = documents.get("sources", {})
     names: dict[str, str] = {}
     for entry_id, document in documents.get("engines", {}).items():
-        generations = document.get("generations")
+        generations, runs_on = document.get("generations"), document.get("runs_on")
+        stated = runs_on.get("source") if isinstance(runs_on, Mapping) else None
+        if stated is not None and stated not in sources:
+            detail = f"no source {stated!r:.80}"
+            yield CatalogError("engines", entry_id, "/runs_on/source", detail)
         for position, one in enumerate(generations if isinstance(generations, list) else ()):
             if not isinstance(one, Mapping):
                 continue

@@ -26,7 +26,7 @@ _TRUTHS = (
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
-    return _with_levels(_with_generations(_with_engines(documents)))
+    return _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -72,6 +72,18 @@ def _with_generations(documents: dict[str, dict[str, Document]]) -> dict[str, di
         renamed = "/".join(parts)
         calibrations[renamed] = document if renamed == id_ else {**document, "id": renamed}
     return documents | {"engines": kept, "calibrations": calibrations}
+
+
+def _without_vendors(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Engines named makers of accelerators, which are too coarse to refuse anything by."""
+    engines = documents["engines"]
+    if not any("vendors" in engine for engine in engines.values()):
+        return documents
+    kept: dict[str, Document] = {
+        id_: {name: one for name, one in engine.items() if name != "vendors"}
+        for id_, engine in engines.items()
+    }
+    return documents | {"engines": kept}
 
 
 def _with_levels(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:

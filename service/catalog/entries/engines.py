@@ -13,6 +13,7 @@ from service.core.engines import (
     Engine,
     EngineWorkload,
     Generation,
+    HardwareList,
     class_of_unknown,
     engine_of_release,
 )
@@ -41,16 +42,22 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
             raise DocumentInvalid(pointer, "leads back to itself")
         passed.add(referred)
         nearest = engines[referred]
+    runs_on = fields.get("runs_on", {})
+    if not isinstance(runs_on, Mapping):
+        raise DocumentInvalid("/runs_on", "must be an object")
     value = Engine(
         id=str(fields["id"]),
         name=str(fields.get("name", fields["id"])),
         classes=_classes(fields),
         generations=_generations(fields.get("generations")),
         like=fields.get("like"),
-        vendors=frozenset(map(str, fields.get("vendors") or ())),
+        hardware=_hardware(runs_on, "hardware"),
+        usual=_hardware(runs_on, "usual"),
         preallocating=fields.get("preallocating") is True,
+        pads_heads=fields.get("pads_heads") is True,
+        unestimated=fields.get("unestimated"),
     )
-    stated = {"description": fields.get("source")} | {
+    stated = {"description": fields.get("source"), "runs_on": runs_on.get("source")} | {
         one["id"]: one.get("source") for one in fields.get("generations") or ()
     }
     origins = {
@@ -115,6 +122,13 @@ def figures_of(
         held.setdefault(class_, f"{class_} engines")
         held.setdefault(reference, f"{class_} engines ({reference})")
     return held
+
+
+def _hardware(runs_on: Document, part: str) -> HardwareList:
+    named = runs_on.get(part, [])
+    if not isinstance(named, list):
+        raise DocumentInvalid(f"/runs_on/{part}", "must be a list")
+    return HardwareList(frozenset(map(str, named)))
 
 
 def _classes(fields: Document) -> Mapping[EngineWorkload, str]:

@@ -36,8 +36,8 @@ from service.estimation.resolution import (
     Problems,
     resolve_accelerator,
     resolve_region,
-    resolve_serving_engine,
 )
+from service.estimation.software import resolve_serving_engine
 
 _HOURS_PER_DAY = 24.0
 _DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
@@ -111,7 +111,8 @@ def impacts_with_result(
         warnings = computed.warnings
     else:
         accelerator = _given_accelerator(request, snapshot, problems)
-        release = resolve_serving_engine(request.serving, snapshot, problems)
+        given = () if accelerator is None else (accelerator.value,)
+        release = resolve_serving_engine(request.serving, given, snapshot, problems)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
     around = kept(infrastructure_of(snapshot)[1], request.hardware, snapshot, problems)

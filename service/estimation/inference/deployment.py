@@ -9,6 +9,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.padding import with_padded_heads
 from service.core.deployment import Accelerator, Deployment, InferenceWorkload, ServingSettings
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
@@ -27,13 +28,17 @@ from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
-    release_warnings,
     resolve_accelerator,
     resolve_disaggregation,
     resolve_model,
     resolve_parallelism,
     resolve_precision,
+)
+from service.estimation.software import (
+    check_runs_on,
+    release_warnings,
     resolve_serving_engine,
+    serving_pointer,
 )
 from service.estimation.writing import valued
 
@@ -135,17 +140,22 @@ def resolve_deployment(
     accelerator = problems.attempt(
         "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
     )
-    release = resolve_serving_engine(request.serving, snapshot, problems)
+    given = () if accelerator is None else (accelerator.value,)
+    release = resolve_serving_engine(request.serving, given, snapshot, problems)
     parallelism = resolve_parallelism(
         request.parallelism,
         request.accelerator_count,
         model.value if model is not None else None,
         problems,
+        pads_heads=release.engine in snapshot.engines
+        and snapshot.engines[release.engine].value.pads_heads,
     )
     problems.stop_if_any()
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
+    pointer = serving_pointer(request.serving)
+    check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
@@ -167,12 +177,14 @@ def resolve_deployment(
         disaggregation=disaggregation,
     )
     chosen = calibration(snapshot, serving.release, accelerator.value)
-    deployment = Deployment(model.value, precision, accelerator.value, parallelism)
+    held = with_padded_heads(model.value, parallelism.tensor)
+    deployment = Deployment(held, precision, accelerator.value, parallelism)
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
     warnings = [*model.value.warnings, *chosen.warnings]
-    warnings += release_warnings(release, accelerator.value, snapshot)
+    warnings += release_warnings(release, snapshot)
     warnings += accelerator_warnings(accelerator)
+    warnings += _padding_warnings(model.value, deployment)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += tiers.warnings if tiers is not None else ()
@@ -230,6 +242,21 @@ def _memory_warnings(memory: InferenceMemory) -> Iterator[EstimateWarning]:
         yield EstimateWarning(
             "fits_narrowly", "the upper end of the memory interval exceeds what the engine may use"
         )
+
+
+def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[EstimateWarning]:
+    """That heads were added, as otherwise layouts that do not divide them are refused."""
+    before, held = asked.query_head_counts, deployment.architecture.query_head_counts
+    if before == held:
+        return []
+    return [
+        EstimateWarning(
+            "padded_heads",
+            f"the engine fills {', '.join(map(str, sorted(before)))} attention heads up to "
+            f"{', '.join(map(str, sorted(held)))}, so that {deployment.parallelism.tensor} "
+            "accelerators divide them; the heads added take memory and time",
+        )
+    ]
 
 
 def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:

@@ -14,7 +14,7 @@ from service.estimation.requests import OffloadRequest, ServingRequest, Workload
 from service.estimation.writing import repeated, written
 
 #: Settings of serving that are resolved before they are repeated.
-_RESOLVED = ("speculative", "disaggregated", "memory_tiers", "offload")
+_RESOLVED = ("engine", "speculative", "disaggregated", "memory_tiers", "offload")
 
 
 class Precision(Answer):
@@ -66,6 +66,8 @@ class Speculative(Answer):
 class Serving(EngineSettings):
     """The engine settings as they were understood."""
 
+    engine: str
+    """The engine by its id."""
     engine_generation: str | None
     """Generation of the engine whose figures apply, by its id in /v1/engines; null if it has only
     one."""
@@ -98,11 +100,11 @@ class PlacedDeployment(Deployment):
 
 def echo(resolved: ResolvedDeployment) -> Deployment:
     """The deployment as it was understood, with every default filled in."""
-    deployment = resolved.deployment
+    deployment, model = resolved.deployment, resolved.model
     return {
-        "model": resolved.model.id,
-        "total_parameters": deployment.architecture.total_parameters,
-        "active_parameters": deployment.architecture.active_parameters,
+        "model": model.id,
+        "total_parameters": model.value.total_parameters,
+        "active_parameters": model.value.active_parameters,
         "accelerator": resolved.accelerator.id,
         "accelerator_count": deployment.parallelism.accelerator_count,
         "precision": {
@@ -130,6 +132,7 @@ def _serving(resolved: ResolvedDeployment) -> Serving:
     pools = serving.disaggregation
     return {
         **written(serving, EngineSettings),
+        "engine": serving.engine,
         "engine_generation": serving.engine_generation,
         "speculative": _speculative(resolved.speculation),
         "disaggregated": None

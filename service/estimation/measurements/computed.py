@@ -125,7 +125,7 @@ def _impacts(request: ImpactsRequest, snapshot: CatalogSnapshot) -> Computed:
         model=_UNKNOWN if deployment is None else deployment["model"],
         accelerator=accelerator,
         family=family,
-        software=_UNKNOWN if deployment is None else request.serving.engine,
+        software=_UNKNOWN if deployment is None else deployment["serving"]["engine"],
         deployment=_plain(deployment or {"region": answer["region"], "accelerator": accelerator}),
         fits=None,
         warnings=warnings,

@@ -12,7 +12,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
-from service.core.engines import EngineRelease
+from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
 from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
@@ -20,9 +20,12 @@ from service.estimation.recommendations.requests import Placement, PlacesRequest
 from service.estimation.references import Reference
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems
+from service.estimation.software import check_runs_on
 
 #: The calibration that describes the usual building and grid.
 REFERENCE_REGION = "recommendations/reference-region"
+#: Where a request names accelerators to choose among.
+_NAMED = "/search/accelerators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +135,44 @@ class RegionGroup:
     rents: Rents
 
 
-def searched_accelerators(
-    search: PlacesRequest, release: EngineRelease, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[Entry[Accelerator], ...]:
-    """Accelerators that a search names, or all to be had that the engine runs on.
-
-    Unknown ones are noted.
-    """
+def named_accelerators(
+    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> tuple[Entry[Accelerator], ...] | None:
+    """Accelerators that a search names, None where it names none; unknown ones are noted."""
     if search.accelerators is None:
-        engine = snapshot.engines.get(release.engine)
-        return tuple(
-            entry
-            for entry in snapshot.delivered_accelerators().values()
-            if engine is None or engine.value.runs_on(entry.value.vendor)
-        )
+        return None
     found = [
         problems.attempt(
-            f"/search/accelerators/{at}",
+            f"{_NAMED}/{at}",
             lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
         )
         for at, name in enumerate(search.accelerators)
     ]
     return tuple({entry.id: entry for entry in found if entry is not None}.values())
+
+
+def searched_accelerators(
+    named: Sequence[Entry[Accelerator]] | None,
+    release: EngineRelease,
+    workload: EngineWorkload,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[Entry[Accelerator], ...]:
+    """Accelerators that are named, or all to be had that the engine runs on.
+
+    Named ones that it does not run on are noted, once the engine is known.
+    """
+    engine = snapshot.engines.get(release.engine)
+    if named is None:
+        return tuple(
+            entry
+            for entry in snapshot.delivered_accelerators().values()
+            if engine is None or engine.value.runs_on(entry.value.hardware)
+        )
+    if engine is not None:
+        for entry in named:
+            check_runs_on(release, workload, entry.value, _NAMED, snapshot, problems)
+    return tuple(named)
 
 
 def searched_regions(

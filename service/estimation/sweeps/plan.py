@@ -14,6 +14,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region, ServingSettings
+from service.core.engines import EngineRelease
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -41,8 +42,8 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_parallelism,
     resolve_region,
-    resolve_serving_engine,
 )
+from service.estimation.software import check_runs_on, resolve_serving_engine
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 from service.estimation.writing import valued
 
@@ -117,7 +118,10 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for _, entry in models:
         least = request.limits.weight_bits_at_least
         check_bits(entry.value, request.space.precisions, least, problems)
-    release = resolve_serving_engine(request.serving, snapshot, problems)
+    named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]
+    release = resolve_serving_engine(request.serving, named, snapshot, problems)
+    problems.stop_if_any()
+    accelerators = _able(accelerators, request, release, snapshot, problems)
     problems.stop_if_any()
     serving = valued(
         ServingSettings,
@@ -189,6 +193,23 @@ def _places(
         else _entries("/space/regions", space.regions, resolve_region, snapshot, problems)
     )
     return accelerators, regions
+
+
+def _able(
+    accelerators: list[tuple[str, Entry[Accelerator]]],
+    request: SweepRequest,
+    release: EngineRelease,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> list[tuple[str, Entry[Accelerator]]]:
+    """Accelerators that the engine runs on; others are noted where they were asked for."""
+    if request.space.accelerators is not None:
+        for _, entry in accelerators:
+            pointer = "/space/accelerators"
+            check_runs_on(release, "inference", entry.value, pointer, snapshot, problems)
+        return accelerators
+    engine = snapshot.engines[release.engine].value
+    return [(name, entry) for name, entry in accelerators if engine.runs_on(entry.value.hardware)]
 
 
 def named(given: object, at: int) -> str:

@@ -23,13 +23,12 @@ from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
-    release_warnings,
     resolve_accelerator,
-    resolve_framework,
     resolve_model,
     resolve_parallelism,
     resolve_precision,
 )
+from service.estimation.software import check_runs_on, release_warnings, resolve_framework
 from service.estimation.training.calibrations import (
     TrainingFigures,
     setup_figures,
@@ -119,6 +118,7 @@ def resolve_training(
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
+    check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
@@ -139,7 +139,7 @@ def resolve_training(
         calibration=overheads.of(settings.release).calibration,
         warnings=(
             *model.value.warnings,
-            *release_warnings(release, accelerator.value, snapshot),
+            *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
             *_warnings(setup, engine_of_release(overheads.of(settings.release).framework)),
         ),

@@ -37,6 +37,7 @@ from service.estimation.recommendations.requests import (
 from service.estimation.recommendations.search_context import (
     SearchContext,
     embodied_kgco2e,
+    named_accelerators,
     own_prices,
     placeable,
     price_list,
@@ -50,8 +51,8 @@ from service.estimation.resolution import (
     Problems,
     resolve_model,
     resolve_precision,
-    resolve_serving_engine,
 )
+from service.estimation.software import resolve_serving_engine
 from service.estimation.writing import valued
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
@@ -99,8 +100,11 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
-    release = resolve_serving_engine(request.serving, snapshot, problems)
-    accelerators = searched_accelerators(request.search, release, snapshot, problems)
+    named = named_accelerators(request.search, snapshot, problems)
+    release = resolve_serving_engine(
+        request.serving, [entry.value for entry in named or ()], snapshot, problems
+    )
+    accelerators = searched_accelerators(named, release, "inference", snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]

@@ -27,6 +27,7 @@ from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.search_context import (
     SearchContext,
     embodied_kgco2e,
+    named_accelerators,
     own_prices,
     placeable,
     price_list,
@@ -42,7 +43,8 @@ from service.estimation.recommendations.training.requests import (
     settings_of,
 )
 from service.estimation.requests import PrecisionRequest
-from service.estimation.resolution import Problems, resolve_framework, resolve_precision
+from service.estimation.resolution import Problems, resolve_precision
+from service.estimation.software import resolve_framework
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
@@ -98,7 +100,8 @@ def resolve_training_search(
     release = resolve_framework(
         request.run.framework, request.run.framework_version, "/run", snapshot, problems
     )
-    accelerators = searched_accelerators(request.search, release, snapshot, problems)
+    named = named_accelerators(request.search, snapshot, problems)
+    accelerators = searched_accelerators(named, release, "training", snapshot, problems)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     run = request.run.model_copy(update={"framework": release.engine})

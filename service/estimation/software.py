@@ -1,0 +1,170 @@
+"""Which engine a request means, at which release, and whether it runs on the hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
+from service.core.engines import (
+    USUAL_ENGINE,
+    Engine,
+    EngineRelease,
+    EngineWorkload,
+    UnknownVersion,
+    release_of,
+)
+from service.core.explanation import EstimateWarning
+from service.estimation.requests import ServingRequest
+from service.estimation.resolution import Problems
+
+_ENGINE, _VERSION = "/serving/engine", "/serving/engine_version"
+
+
+def resolve_engine(
+    reference: str,
+    version: str | None,
+    workload: EngineWorkload,
+    pointers: tuple[str, str],
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> EngineRelease:
+    """The release that a reference to an engine and the text of a version mean.
+
+    Parameters
+    ----------
+    reference, version
+        What was asked for; None for the newest generation.
+    workload
+        What the engine has to run.
+    pointers
+        Where reference and version stand in the request.
+    snapshot
+        The catalog.
+    problems
+        Takes what is wrong; the answer is then of no use.
+    """
+
+    def engine() -> Engine:
+        found = snapshot.find("engines", reference)
+        if found.value.unestimated is not None:
+            raise DocumentInvalid("", f"{found.id} cannot be estimated: {found.value.unestimated}")
+        if workload in found.value.workloads:
+            return found.value
+        others = (id_ for id_, one in snapshot.engines.items() if workload in one.value.workloads)
+        raise DocumentInvalid("", f"{found.id} is not for {workload}: {', '.join(others)} are")
+
+    known = problems.attempt(pointers[0], engine)
+    if known is None:
+        return EngineRelease(reference)
+    try:
+        return release_of(known, version, reference)
+    except UnknownVersion as unknown:
+        problems.add(pointers[1], str(unknown))
+        return EngineRelease(known.id)
+
+
+def resolve_serving_engine(
+    asked: ServingRequest,
+    accelerators: Sequence[Accelerator],
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> EngineRelease:
+    """As `resolve_engine`, for the engine that serves: the one asked for, else the usual one.
+
+    Of several accelerators, the first whose usual engine runs on all of them decides.
+    """
+    reference = asked.engine or _usual_engine(accelerators, snapshot)
+    pointers = (_ENGINE, _VERSION)
+    return resolve_engine(
+        reference, asked.engine_version, "inference", pointers, snapshot, problems
+    )
+
+
+def resolve_framework(
+    framework: str,
+    version: str | None,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> EngineRelease:
+    """As `resolve_engine`, for the framework that settings under a pointer ask for."""
+    pointers = (f"{pointer}/framework", f"{pointer}/framework_version")
+    return resolve_engine(framework, version, "training", pointers, snapshot, problems)
+
+
+def check_runs_on(
+    release: EngineRelease,
+    workload: EngineWorkload,
+    accelerator: Accelerator,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> None:
+    """Note it, with engines that do, if an engine does not run on an accelerator.
+
+    Parameters
+    ----------
+    release, workload, accelerator
+        What would run what on what.
+    pointer
+        Where the request names what is to be changed: the engine, or an accelerator.
+    snapshot, problems
+        The catalog; takes what is wrong.
+    """
+    engine, hardware = snapshot.engines[release.engine].value, accelerator.hardware
+    if engine.runs_on(hardware):
+        return
+    others = [
+        one.id
+        for one in (entry.value for entry in snapshot.engines.values())
+        if workload in one.workloads
+        and one.unestimated is None
+        and one.hardware.names
+        and one.runs_on(hardware)
+    ]
+    detail = f"{engine.name} does not run on {accelerator.name}"
+    if others:
+        problems.add(pointer, f"{detail}; these do: {', '.join(others)}")
+        return
+    problems.add(
+        pointer,
+        f"{detail}, nor does any other engine that the catalog knows: its maker's own software "
+        "has no published measurements to estimate with",
+    )
+
+
+def serving_pointer(asked: ServingRequest, accelerator: str = "/accelerator") -> str:
+    """What to change where engine and hardware do not go together: the engine, if one is named."""
+    return accelerator if asked.engine is None else _ENGINE
+
+
+def release_warnings(
+    release: EngineRelease, snapshot: CatalogSnapshot
+) -> Iterator[EstimateWarning]:
+    """What to say where an engine is older than all that is known of it."""
+    engine = snapshot.engines[release.engine].value
+    if release.before_first:
+        first = engine.generations[0]
+        yield EstimateWarning(
+            "release_before_first",
+            f"the oldest generation of {engine.id} that is known is {first.id} (since "
+            f"{first.since}); its figures are used for what is older",
+        )
+
+
+def _usual_engine(accelerators: Sequence[Accelerator], snapshot: CatalogSnapshot) -> str:
+    """Id of the engine that most people run on the accelerators."""
+    found = [_usual_on(one, snapshot) for one in accelerators]
+    for id_ in filter(None, found):
+        engine = snapshot.engines[id_].value
+        if all(engine.runs_on(one.hardware) for one in accelerators):
+            return id_
+    return USUAL_ENGINE
+
+
+def _usual_on(accelerator: Accelerator, snapshot: CatalogSnapshot) -> str | None:
+    hardware = accelerator.hardware
+    engines = (entry.value for entry in snapshot.engines.values())
+    return next((one.id for one in engines if one.usual.has(hardware)), None)
