@@ -405,7 +405,8 @@ def test_what_no_cloud_has_is_placed_where_the_caller_says(packaged_snapshot):
 
 
 OUTSIDE = {
-    "memory_tiers": [{"tier": "ddr5-8ch", "units": 2}, {"tier": "cxl-2.0-ddr5-direct", "units": 4}]
+    "engine": "vllm",
+    "memory_tiers": [{"tier": "ddr5-8ch", "units": 2}, {"tier": "cxl-2.0-ddr5-direct", "units": 4}],
 }
 
 

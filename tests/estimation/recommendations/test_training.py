@@ -12,6 +12,7 @@ from service.estimation.recommendations.training.recommend import training_recom
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.recommendations.training.search import search_training_candidates
 from service.estimation.recommendations.training.space import resolve_training_search
+from service.estimation.rejection import Rejected
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 from tests.estimation.recommendations.pasted import CONFIG
@@ -260,16 +261,16 @@ def test_a_run_that_failures_never_let_end_is_no_choice(packaged_snapshot):
     assert never["candidates"] > 0
 
 
-def test_what_only_infers_is_not_trained_on(packaged_snapshot):
-    search = SMALL["search"] | {
-        "accelerators": ["aws-inferentia2", "aws-trainium2", "groq-lpu-v1"],
-        "max_accelerators": 64,
-    }
-    resolved = resolve_training_search(asked(search=search), packaged_snapshot)
-    rows, _ = training_candidates(
-        resolved.models[0].value, resolved.spaces[0], resolved.demand, resolved.environment
-    )
-    assert {resolved.context.accelerators[at].id for at in rows.offer} == {"aws-trainium2"}
+def test_what_only_infers_is_refused_or_left_out(packaged_snapshot):
+    named = ["aws-inferentia2", "aws-trainium2", "groq-lpu-v1"]
+    search = SMALL["search"] | {"accelerators": named, "max_accelerators": 64}
+    with pytest.raises(Rejected) as refused:
+        resolve_training_search(asked(search=search), packaged_snapshot)
+    assert [one.pointer for one in refused.value.errors] == ["/search/accelerators"] * 2
+    everything = {name: one for name, one in SMALL["search"].items() if name != "accelerators"}
+    resolved = resolve_training_search(asked(search=everything), packaged_snapshot)
+    found = {entry.id for entry in resolved.context.accelerators}
+    assert found & set(named) == {"aws-trainium2"}
 
 
 def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):
