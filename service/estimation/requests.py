@@ -249,8 +249,9 @@ class DeploymentRequest(CatalogRequest):
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas together; if null, as many as parallelism uses, else 1."""
     parallelism: ParallelismRequest | None = None
-    """If null, tensor parallelism over as many of the accelerators as divide the attention heads;
-    the rest become replicas."""
+    """If null, what most people run: replicas of as few accelerators as hold the model and its
+    share of the requests, or of more where there would be fewer requests than replicas; tensor
+    parallelism within what fast links join, pipeline stages beyond. Some may be left over."""
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     explain: bool = False

@@ -14,9 +14,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
-from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
-from service.core.architecture.padding import with_padded_heads
-from service.core.architecture.sharding import divisors
+from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import (
     Accelerator,
     Disaggregation,
@@ -48,7 +46,6 @@ from service.estimation.references import (
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import (
     DisaggregatedRequest,
-    ParallelismRequest,
     PrecisionRequest,
 )
 
@@ -58,7 +55,6 @@ Resolved = TypeVar("Resolved")
 UNNAMED = "inline"
 
 _GROUPED = {"int4": False, "awq-int4": True, "gptq-int4": True}
-_DEGREES = ("tensor", "pipeline", "expert", "data", "context")
 
 
 class NotFetched(InvalidInput):
@@ -248,121 +244,6 @@ def _weights_format(precision: PrecisionRequest, architecture: ModelArchitecture
     if precision.group_size is not None and name in _GROUPED:
         return grouped_int4(name, precision.group_size, _GROUPED[name])
     return NUMBER_FORMATS[name]
-
-
-def resolve_parallelism(
-    asked: ParallelismRequest | None,
-    accelerator_count: int | None,
-    architecture: ModelArchitecture | None,
-    problems: Problems,
-    *,
-    pads_heads: bool = False,
-) -> Parallelism | None:
-    """Degrees of parallelism that the model's shape and an engine that may pad heads allow.
-
-    Without degrees, all accelerators form one tensor-parallel group, as far as the attention
-    heads divide; what is left over becomes replicas.
-
-    Returns None after noting, with numbers that would work, what is impossible.
-    """
-    count = accelerator_count or 1
-    if asked is None:
-        tensor = _widest_tensor(architecture, count)
-        return Parallelism(tensor=tensor, data=count // tensor)
-    parallelism = Parallelism(**{name: getattr(asked, name) for name in _DEGREES})
-    if accelerator_count is not None and parallelism.accelerator_count != accelerator_count:
-        problems.add(
-            "/accelerator_count",
-            f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
-            f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
-            f"{accelerator_count}; data counts replicas, accelerator_count counts all accelerators"
-            + _working_data(parallelism.replica_accelerators, accelerator_count),
-        )
-        return None
-    if architecture is None:
-        return None
-    if pads_heads:
-        architecture = with_padded_heads(architecture, parallelism.tensor)
-    if not check_parallelism(parallelism, architecture, problems):
-        return None
-    return parallelism
-
-
-def _working_data(replica: int, count: int) -> str:
-    """Replicas that would make up the accelerators, if any number does."""
-    return f"; data {count // replica} would work" if count % replica == 0 else ""
-
-
-def check_division(
-    architecture: ModelArchitecture, parallelism: Parallelism, pointer: str, problems: Problems
-) -> None:
-    """Note it if a model's heads or layers cannot be divided in the given way."""
-    for heads in architecture.query_head_counts:
-        if heads % parallelism.tensor:
-            problems.add(
-                pointer, f"its {heads} attention heads cannot be divided by {parallelism.tensor}"
-            )
-    if parallelism.pipeline > architecture.layer_count:
-        problems.add(
-            pointer,
-            f"its {architecture.layer_count} layers are fewer than {parallelism.pipeline} stages",
-        )
-
-
-def check_parallelism(
-    parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
-) -> bool:
-    """Whether a model can be divided in the given way; notes, with degrees that work, if not."""
-    fine = True
-    for heads in architecture.query_head_counts:
-        if heads % parallelism.tensor:
-            working = ", ".join(str(n) for n in divisors(heads))
-            problems.add(
-                "/parallelism/tensor",
-                f"{heads} attention heads cannot be divided by {parallelism.tensor}; these degrees "
-                f"work: {working}",
-            )
-            fine = False
-    if parallelism.pipeline > architecture.layer_count:
-        problems.add(
-            "/parallelism/pipeline",
-            f"{architecture.layer_count} layers cannot fill {parallelism.pipeline} stages; at most "
-            f"{architecture.layer_count} work",
-        )
-        fine = False
-    return _possible_experts(parallelism, architecture, problems) and fine
-
-
-def _possible_experts(
-    parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
-) -> bool:
-    if parallelism.expert == 1:
-        return True
-    experts = [
-        group.feed_forward.experts
-        for group in architecture.groups
-        if isinstance(group.feed_forward, MixtureOfExperts)
-    ]
-    if not experts:
-        problems.add("/parallelism/expert", "the model has no experts; only 1 works")
-        return False
-    ranks = parallelism.tensor * parallelism.data
-    if ranks % parallelism.expert or parallelism.expert > min(experts):
-        working = ", ".join(str(n) for n in divisors(ranks) if n <= min(experts))
-        problems.add(
-            "/parallelism/expert",
-            f"{parallelism.expert} expert ranks do not divide tensor × data = {ranks} ranks with "
-            f"{min(experts)} experts; these degrees work: {working}",
-        )
-        return False
-    return True
-
-
-def _widest_tensor(architecture: ModelArchitecture | None, count: int) -> int:
-    if architecture is None:
-        return 1
-    heads = architecture.query_head_counts
-    return max(n for n in divisors(count) if all(head % n == 0 for head in heads))
 
 
 def check_precision_runs(

@@ -32,6 +32,7 @@ from service.core.estimate.inference import (
     inference_energy,
 )
 from service.core.impacts.infrastructure import Infrastructure
+from service.core.layouts import divides
 from service.core.memory.inference.memory import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
@@ -88,10 +89,7 @@ class SpeculationOption:
     def divides(self, layout: Parallelism) -> bool:
         """Whether a draft model can be divided as the model is."""
         model = None if self.speculation is None else self.speculation.architecture
-        return model is None or (
-            layout.pipeline <= model.layer_count
-            and all(count % layout.tensor == 0 for count in model.query_head_counts)
-        )
+        return model is None or divides(model, layout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.padding import with_padded_heads
-from service.core.deployment import Accelerator, Deployment, InferenceWorkload, ServingSettings
+from service.core.deployment import (
+    Accelerator,
+    Deployment,
+    InferenceWorkload,
+    Parallelism,
+    ServingSettings,
+)
 from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
@@ -23,6 +29,12 @@ from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
+from service.estimation.layouts import (
+    Layouts,
+    left_over_warnings,
+    resolve_parallelism,
+    slow_link_warnings,
+)
 from service.estimation.learning.learnt import Learnt
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
@@ -31,7 +43,6 @@ from service.estimation.resolution import (
     resolve_accelerator,
     resolve_disaggregation,
     resolve_model,
-    resolve_parallelism,
     resolve_precision,
 )
 from service.estimation.software import (
@@ -142,28 +153,29 @@ def resolve_deployment(
     )
     given = () if accelerator is None else (accelerator.value,)
     release = resolve_serving_engine(request.serving, given, snapshot, problems)
-    parallelism = resolve_parallelism(
-        request.parallelism,
-        request.accelerator_count,
-        model.value if model is not None else None,
-        problems,
-        pads_heads=release.engine in snapshot.engines
-        and snapshot.engines[release.engine].value.pads_heads,
+    pads_heads = (
+        release.engine in snapshot.engines and snapshot.engines[release.engine].value.pads_heads
     )
+    parallelism = None
+    if request.parallelism is not None:
+        parallelism = resolve_parallelism(
+            request.parallelism,
+            request.accelerator_count,
+            model.value if model is not None else None,
+            problems,
+            pads_heads=pads_heads,
+        )
     problems.stop_if_any()
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
-    parallelism = problems.resolved(parallelism)
     pointer = serving_pointer(request.serving)
     check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
     precision = resolve_precision(request.precision, model.value)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
-    speculation = resolve_speculation(request.serving.speculative, parallelism, snapshot, problems)
-    disaggregation = resolve_disaggregation(
-        request.serving.disaggregated, accelerator.value, parallelism, problems
+    speculation = resolve_speculation(
+        request.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )
-    problems.stop_if_any()
     asked = request.workload.concurrency
     workload = valued(
         InferenceWorkload, request.workload, concurrency=1.0 if asked == MOST else float(asked)
@@ -174,10 +186,30 @@ def resolve_deployment(
         engine=release.engine,
         engine_generation=release.generation,
         speculation=None if speculation is None else speculation.value,
-        disaggregation=disaggregation,
+        disaggregation=None,
     )
     chosen = calibration(snapshot, serving.release, accelerator.value)
-    held = with_padded_heads(model.value, parallelism.tensor)
+    laid_out = Layouts(
+        deployment=Deployment(
+            model.value, precision, accelerator.value, parallelism or Parallelism()
+        ),
+        workload=workload,
+        serving=serving,
+        runtime=chosen.runtime,
+        in_flight=None if asked == MOST or workload.requests_per_s is not None else float(asked),
+        least_copies=1 if request.serving.disaggregated is None else 2,
+        spills=tiers is not None,
+        pads_heads=pads_heads,
+    )
+    if parallelism is None:
+        problems.stop_if_any()
+        parallelism = laid_out.usual(request.accelerator_count or 1)
+    disaggregation = resolve_disaggregation(
+        request.serving.disaggregated, accelerator.value, parallelism, problems
+    )
+    problems.stop_if_any()
+    serving = replace(serving, disaggregation=disaggregation)
+    held = with_padded_heads(model.value, parallelism.tensor) if pads_heads else model.value
     deployment = Deployment(held, precision, accelerator.value, parallelism)
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
@@ -185,6 +217,11 @@ def resolve_deployment(
     warnings += release_warnings(release, snapshot)
     warnings += accelerator_warnings(accelerator)
     warnings += _padding_warnings(model.value, deployment)
+    if request.parallelism is None:
+        count = request.accelerator_count or 1
+        warnings += left_over_warnings(parallelism, count, model.value)
+    else:
+        warnings += slow_link_warnings(laid_out)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += tiers.warnings if tiers is not None else ()

@@ -21,9 +21,10 @@ from service.core.techniques.technique import InferenceChange, Technique
 from service.estimation.answers import Mitigations
 from service.estimation.inference.deployment import ComputedDeployment
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers
+from service.estimation.layouts import check_division, check_parallelism
 from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, remembered
 from service.estimation.requests import OffloadRequest, ServingRequest
-from service.estimation.resolution import Problems, check_division, check_parallelism, check_pools
+from service.estimation.resolution import Problems, check_pools
 
 
 def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:

@@ -13,8 +13,9 @@ from service.core.explanation import EstimateWarning
 from service.core.interval import Z_90, Interval
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.search.batch_evaluation import SpeculationOption
+from service.estimation.layouts import check_division
 from service.estimation.requests import SpeculativeRequest
-from service.estimation.resolution import Problems, check_division, resolve_model, resolve_precision
+from service.estimation.resolution import Problems, resolve_model, resolve_precision
 
 #: Share of drafted tokens that are accepted. Source: Leviathan, Kalman, Matias, Fast Inference
 #: from Transformers via Speculative Decoding, 2023, table 3, https://arxiv.org/abs/2211.17192

@@ -15,6 +15,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region, ServingSettings
 from service.core.engines import EngineRelease
+from service.core.layouts import replica_layouts
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -26,7 +27,8 @@ from service.core.search.batch_evaluation import (
 from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
-from service.estimation.recommendations.inference.space import check_bits, layouts, precisions
+from service.estimation.layouts import resolve_parallelism
+from service.estimation.recommendations.inference.space import check_bits, precisions
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
@@ -40,7 +42,6 @@ from service.estimation.resolution import (
     Problems,
     resolve_accelerator,
     resolve_model,
-    resolve_parallelism,
     resolve_region,
 )
 from service.estimation.software import check_runs_on, resolve_serving_engine
@@ -248,7 +249,7 @@ def _space(
     asked = request.space
     found: tuple[Parallelism, ...]
     if asked.parallelisms is None:
-        found = layouts(architecture, asked.max_accelerators)
+        found = replica_layouts(architecture, asked.max_accelerators)
     else:
         wanted = [ParallelismRequest(**layout.model_dump()) for layout in asked.parallelisms]
         possible = [resolve_parallelism(one, None, architecture, Problems()) for one in wanted]

@@ -14,13 +14,14 @@ from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import TrainingSetup
 from service.core.techniques.technique import Technique, TrainingChange
 from service.estimation.answers import Mitigations
+from service.estimation.layouts import check_parallelism
 from service.estimation.mitigations import (
     NOTHING_TO_CHANGE,
     USUAL_HOST_BYTES,
     mitigations,
     remembered,
 )
-from service.estimation.resolution import Problems, check_parallelism
+from service.estimation.resolution import Problems
 from service.estimation.training.calibrations import TrainingFigures, training_figures
 from service.estimation.training.setup import check_schedule
 

@@ -18,6 +18,7 @@ from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offloa
 from service.core.performance.training.work import product_format
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import accelerator_warnings
+from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
@@ -25,7 +26,6 @@ from service.estimation.resolution import (
     check_precision_runs,
     resolve_accelerator,
     resolve_model,
-    resolve_parallelism,
     resolve_precision,
 )
 from service.estimation.software import check_runs_on, release_warnings, resolve_framework

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, nextafter, prod
+from math import ceil, inf, nextafter
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import (
-    MixtureOfExperts,
-    ModelArchitecture,
-)
+from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
+from service.core.layouts import replica_layouts
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
@@ -60,11 +58,6 @@ _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 _USUAL_CACHES = ("bf16", "fp8")
 #: Kinds of the matrix that are no inference.
 NOT_SEARCHED = frozenset({"llm-training"})
-_TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
-_PIPELINE_DEGREES = (1, 2, 4, 8)
-#: Pipeline stages are tried from this many tensor-parallel ranks on: below, more ranks of those
-#: answer faster and hold as much.
-_WIDE_TENSOR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +240,7 @@ def _space(
             request.search.kv_caches,
             request.limits.weight_bits_at_least,
         ),
-        layouts=layouts(architecture, request.search.max_accelerators),
+        layouts=replica_layouts(architecture, request.search.max_accelerators),
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
@@ -326,30 +319,3 @@ def precisions(
     return tuple(
         Precision(one, NUMBER_FORMATS[cache], bf16) for one in kept.values() for cache in caches
     )
-
-
-def layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
-    """Layouts of one replica: tensor parallelism as far as heads divide, then pipeline stages."""
-    degrees = [
-        tensor
-        for tensor in _TENSOR_DEGREES
-        if tensor <= most and all(count % tensor == 0 for count in architecture.query_head_counts)
-    ]
-    experts = min(
-        (
-            group.feed_forward.experts
-            for group in architecture.groups
-            if isinstance(group.feed_forward, MixtureOfExperts)
-        ),
-        default=1,
-    )
-    found: list[Parallelism] = []
-    for tensor in degrees:
-        stages = _PIPELINE_DEGREES if tensor == degrees[-1] or tensor >= _WIDE_TENSOR else (1,)
-        for pipeline in stages:
-            if prod((tensor, pipeline)) > most or pipeline > architecture.layer_count:
-                continue
-            found.append(Parallelism(tensor=tensor, pipeline=pipeline))
-            if 1 < tensor <= experts:
-                found.append(Parallelism(tensor=tensor, pipeline=pipeline, expert=tensor))
-    return tuple(found)

@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
 from service.core.engines import EngineRelease
+from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
 from service.core.search.training_candidates import (
@@ -231,8 +232,7 @@ def layouts(
         ),
         default=1,
     )
-    heads = architecture.query_head_counts
-    tensors = [tensor for tensor in _TENSOR_DEGREES if all(count % tensor == 0 for count in heads)]
+    tensors = [tensor for tensor in _TENSOR_DEGREES if divides_heads(architecture, tensor)]
     contexts = (1, *_context_degrees(request.run.sequence_length))
     for count in dict.fromkeys(counts):
         if count > search.max_accelerators:

@@ -1,0 +1,181 @@
+"""Layouts: among how many accelerators a copy of a model is divided, and how many copies run.
+
+What searches try and what stands in where a request leaves the layout open follow the same rules:
+tensor parallelism where the attention heads divide and fast links reach, pipeline stages beyond,
+and copies rather than a wider group once a copy has room for its requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil, gcd, inf
+from typing import TypeAlias
+
+from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
+from service.core.architecture.sharding import divisors
+from service.core.deployment import Accelerator, Parallelism
+
+#: Requests that a copy is to have room for where nobody says how many are in flight: a choice of
+#: this service, enough for a step to be more than the reading of weights [-].
+USUAL_SEQUENCES = 32
+#: Ranks over which tensor parallelism is spread at most to be faster alone, where links run through
+#: the host: cards of one processor, of which usual servers have two with four each [-].
+_MOST_THROUGH_HOST = 4
+#: Numbers of pipeline stages that are tried one by one; beyond, they double [-].
+_FEW_STAGES = 8
+
+#: Degrees that searches try.
+_TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
+_PIPELINE_DEGREES = (1, 2, 4, 8)
+#: Searches try pipeline stages from this many tensor-parallel ranks on: below, more ranks of those
+#: answer faster and hold as much.
+_WIDE_TENSOR = 8
+
+#: Whether a copy that is laid out in a given way has room for so many requests.
+Room: TypeAlias = Callable[[Parallelism, float], bool]
+
+
+def divides_heads(architecture: ModelArchitecture, tensor: int) -> bool:
+    """Whether so many ranks divide all attention heads of a model."""
+    return all(heads % tensor == 0 for heads in architecture.query_head_counts)
+
+
+def divides(architecture: ModelArchitecture, layout: Parallelism) -> bool:
+    """Whether a layout divides a model's heads, and its layers fill all stages."""
+    return layout.pipeline <= architecture.layer_count and divides_heads(
+        architecture, layout.tensor
+    )
+
+
+def tensor_degrees(
+    architecture: ModelArchitecture, most: int, *, pads_heads: bool = False
+) -> tuple[int, ...]:
+    """Tensor-parallel degrees up to ``most`` that divide a model's heads, in order.
+
+    Without heads, or with an engine that pads them, those that divide ``most``.
+    """
+    heads = architecture.query_head_counts
+    divided = most if pads_heads or not heads else gcd(*heads)
+    return tuple(n for n in divisors(divided) if n <= most)
+
+
+def has_fast_links(accelerator: Accelerator) -> bool:
+    """Whether links of its own join accelerators, faster than those through the host."""
+    host = accelerator.host_link_bandwidth_bytes_per_s
+    return host is None or bool(accelerator.scale_up.bandwidth_bytes_per_s > host)
+
+
+def usual_layout(
+    architecture: ModelArchitecture,
+    accelerator: Accelerator,
+    count: int,
+    in_flight: float | None,
+    room: Room,
+    *,
+    least_copies: int = 1,
+    spills: bool = False,
+    pads_heads: bool = False,
+) -> Parallelism:
+    """How most people lay out a model on ``count`` accelerators; some may be left over.
+
+    A copy takes the fewest accelerators of a fast domain that hold the model and its share of the
+    requests. With fewer requests than copies, it takes more of them, to be faster. What a domain
+    does not hold is divided into pipeline stages of a domain each.
+
+    Parameters
+    ----------
+    architecture, accelerator, count
+        What is laid out on how many of what.
+    in_flight
+        Requests in flight over all copies; None if nobody says.
+    room
+        Tells what fits.
+    least_copies
+        Copies that there have to be [-].
+    spills
+        Whether what does not fit lies outside the accelerators.
+    pads_heads
+        Whether the engine adds heads where the accelerators do not divide them.
+
+    References
+    ----------
+    vLLM, Parallelism and scaling, 2025,
+    https://docs.vllm.ai/en/stable/serving/parallelism_scaling/ (one accelerator if the model fits,
+    tensor parallelism within a node, tensor times pipeline parallelism over nodes, and pipeline
+    parallelism where the number of accelerators does not divide the model evenly).
+    """
+    count_each = max(count // least_copies, 1)
+    domain = min(count_each, accelerator.scale_up_domain_accelerators)
+    degrees = tensor_degrees(architecture, domain, pads_heads=pads_heads)
+    flying = inf if in_flight is None else max(in_flight, 1.0)
+
+    def share(layout: Parallelism) -> float:
+        copies = count // layout.replica_accelerators
+        return float(USUAL_SEQUENCES) if in_flight is None else ceil(flying / min(copies, flying))
+
+    def with_copies(layout: Parallelism) -> Parallelism:
+        copies = count // layout.replica_accelerators
+        return Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=copies)
+
+    able = [one for one in map(Parallelism, degrees) if room(one, share(one))]
+    if able:
+        widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
+        # Accelerators with work to do; of layouts that employ as many, the one of most copies.
+        tried = [one for one in able if one.tensor <= widest] or able[:1]
+        return with_copies(
+            max(
+                tried,
+                key=lambda one: (one.tensor * min(count // one.tensor, flying), -one.tensor),
+            )
+        )
+    deep = (
+        []
+        if spills
+        else [
+            Parallelism(tensor=max(n for n in degrees if n * stages <= count_each), pipeline=stages)
+            for stages in _stages(min(count_each, architecture.layer_count))
+        ]
+    )
+    # As many as are asked for in stages, else some in what has most room for them.
+    layouts = [
+        *((one, share(one)) for one in deep),
+        *((Parallelism(degree), 1.0) for degree in reversed(degrees)),
+        *((one, 1.0) for one in deep),
+    ]
+    found = next((one for one, requests in layouts if room(one, requests)), None)
+    most = max([Parallelism(degrees[-1]), *deep], key=lambda one: one.replica_accelerators)
+    return with_copies(most if found is None else found)
+
+
+def replica_layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
+    """Layouts of one copy that searches try: tensor parallelism as far as heads divide, stages."""
+    degrees = [
+        tensor
+        for tensor in _TENSOR_DEGREES
+        if tensor <= most and divides_heads(architecture, tensor)
+    ]
+    experts = min(
+        (
+            group.feed_forward.experts
+            for group in architecture.groups
+            if isinstance(group.feed_forward, MixtureOfExperts)
+        ),
+        default=1,
+    )
+    found: list[Parallelism] = []
+    for tensor in degrees:
+        stages = _PIPELINE_DEGREES if tensor == degrees[-1] or tensor >= _WIDE_TENSOR else (1,)
+        for pipeline in stages:
+            if tensor * pipeline > most or pipeline > architecture.layer_count:
+                continue
+            found.append(Parallelism(tensor=tensor, pipeline=pipeline))
+            if 1 < tensor <= experts:
+                found.append(Parallelism(tensor=tensor, pipeline=pipeline, expert=tensor))
+    return tuple(found)
+
+
+def _stages(most: int) -> Iterator[int]:
+    stages = 2
+    while stages <= most:
+        yield stages
+        stages += 1 if stages < _FEW_STAGES else stages

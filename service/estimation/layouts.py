@@ -1,0 +1,228 @@
+"""How a request's model is laid out: the degrees that it asks for, or what most people do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+
+from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
+from service.core.architecture.padding import with_padded_heads
+from service.core.architecture.sharding import divisors
+from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
+from service.core.explanation import EstimateWarning
+from service.core.layouts import divides, has_fast_links, usual_layout
+from service.core.memory.inference.memory import inference_memory
+from service.core.memory.inference.runtime import RuntimeOverheads
+from service.estimation.requests import ParallelismRequest
+from service.estimation.resolution import Problems
+
+_DEGREES = ("tensor", "pipeline", "expert", "data", "context")
+
+
+def resolve_parallelism(
+    asked: ParallelismRequest,
+    accelerator_count: int | None,
+    architecture: ModelArchitecture | None,
+    problems: Problems,
+    *,
+    pads_heads: bool = False,
+) -> Parallelism | None:
+    """Degrees of parallelism that the model's shape and an engine that may pad heads allow.
+
+    Returns None after noting, with numbers that would work, what is impossible.
+    """
+    parallelism = Parallelism(**{name: getattr(asked, name) for name in _DEGREES})
+    if accelerator_count is not None and parallelism.accelerator_count != accelerator_count:
+        problems.add(
+            "/accelerator_count",
+            f"tensor {asked.tensor} × pipeline {asked.pipeline} × data {asked.data} × context "
+            f"{asked.context} use {parallelism.accelerator_count} accelerators, not "
+            f"{accelerator_count}; data counts replicas, accelerator_count counts all accelerators"
+            + _working_data(parallelism.replica_accelerators, accelerator_count),
+        )
+        return None
+    if architecture is None:
+        return None
+    if pads_heads:
+        architecture = with_padded_heads(architecture, parallelism.tensor)
+    if not check_parallelism(parallelism, architecture, problems):
+        return None
+    return parallelism
+
+
+def _working_data(replica: int, count: int) -> str:
+    """Replicas that would make up the accelerators, if any number does."""
+    return f"; data {count // replica} would work" if count % replica == 0 else ""
+
+
+def check_division(
+    architecture: ModelArchitecture, parallelism: Parallelism, pointer: str, problems: Problems
+) -> None:
+    """Note it if a model's heads or layers cannot be divided in the given way."""
+    for heads in architecture.query_head_counts:
+        if heads % parallelism.tensor:
+            problems.add(
+                pointer, f"its {heads} attention heads cannot be divided by {parallelism.tensor}"
+            )
+    if parallelism.pipeline > architecture.layer_count:
+        problems.add(
+            pointer,
+            f"its {architecture.layer_count} layers are fewer than {parallelism.pipeline} stages",
+        )
+
+
+def check_parallelism(
+    parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
+) -> bool:
+    """Whether a model can be divided in the given way; notes, with degrees that work, if not."""
+    fine = True
+    for heads in architecture.query_head_counts:
+        if heads % parallelism.tensor:
+            problems.add(
+                "/parallelism/tensor",
+                f"{heads} attention heads cannot be divided by {parallelism.tensor}; "
+                + _nearest(heads, parallelism, architecture.layer_count),
+            )
+            fine = False
+    if parallelism.pipeline > architecture.layer_count:
+        problems.add(
+            "/parallelism/pipeline",
+            f"{architecture.layer_count} layers cannot fill {parallelism.pipeline} stages; at most "
+            f"{architecture.layer_count} work",
+        )
+        fine = False
+    return _possible_experts(parallelism, architecture, problems) and fine
+
+
+def _nearest(heads: int, parallelism: Parallelism, layers: int) -> str:
+    """The nearest layouts that divide so many heads, in words."""
+    wanted = parallelism.tensor
+    working = divisors(heads)
+    below, above = (
+        [n for n in working if n < wanted][-1:],
+        [n for n in working if n > wanted][:1],
+    )
+    said = f"the nearest degrees that work: {', '.join(map(str, below + above))}"
+    shared = gcd(heads, wanted)
+    stages = wanted // shared * parallelism.pipeline
+    if stages > layers:
+        return said
+    return f"{said}; tensor {shared} × pipeline {stages} takes as many accelerators"
+
+
+def _possible_experts(
+    parallelism: Parallelism, architecture: ModelArchitecture, problems: Problems
+) -> bool:
+    if parallelism.expert == 1:
+        return True
+    experts = [
+        group.feed_forward.experts
+        for group in architecture.groups
+        if isinstance(group.feed_forward, MixtureOfExperts)
+    ]
+    if not experts:
+        problems.add("/parallelism/expert", "the model has no experts; only 1 works")
+        return False
+    ranks = parallelism.tensor * parallelism.data
+    if ranks % parallelism.expert or parallelism.expert > min(experts):
+        working = ", ".join(str(n) for n in divisors(ranks) if n <= min(experts))
+        problems.add(
+            "/parallelism/expert",
+            f"{parallelism.expert} expert ranks do not divide tensor × data = {ranks} ranks with "
+            f"{min(experts)} experts; these degrees work: {working}",
+        )
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """A deployment that could be laid out in several ways.
+
+    ``deployment`` has the layout that was asked for, if any; the other fields are parameters of
+    :func:`service.core.layouts.usual_layout`.
+    """
+
+    deployment: Deployment
+    workload: InferenceWorkload
+    serving: ServingSettings
+    runtime: RuntimeOverheads
+    in_flight: float | None
+    least_copies: int = 1
+    spills: bool = False
+    pads_heads: bool = False
+
+    def usual(self, count: int) -> Parallelism:
+        """How most people lay it out on so many accelerators."""
+        if count == 1:
+            return Parallelism()
+        return usual_layout(
+            self.deployment.architecture,
+            self.deployment.accelerator,
+            count,
+            self.in_flight,
+            self._has_room,
+            least_copies=self.least_copies,
+            spills=self.spills,
+            pads_heads=self.pads_heads,
+        )
+
+    def _has_room(self, layout: Parallelism, requests: float) -> bool:
+        """Whether a copy of a layout, with its draft model, holds so many requests."""
+        speculation, held = self.serving.speculation, self.deployment.architecture
+        draft = None if speculation is None else speculation.architecture
+        if draft is not None and not divides(draft, layout):
+            return False
+        if self.pads_heads:
+            held = with_padded_heads(held, layout.tensor)
+        laid_out = replace(self.deployment, architecture=held, parallelism=layout)
+        workload = replace(self.workload, concurrency=requests)
+        return bool(inference_memory(laid_out, workload, self.serving, self.runtime).fits)
+
+
+def left_over_warnings(
+    parallelism: Parallelism, count: int, architecture: ModelArchitecture
+) -> Iterator[EstimateWarning]:
+    """That accelerators are left over by a layout that nobody asked for."""
+    left = count - parallelism.accelerator_count
+    if not left:
+        return
+    tensor = gcd(count, *architecture.query_head_counts)
+    every = Parallelism(tensor=tensor, pipeline=count // tensor)
+    other = f"; {described(every)} would take all" if divides(architecture, every) else ""
+    yield EstimateWarning(
+        "accelerators_left_over",
+        f"{left} of {count} accelerators {'is' if left == 1 else 'are'} left over and not in the "
+        f"figures: the model runs as {described(parallelism)}, which its attention heads and its "
+        f"size suggest{other}",
+    )
+
+
+def slow_link_warnings(layouts: Layouts) -> Iterator[EstimateWarning]:
+    """That the layout asked for reaches across slow links where the usual one does not."""
+    accelerator, asked = layouts.deployment.accelerator, layouts.deployment.parallelism
+    beyond = asked.tensor > accelerator.scale_up_domain_accelerators
+    if asked.tensor == 1 or (has_fast_links(accelerator) and not beyond):
+        return
+    better = layouts.usual(asked.accelerator_count)
+    if better.tensor >= asked.tensor:
+        return
+    links = (
+        f"reaches beyond the {accelerator.scale_up_domain_accelerators} accelerators that fast "
+        "links join"
+        if beyond
+        else "exchanges activations in every layer over links through the host"
+    )
+    yield EstimateWarning(
+        "tensor_across_slow_links",
+        f"tensor {asked.tensor} {links}; {described(better)} does with fewer such messages",
+    )
+
+
+def described(parallelism: Parallelism) -> str:
+    """A layout in words: its degrees other than 1."""
+    degrees = [
+        f"{name} {degree}" for name in _DEGREES if (degree := getattr(parallelism, name)) > 1
+    ]
+    return " × ".join(degrees) or "one copy on one accelerator"

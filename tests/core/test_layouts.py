@@ -1,0 +1,109 @@
+"""How models are laid out where nobody says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.core.architecture.config import parse_config
+from service.core.deployment import Parallelism
+from service.core.layouts import (
+    USUAL_SEQUENCES,
+    has_fast_links,
+    replica_layouts,
+    tensor_degrees,
+    usual_layout,
+)
+from tests.core.deployments import H100
+
+LLAMA_70B = parse_config(
+    {
+        "model_type": "llama",
+        "hidden_size": 8192,
+        "intermediate_size": 28672,
+        "num_hidden_layers": 80,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    }
+)
+#: Links that run through the host.
+PCIE = replace(H100, scale_up=replace(H100.scale_up, bandwidth_bytes_per_s=63e9))
+
+
+def holds(at_least: int, requests_each: float = 1e9):
+    """A model that takes so many accelerators, each of which has room for so many requests."""
+
+    def room(layout: Parallelism, requests: float) -> bool:
+        ranks = layout.replica_accelerators
+        return ranks >= at_least and requests <= requests_each * (ranks - at_least + 1)
+
+    return room
+
+
+@pytest.mark.parametrize(
+    ("count", "at_least", "in_flight", "expected"),
+    [
+        # Replicas before wide groups.
+        (8, 1, 32.0, Parallelism(data=8)),
+        (8, 1, None, Parallelism(data=8)),
+        (8, 3, 32.0, Parallelism(tensor=4, data=2)),
+        # Fewer requests than replicas: wider groups.
+        (8, 1, 1.0, Parallelism(tensor=8)),
+        (8, 1, 2.0, Parallelism(tensor=4, data=2)),
+        # Three, five, seven.
+        (3, 1, 32.0, Parallelism(data=3)),
+        (3, 1, 1.0, Parallelism(tensor=2)),
+        (3, 3, 32.0, Parallelism(pipeline=3)),
+        (5, 3, 32.0, Parallelism(tensor=4)),
+        (7, 1, 32.0, Parallelism(data=7)),
+        (7, 5, 32.0, Parallelism(tensor=2, pipeline=3)),
+        # Beyond what fast links join: stages.
+        (16, 9, 32.0, Parallelism(tensor=8, pipeline=2)),
+        (32, 9, 32.0, Parallelism(tensor=8, pipeline=2, data=2)),
+        (16, 1, 1.0, Parallelism(tensor=8, data=2)),
+        # What fits nowhere takes all there is.
+        (8, 100, 1.0, Parallelism(tensor=8)),
+        (24, 100, 1.0, Parallelism(tensor=8, pipeline=3)),
+    ],
+)
+def test_the_usual_layout(count, at_least, in_flight, expected):
+    assert usual_layout(LLAMA_70B, H100, count, in_flight, holds(at_least)) == expected
+
+
+def test_a_copy_has_room_for_its_share_of_the_requests():
+    # One accelerator holds ten requests: eight copies hold eighty, not a hundred.
+    room = holds(1, 10.0)
+    assert usual_layout(LLAMA_70B, H100, 8, 80.0, room).data == 8
+    assert usual_layout(LLAMA_70B, H100, 8, 100.0, room) == Parallelism(tensor=8)
+    assert usual_layout(LLAMA_70B, H100, 8, None, holds(1, USUAL_SEQUENCES)).data == 8
+    assert usual_layout(LLAMA_70B, H100, 8, None, holds(1, USUAL_SEQUENCES / 2)).data == 4
+
+
+def test_a_group_is_no_wider_than_a_processor_s_cards_where_links_run_through_the_host():
+    assert has_fast_links(H100)
+    assert not has_fast_links(PCIE)
+    assert usual_layout(LLAMA_70B, PCIE, 8, 1.0, holds(1)) == Parallelism(tensor=4, data=2)
+    assert usual_layout(LLAMA_70B, PCIE, 8, 1.0, holds(5)) == Parallelism(tensor=8)
+
+
+def test_there_are_as_many_copies_as_are_needed():
+    layout = usual_layout(LLAMA_70B, H100, 8, 1.0, holds(1), least_copies=2)
+    assert layout == Parallelism(tensor=4, data=2)
+
+
+def test_what_may_lie_outside_is_not_divided_into_stages():
+    assert usual_layout(LLAMA_70B, H100, 16, 1.0, holds(100), spills=True).pipeline == 1
+
+
+def test_degrees_divide_the_heads_unless_the_engine_pads_them():
+    assert tensor_degrees(LLAMA_70B, 12) == (1, 2, 4, 8)
+    assert tensor_degrees(LLAMA_70B, 12, pads_heads=True) == (1, 2, 3, 4, 6, 12)
+
+
+def test_searches_try_stages_of_the_widest_groups_alone():
+    tried = replica_layouts(LLAMA_70B, 16)
+    assert Parallelism(tensor=8, pipeline=2) in tried
+    assert Parallelism(tensor=2, pipeline=2) not in tried
+    assert all(one.replica_accelerators <= 16 for one in tried)
