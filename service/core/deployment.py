@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.tasks import Task
 from service.core.elementwise import Number
 from service.core.engines import USUAL_ENGINE, Hardware, release_key
 from service.core.interval import Interval
@@ -130,8 +131,10 @@ class Region:
 class InferenceWorkload:
     """Requests of one shape; ``concurrency`` counts those in flight over all replicas.
 
-    A task is ``calls_per_task`` requests one after the other, with ``tool_s`` between them [s],
-    whose prompts grow by ``context_growth_tokens`` each [token]; with ``context_kept_cached``
+    What they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
+
+    An agent makes ``calls_per_task`` requests one after the other, with ``tool_s`` between them
+    [s], whose prompts grow by ``context_growth_tokens`` each [token]; with ``context_kept_cached``
     only what is new is computed.
     """
 
@@ -144,6 +147,12 @@ class InferenceWorkload:
     tool_s: float = 0.0
     context_growth_tokens: float = 0.0
     context_kept_cached: bool = False
+    task: Task = "generate"
+
+    @property
+    def sequence_tokens(self) -> Number:
+        """Tokens of a sequence once it is answered [token]."""
+        return self.input_tokens + (self.output_tokens if self.task == "generate" else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

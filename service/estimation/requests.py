@@ -82,10 +82,13 @@ class ParallelismRequest(Request):
 class WorkloadRequest(Request):
     """The workload: requests of one size, with a fixed number in flight or arriving at a rate."""
 
+    task: Literal["generate", "embed", "rerank"] | None = None
+    """What the model is used for: to generate text, to embed a sequence, or to rank a document for
+    a query, both in one sequence. If null, encoders embed and other models generate."""
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
     """Prompt length."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
-    """Generated tokens."""
+    """Generated tokens; without meaning where sequences are embedded or ranked, and 1 then."""
     concurrency: Annotated[
         Annotated[_AsManyAsFit, Tag(BY_ID)]
         | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],

@@ -70,7 +70,7 @@ def memory_and_speed(memory: Mapping[str, Any], latency: Mapping[str, Any]) -> d
         "speed": _fields(latency, _SPEED),
     }
     for phase in ("prefill", "decode"):
-        if phase in latency:
+        if latency.get(phase) is not None:
             digest["speed"][f"{phase}_bottleneck"] = latency[phase]["bottleneck"]
     if not memory["fits"]:
         digest["plans_that_would_make_it_fit"] = [

@@ -42,7 +42,10 @@ def badge(estimate: Mapping[str, Any]) -> Badge:
         return Badge(_LABEL, f"does not fit · {missing} missing", _SHORT)
     sure = memory["fits_certainty"] == "yes"
     parts = ["fits" if sure else "fits narrowly"]
-    parts.append(f"{duration(estimate['latency']['tpot_s']['value'])}/token")
+    token, passed = estimate["latency"]["tpot_s"], estimate["latency"]["ttft_s"]
+    parts.append(
+        f"{duration(passed['value'])}" if token is None else f"{duration(token['value'])}/token"
+    )
     impacts = estimate["impacts"]
     carbon = None if impacts is None else impacts["per_1k_tokens"]["carbon"]["total_gco2e"]
     if carbon is not None:

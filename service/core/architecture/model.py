@@ -144,7 +144,9 @@ class ModelArchitecture:
     tensors outside the language model's layers (a vision tower). ``native_format`` is the id of the
     listed number format that the checkpoint ships in; where its layout departs from the listed one
     (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
-    ``warnings`` says what the parser was not sure about.
+    A model that is not ``causal`` lets every token attend to those after it, too; one that does not
+    ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
+    reranking). ``warnings`` says what the parser was not sure about.
     """
 
     model_type: str
@@ -158,6 +160,8 @@ class ModelArchitecture:
     other: tuple[Tensor, ...] = ()
     native_format: str = "bf16"
     native_number_format: NumberFormat | None = None
+    causal: bool = True
+    generates: bool = True
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property

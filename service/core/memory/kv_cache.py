@@ -85,8 +85,11 @@ def cache_layout(
 ) -> CacheLayout:
     """What a sequence keeps on a rank of one pipeline stage, or of the deepest one if None.
 
-    Where layers differ, each stage is taken to hold every kind in proportion.
+    Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
+    generate keep nothing.
     """
+    if not architecture.generates:
+        return CacheLayout(0.0, (), 0.0, block_tokens, parallelism.context)
     counts = stage_layer_counts(architecture.layer_count, parallelism.pipeline)
     layers = max(counts) if stage is None else counts[stage]
     share = layers / architecture.layer_count

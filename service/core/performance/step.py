@@ -281,6 +281,11 @@ def attention_load(
     """FLOPs and bytes moved by attention over the contexts of a step."""
     decode_span = load.decode_context_tokens
     prefill_span = load.prefill_context_tokens
+    if not layer.causal:
+        # As many tokens after it as before it.
+        prefill_span = prefill_span + 0.5 * load.prefill_tokens / maximum(
+            load.prefill_sequences, 1.0
+        )
     if layer.window_tokens is not None:
         window = float(layer.window_tokens)
         # A chunked window is half full on average; a sliding one is full once it is reached.

@@ -6,7 +6,7 @@ for any number of tokens, sequences and context lengths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
@@ -56,7 +56,8 @@ class AttentionWork:
 
     ``flops_per_pair`` per query token and attended token, ``cache_bytes_per_token`` read per
     sequence and attended token, both over all ``layers``. ``window_tokens`` bounds the attended
-    tokens; ``chunked`` windows restart instead of sliding.
+    tokens; ``chunked`` windows restart instead of sliding. Where attention is not ``causal``,
+    tokens attend to those after them, too.
     """
 
     layers: float
@@ -64,6 +65,7 @@ class AttentionWork:
     cache_bytes_per_token: float
     window_tokens: int | None
     chunked: bool
+    causal: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,9 @@ def rank_work(
             )
             state_flops += group.count * mixer.recurrent_flops_per_token / share
         elif mixer is not None:
-            attention.append(_attention(mixer, group.count, precision.kv_cache, parallelism))
-    head = _head_shape(architecture)
+            layers = _attention(mixer, group.count, precision.kv_cache, parallelism)
+            attention.append(layers if architecture.causal else replace(layers, causal=False))
+    head = _head_shape(architecture) if architecture.generates else None
     if head is not None:
         products.append(_head_product(head, precision.weights, parallelism, architecture))
     exchanges = 0.0

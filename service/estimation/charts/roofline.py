@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from pydantic import ConfigDict
 
@@ -22,6 +21,7 @@ from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import deployment_name, number
+from service.estimation.inference.answers import LatencyInferenceAnswer, Phase
 from service.estimation.inference.deployment import (
     ComputedDeployment,
     compute_deployment,
@@ -83,16 +83,14 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     intensities = [p["x"]["value"] for line in lines for p in line["points"] if p["x"]]
     roofs = _roofs(computed, min(intensities) / _MARGIN, max(intensities) * _MARGIN)
     accelerator = computed.estimate.deployment.accelerator
-    ridge = answer["decode"]["ridge_point_flop_per_byte"]
+    ridge = answer["prefill"]["ridge_point_flop_per_byte"]
     return chart(
         f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
         f"{accelerator.name} computes at most {_peak(computed) / 1e12:,.0f} TFLOP/s and "
         f"reads {accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below "
         f"{ridge:,.0f} FLOP per byte it is bound by memory. Prefill, at "
         f"{answer['prefill']['arithmetic_intensity_flop_per_byte']:,.0f} FLOP per byte, is bound "
-        f"by {_plain(answer['prefill']['bottleneck'])}; decode, at "
-        f"{number(answer['decode']['arithmetic_intensity_flop_per_byte'])}, by "
-        f"{_plain(answer['decode']['bottleneck'])}.",
+        f"by {_plain(answer['prefill']['bottleneck'])}{_of_decode(answer['decode'])}.",
         (axis("arithmetic intensity", "FLOP/B"), axis("speed of one accelerator", "FLOP/s")),
         [*roofs, *lines],
         [answer],
@@ -117,7 +115,8 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
             work, load, deployment.accelerator, parallelism, computed.estimate.calibration
         )
 
-    return {"prefill": operators(prefill), "decode": operators(decode)}
+    phases = {"prefill": operators(prefill)}
+    return phases | {"decode": operators(decode)} if computed.generates else phases
 
 
 def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[ChartSeries]:
@@ -152,8 +151,18 @@ def _peak(computed: ComputedDeployment) -> float:
     return float(peak)
 
 
-def _finding(answer: Mapping[str, Any]) -> str:
-    prefill, decode = (_plain(answer[phase]["bottleneck"]) for phase in ("prefill", "decode"))
+def _of_decode(decode: Phase | None) -> str:
+    if decode is None:
+        return ""
+    intensity = number(decode["arithmetic_intensity_flop_per_byte"])
+    return f"; decode, at {intensity}, by {_plain(decode['bottleneck'])}"
+
+
+def _finding(answer: LatencyInferenceAnswer) -> str:
+    prefill = _plain(answer["prefill"]["bottleneck"])
+    if answer["decode"] is None:
+        return f"The pass over a sequence is bound by {prefill}"
+    decode = _plain(answer["decode"]["bottleneck"])
     if prefill == decode:
         return f"Prefill and decode are bound by {prefill}"
     return f"Prefill is bound by {prefill}, decode by {decode}"

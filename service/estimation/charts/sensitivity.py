@@ -146,6 +146,8 @@ def _figure(request: SensitivityChartRequest, case: _Case) -> float | None:
     computed = compute_deployment(case.resolved)
     if request.figure == "total_bytes":
         return float(computed.memory.total_bytes.value)
+    if request.figure in ("tpot_s", "output_tokens_per_s") and not computed.generates:
+        return None
     if request.figure in ("ttft_s", "tpot_s", "output_tokens_per_s"):
         return float(getattr(computed.latency, request.figure).value)
     found = deployment_impacts(computed, case.region, request.period)

@@ -21,6 +21,7 @@ from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.references import separated
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import LatencyInferenceRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.estimate import training_latency_answer
@@ -93,6 +94,8 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
         inference_latency_answer(_with_concurrency(request, number), snapshot)
         for number in request.concurrencies or _powers(request, snapshot)
     ]
+    if answers[0]["output_tokens_per_s_per_accelerator"] is None:
+        raise Rejected([FieldError("/workload/task", "this chart is of models that generate")])
     points = [
         point(
             str(answer["deployment"]["workload"]["concurrency"]),

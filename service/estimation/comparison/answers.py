@@ -30,9 +30,9 @@ class ComparedFigures(Answer):
     total_bytes: Interval
     headroom_bytes: Interval
     ttft_s: Interval
-    tpot_s: Interval
+    tpot_s: Interval | None
     e2e_s: Interval
-    output_tokens_per_s: Interval
+    output_tokens_per_s: Interval | None
     requests_per_s: Interval
     it_energy_per_request_wh: Interval | None
     operational_gco2e_per_1k_tokens: Interval | None

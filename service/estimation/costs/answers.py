@@ -10,7 +10,8 @@ class ServingCost(Answer):
 
     usd_per_hour: Interval
     usd_per_request: Interval
-    usd_per_million_output_tokens: Interval
+    usd_per_million_output_tokens: Interval | None
+    """Null where nothing is generated."""
     usd_per_year: Interval
     usd_period: Interval
     """For period.days, or for period.requests if given."""

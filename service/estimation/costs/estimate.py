@@ -170,9 +170,12 @@ def costs(
 
 
 def served_costs(
-    found: Costs, requests_per_s: Interval, output_tokens: float, period: PeriodRequest
+    found: Costs, requests_per_s: Interval, output_tokens: float | None, period: PeriodRequest
 ) -> InferenceCost:
-    """Costs of an inference deployment: by the hour, request, million output tokens and year."""
+    """Costs of an inference deployment: by the hour, request, million output tokens and year.
+
+    Without ``output_tokens`` nothing is generated.
+    """
 
     def bases(usd_per_hour: Interval) -> ServingCost:
         per_request = cost.per_unit(usd_per_hour, requests_per_s)
@@ -184,9 +187,9 @@ def served_costs(
         return {
             "usd_per_hour": figure(usd_per_hour),
             "usd_per_request": figure(per_request),
-            "usd_per_million_output_tokens": figure(
-                cost.usd_per_million_tokens(usd_per_hour, requests_per_s, output_tokens)
-            ),
+            "usd_per_million_output_tokens": None
+            if output_tokens is None
+            else figure(cost.usd_per_million_tokens(usd_per_hour, requests_per_s, output_tokens)),
             "usd_per_year": figure(scale(usd_per_hour, cost.HOURS_PER_YEAR)),
             "usd_period": figure(whole),
         }

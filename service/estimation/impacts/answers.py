@@ -31,7 +31,8 @@ class DeploymentEnergy(Answer):
     """Accelerators and hosts, idle time included."""
     accelerator_energy_per_request_wh: Interval
     host_energy_per_request_wh: Interval
-    accelerator_energy_per_output_token_j: Interval
+    accelerator_energy_per_output_token_j: Interval | None
+    """Null where nothing is generated."""
 
 
 class Carbon(Answer):
@@ -87,7 +88,7 @@ class Impact(Answer):
 
 
 class DeploymentImpacts(Answer):
-    """Footprint per request, 1,000 output tokens, task, year and period."""
+    """Footprint per request, 1,000 output tokens (of input, to embed), task, year, period."""
 
     per_request: Impact
     per_1k_tokens: Impact

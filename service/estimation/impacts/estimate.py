@@ -193,14 +193,15 @@ def deployment_impacts(
     made = making(accelerator, around)
     footprints = inference_footprints(energy, made, region.value, around)
     per_request, per_hour = footprints.request, footprints.hour
-    per_token = 1.0 / float(resolved.workload.output_tokens)
+    workload = resolved.workload
+    per_token = 1.0 / float(workload.output_tokens if computed.generates else workload.input_tokens)
     of_request, of_hour = writer(per_request), writer(per_hour)
     period_hours = period.days * _HOURS_PER_DAY
     unit, unit_count, of_unit = per_hour, period_hours, of_hour
     if period.requests is not None:
         unit, unit_count, of_unit = per_request, period.requests, of_request
     return ComputedImpacts(
-        energy=_energy(energy, per_token),
+        energy=_energy(energy, per_token if computed.generates else None),
         impacts={
             "per_request": of_request(1.0),
             "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
@@ -295,7 +296,7 @@ def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.Plai
     }
 
 
-def _energy(energy: InferenceEnergy, per_token: float) -> answers.DeploymentEnergy:
+def _energy(energy: InferenceEnergy, per_token: float | None) -> answers.DeploymentEnergy:
     power, request = energy.power, energy.request
     return {
         "accelerator_busy_power_w": figure(power.busy_power_w),
@@ -309,7 +310,7 @@ def _energy(energy: InferenceEnergy, per_token: float) -> answers.DeploymentEner
         "it_energy_per_request_wh": figure(request.it_wh),
         "accelerator_energy_per_request_wh": figure(request.accelerators_wh),
         "host_energy_per_request_wh": figure(request.host_wh),
-        "accelerator_energy_per_output_token_j": figure(
-            scale(request.accelerators_wh, _JOULES_PER_WH * per_token)
-        ),
+        "accelerator_energy_per_output_token_j": None
+        if per_token is None
+        else figure(scale(request.accelerators_wh, _JOULES_PER_WH * per_token)),
     }

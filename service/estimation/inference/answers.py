@@ -54,8 +54,8 @@ class CacheRoom(Answer):
     """For the next token, at the context length of the workload."""
     kv_cache_budget_bytes: Interval
     """Memory left for caches after weights and everything else; negative if those do not fit."""
-    kv_cache_capacity_tokens: Interval
-    """Tokens of all sequences of a replica that fit."""
+    kv_cache_capacity_tokens: Interval | None
+    """Tokens of all sequences of a replica that fit; null where nothing is cached."""
     max_concurrency: Interval | None
     """Null if nothing limits it."""
     max_context_tokens: Interval | None
@@ -118,19 +118,23 @@ class LatencyFigures(Answer):
     """Latency and throughput, of one load."""
 
     ttft_s: Interval
-    """Mean time from arrival to the first output token, including queueing."""
-    tpot_s: Interval
-    """Mean time per output token after the first."""
+    """Mean time from arrival to the first output token, or to the embedding or score, including
+    queueing."""
+    tpot_s: Interval | None
+    """Mean time per output token after the first; null where nothing is generated."""
     e2e_s: Interval
     """Mean time from arrival to the last token."""
     task_s: Interval
     """Mean time of an agent's task: calls_per_task requests and the tool calls between them."""
-    output_tokens_per_s_per_user: Interval
-    output_tokens_per_s_per_accelerator: Interval
-    output_tokens_per_s: Interval
-    """Of the whole deployment."""
+    output_tokens_per_s_per_user: Interval | None
+    output_tokens_per_s_per_accelerator: Interval | None
+    output_tokens_per_s: Interval | None
+    """Of the whole deployment; null where nothing is generated."""
+    input_tokens_per_s: Interval
+    """Prompt tokens of answered requests per second, cached ones included, of the whole
+    deployment."""
     requests_per_s: Interval
-    """Requests answered per second."""
+    """Requests answered per second: sequences, where they are embedded or ranked."""
     saturation_requests_per_s: Interval
     """Arrival rate above which the queue grows without limit."""
     running_sequences_per_replica: float
@@ -138,7 +142,8 @@ class LatencyFigures(Answer):
     waiting_requests: float
     """Mean number of requests that wait."""
     prefill: Phase
-    decode: Phase
+    decode: Phase | None
+    """Null where nothing is generated."""
 
 
 class Latency(LatencyFigures):

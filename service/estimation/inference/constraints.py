@@ -23,7 +23,7 @@ def constraints(computed: ComputedDeployment) -> list[Constraint]:
     ]
     limit = resolved.serving.max_model_len or deployment.architecture.max_position_embeddings
     if limit is not None:
-        tokens = resolved.workload.input_tokens + resolved.workload.output_tokens
+        tokens = resolved.workload.sequence_tokens
         found.append(_at_most("context_length", float(tokens), float(limit), "tokens"))
     rate = resolved.workload.requests_per_s
     if rate is not None:
@@ -62,13 +62,16 @@ def _memory(computed: ComputedDeployment) -> list[Constraint]:
         # Nothing may be left without a place; how many sequences run follows from that.
         unplaced = float(computed.tiers.unplaced_bytes.value)
         return [_at_most("bytes_without_a_place", unplaced, 0.0, "bytes")]
+    held = _at_most(
+        "memory_per_accelerator",
+        float(memory.total_bytes.value),
+        float(memory.usable_bytes),
+        "bytes",
+    )
+    if not computed.generates:
+        return [held]
     return [
-        _at_most(
-            "memory_per_accelerator",
-            float(memory.total_bytes.value),
-            float(memory.usable_bytes),
-            "bytes",
-        ),
+        held,
         _at_most(
             "sequences_in_flight",
             float(computed.resolved.workload.concurrency),

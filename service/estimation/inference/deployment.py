@@ -10,6 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.padding import with_padded_heads
+from service.core.architecture.tasks import usual_task
 from service.core.deployment import (
     Accelerator,
     Deployment,
@@ -28,6 +29,7 @@ from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
+from service.estimation.inference.tasks import resolve_task, step_budget, task_workload
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
 from service.estimation.layouts import (
     Layouts,
@@ -121,6 +123,11 @@ class ComputedDeployment:
         return self.estimate.tiers
 
     @property
+    def generates(self) -> bool:
+        """Whether it generates text, rather than embed or rank."""
+        return self.resolved.deployment.architecture.generates
+
+    @property
     def fits(self) -> bool:
         """Whether everything has a place, in the accelerator or outside it."""
         return bool(self.estimate.fits)
@@ -170,15 +177,21 @@ def resolve_deployment(
     accelerator = problems.resolved(accelerator)
     pointer = serving_pointer(request.serving)
     check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
-    precision = resolve_precision(request.precision, model.value)
+    used = resolve_task(request, model.value, problems)
+    precision = resolve_precision(request.precision, used)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
     speculation = resolve_speculation(
         request.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )
     asked = request.workload.concurrency
-    workload = valued(
-        InferenceWorkload, request.workload, concurrency=1.0 if asked == MOST else float(asked)
+    workload = task_workload(
+        valued(
+            InferenceWorkload,
+            request.workload,
+            concurrency=1.0 if asked == MOST else float(asked),
+            task=request.workload.task or usual_task(model.value),
+        )
     )
     serving = valued(
         ServingSettings,
@@ -187,12 +200,11 @@ def resolve_deployment(
         engine_generation=release.generation,
         speculation=None if speculation is None else speculation.value,
         disaggregation=None,
+        chunked_prefill_tokens=step_budget(request.serving.chunked_prefill_tokens, workload),
     )
     chosen = calibration(snapshot, serving.release, accelerator.value)
     laid_out = Layouts(
-        deployment=Deployment(
-            model.value, precision, accelerator.value, parallelism or Parallelism()
-        ),
+        deployment=Deployment(used, precision, accelerator.value, parallelism or Parallelism()),
         workload=workload,
         serving=serving,
         runtime=chosen.runtime,
@@ -209,7 +221,7 @@ def resolve_deployment(
     )
     problems.stop_if_any()
     serving = replace(serving, disaggregation=disaggregation)
-    held = with_padded_heads(model.value, parallelism.tensor) if pads_heads else model.value
+    held = with_padded_heads(used, parallelism.tensor) if pads_heads else used
     deployment = Deployment(held, precision, accelerator.value, parallelism)
     if asked == MOST:
         workload = as_many_as_fit(deployment, workload, serving, chosen.runtime)
@@ -313,7 +325,7 @@ def _length_warnings(
     deployment: Deployment, workload: InferenceWorkload, serving: ServingSettings
 ) -> list[EstimateWarning]:
     limit = serving.max_model_len or deployment.architecture.max_position_embeddings
-    tokens = workload.input_tokens + workload.output_tokens
+    tokens = workload.sequence_tokens
     if limit is None or tokens <= limit:
         return []
     return [

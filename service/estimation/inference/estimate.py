@@ -14,7 +14,6 @@ from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
 from service.core.performance.inference import open_load
 from service.core.performance.inference.formulas import LATENCY
-from service.core.performance.inference.latency import InferenceLatency
 from service.estimation import answers
 from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds
 from service.estimation.compliance.check import check_rules
@@ -53,6 +52,26 @@ from service.estimation.requests import (
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.writing import written
 
+#: Figures of tokens, which are null where nothing is generated, and formulas of them.
+_NOTHING_GENERATED: Any = dict.fromkeys(
+    (
+        "tpot_s",
+        "output_tokens_per_s_per_user",
+        "output_tokens_per_s_per_accelerator",
+        "output_tokens_per_s",
+        "decode",
+    )
+)
+_OF_GENERATION = frozenset(
+    {
+        "tpot_s",
+        "output_tokens_per_s",
+        "decode_step_s",
+        "decode_arithmetic_intensity",
+        "decode_ridge_point",
+    }
+)
+
 
 def inference_memory_answer(
     request: MemoryInferenceRequest, snapshot: CatalogSnapshot
@@ -76,8 +95,8 @@ def inference_latency_answer(
         **frame(snapshot.revision),
         "deployment": echo(computed.resolved),
         "fits": computed.fits,
-        **_latency(computed.latency),
-        **_grounds(request, snapshot, computed, lambda: explain(computed.estimate, LATENCY)),
+        **_latency(computed),
+        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed)),
     }
 
 
@@ -96,7 +115,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     def steps() -> tuple[Step, ...]:
         return (
             *computed.memory_steps(),
-            *explain(computed.estimate, LATENCY),
+            *_latency_steps(computed),
             *impacts.steps(),
             *explain(costed, COSTS),
             *(rules.steps if rules is not None else ()),
@@ -111,13 +130,13 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
         **frame(snapshot.revision),
         "deployment": {**echo(computed.resolved), "region": region.id},
         "memory": _memory(computed, snapshot),
-        "latency": _latency(computed.latency),
+        "latency": _latency(computed),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
         "cost": served_costs(
             costed,
             computed.latency.requests_per_s,
-            float(computed.resolved.workload.output_tokens),
+            float(computed.resolved.workload.output_tokens) if computed.generates else None,
             request.period,
         ),
         "constraints": constraints(computed),
@@ -182,16 +201,26 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
         "weights_by_class_bytes": {
             kind.value: float(size) for kind, size in memory.weights_by_class_bytes.items() if size
         },
-        **written(memory, CacheRoom),
+        **_cache_room(computed),
         "placement": None if computed.tiers is None else placement(computed.tiers),
         **(NOTHING_TO_CHANGE if computed.fits else inference_mitigations(computed, snapshot)),
     }
 
 
-def _latency(latency: InferenceLatency) -> Latency:
-    load = latency.load
+def _cache_room(computed: ComputedDeployment) -> CacheRoom:
+    room: CacheRoom = written(computed.memory, CacheRoom)
+    if computed.generates:
+        return room
+    return {**room, "kv_cache_capacity_tokens": None, "max_concurrency": None}
+
+
+def _latency(computed: ComputedDeployment) -> Latency:
+    latency, load = computed.latency, computed.latency.load
+    figures = written(latency, LatencyFigures)
+    if not computed.generates:
+        figures = {**figures, **_NOTHING_GENERATED}
     return {
-        **written(latency, LatencyFigures),
+        **figures,
         "load": None
         if load is None
         else {
@@ -201,6 +230,14 @@ def _latency(latency: InferenceLatency) -> Latency:
             "e2e_s": _percentiles(load.e2e_s, latency.e2e_s),
         },
     }
+
+
+def _latency_steps(computed: ComputedDeployment) -> tuple[Step, ...]:
+    """How the latency came about; nothing of tokens where none are generated."""
+    formulas = LATENCY
+    if not computed.generates:
+        formulas = tuple(one for one in LATENCY if one.name not in _OF_GENERATION)
+    return explain(computed.estimate, formulas)
 
 
 def _percentiles(found: open_load.Percentiles | None, like: Interval) -> Percentiles | None:

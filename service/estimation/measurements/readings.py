@@ -155,7 +155,7 @@ def request_rate(served: Served) -> Interval:
 def total_rate(served: Served) -> Interval:
     """Prompt and output tokens of all requests [token/s]."""
     workload = served.estimate.setup.workload
-    tokens = workload.input_tokens + workload.output_tokens
+    tokens = workload.sequence_tokens
     return scale(served.estimate.latency.requests_per_s, tokens)
 
 

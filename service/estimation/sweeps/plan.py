@@ -28,7 +28,11 @@ from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.layouts import resolve_parallelism
-from service.estimation.recommendations.inference.space import check_bits, precisions
+from service.estimation.recommendations.inference.space import (
+    check_bits,
+    check_generates,
+    precisions,
+)
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
@@ -117,6 +121,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
     for _, entry in models:
+        check_generates(entry, "/models", problems)
         least = request.limits.weight_bits_at_least
         check_bits(entry.value, request.space.precisions, least, problems)
     named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]

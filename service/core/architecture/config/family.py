@@ -57,6 +57,8 @@ class Family:
         Whether there is an output matrix at all (embedding models have none).
     head_bias
         Whether the output matrix has a bias.
+    causal
+        Whether tokens attend only to those before them; encoders' do not.
     extra_tensors
         Reads tensors outside embedding, layers and head.
     """
@@ -77,6 +79,7 @@ class Family:
     embedding_norm: Flag = False
     head: bool = True
     head_bias: Flag = False
+    causal: bool = True
     extra_tensors: Callable[[Fields], tuple[Tensor, ...]] = lambda fields: ()  # noqa: ARG005
 
 
@@ -101,6 +104,8 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
         embedding=_embedding(family, fields, hidden, vocabulary),
         head=_head(family, fields, hidden, vocabulary, tied),
         other=family.extra_tensors(fields),
+        causal=family.causal,
+        generates=family.head,
     )
 
 

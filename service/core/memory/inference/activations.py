@@ -75,7 +75,7 @@ def step_peak(
     residual = RESIDUAL_COPIES * architecture.hidden_size
     return StepPeak(
         layer_bytes_per_token=(residual + widest) * width,
-        vocabulary_entries=float(architecture.vocab_size),
+        vocabulary_entries=float(architecture.vocab_size) if architecture.generates else 0.0,
     )
 
 

@@ -213,6 +213,13 @@ LATENCY = (
         _TOKENS | paths("latency.requests_per_s"),
     ),
     Formula(
+        "input_tokens_per_s",
+        "requests_per_s * input_tokens",
+        "definition",
+        "latency.input_tokens_per_s",
+        paths("setup.workload.input_tokens", "latency.requests_per_s"),
+    ),
+    Formula(
         "utilisation_ratio",
         "asked_requests_per_s / saturation_requests_per_s",
         _LITTLE,

@@ -109,6 +109,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     drafts = searched_drafts(request, snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
     for model in models:
+        check_generates(model, "/model" if request.models is None else "/models", problems)
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
         )
@@ -179,6 +180,16 @@ def searched_models(
             entry = replace(entry, id=f"{UNNAMED} {at}")
         found.append(entry)
     return tuple(entry for entry in found if entry is not None)
+
+
+def check_generates(model: Entry[ModelArchitecture], pointer: str, problems: Problems) -> None:
+    """Note a model that only embeds or ranks: searches are of models that generate."""
+    if not model.value.generates:
+        problems.add(
+            pointer,
+            f"{model.id} is an encoder, which searches do not try; ask "
+            "/v1/estimates/inference what one accelerator or another does",
+        )
 
 
 def _limits(requested: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:

@@ -52,7 +52,9 @@ def verified(
     limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
     latency, free = estimate["latency"], free_ratio(estimate, candidate)
     figures = {"headroom_ratio": free} | {
-        name: latency[name]["value"] for name in ("ttft_s", "tpot_s") if latency[name] is not None
+        name: known["value"]
+        for name, known in (("ttft_s", latency["ttft_s"]), ("tpot_s", latency["tpot_s"]))
+        if known is not None
     }
     time = latency["task_s" if search.kind.id == "agentic" else "e2e_s"]
     metrics = estimate_metrics(

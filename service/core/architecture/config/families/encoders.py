@@ -53,6 +53,7 @@ _DISTILBERT = Family(
     learned_positions=_positions,
     embedding_norm=True,
     head=False,
+    causal=False,
 )
 _MPNET = replace(
     _DISTILBERT,
@@ -82,6 +83,7 @@ _NOMIC_BERT = Family(
     token_types=_token_types,
     embedding_norm=True,
     head=False,
+    causal=False,
 )
 _MODERNBERT = Family(
     defaults={"tie_word_embeddings": True, "local_attention": 128, "global_attn_every_n_layers": 3},
@@ -96,6 +98,7 @@ _MODERNBERT = Family(
     norms=("attn_norm", "mlp_norm"),
     embedding_norm=True,
     head=False,
+    causal=False,
 )
 
 ENCODER_FAMILIES: Mapping[str, Family] = {
