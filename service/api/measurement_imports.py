@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import orjson
 from starlette.requests import Request as HttpRequest
@@ -66,7 +67,7 @@ async def import_measurements(http: HttpRequest) -> Response:
             format_id=asked.format,
         )
     except FileRefused as refused:
-        raise _refused(refused.faults) from None
+        raise _refused(_in_request(fault, asked) for fault in refused.faults) from None
     documents = [
         None if document is None else await with_hub_models(document, shared(http).hub)
         for document in file.documents
@@ -89,6 +90,15 @@ async def import_measurements(http: HttpRequest) -> Response:
         headers={"Cache-Control": "no-store"},
         media_type="application/json",
     )
+
+
+def _in_request(fault: FileFault, asked: MeasurementImportRequest) -> FileFault:
+    """A fault of the file as one of the field that brought it; its detail tells the place."""
+    if fault.pointer.startswith(("/deployment", "/format")):
+        return fault
+    field = "/content" if asked.content_base64 is None else "/content_base64"
+    place = f"{fault.pointer}: " if fault.pointer else ""
+    return replace(fault, pointer=field, detail=place + fault.detail)
 
 
 def _refused(faults: Iterable[FileFault]) -> Problem:

@@ -87,6 +87,7 @@ async def test_a_broken_line_is_told_with_line_and_column(kept):
     response = await kept.post(PATH, json={"content": broken, "dry_run": True})
     assert response.status_code == 422
     [error] = response.json()["errors"]
+    assert error["pointer"] == "/content"
     assert error["line"] == 1
     assert error["column"] == broken.index("oops") + 1
 
@@ -105,17 +106,26 @@ async def test_a_pickle_comes_in_base64(kept):
 
 
 @pytest.mark.parametrize(
-    ("sent", "status", "told"),
+    ("sent", "pointer", "told"),
     [
-        ({}, 422, "give either content or content_base64"),
-        ({"content": "a", "content_base64": "YQ=="}, 422, "give either"),
-        ({"content_base64": "%%%"}, 422, "is not base64"),
-        ({"content": "a", "format": "excel"}, 422, "no such format"),
-        ({"content": "Dear all"}, 422, "it seems to be plain text"),
-        ({"content": "a" * 300_000}, 413, "at most 200000 bytes"),
+        ({}, "", "give either content or content_base64"),
+        ({"content": "a", "content_base64": "YQ=="}, "", "give either"),
+        ({"content_base64": "%%%"}, "", "is not base64"),
+        ({"content": "a", "format": "excel"}, "/format", "no such format"),
+        ({"content": "Dear all"}, "/content", "it seems to be plain text"),
+        ({"content_base64": "RGVhciBhbGw="}, "/content_base64", "it seems to be plain text"),
+        ({"content": '{"a": 1}', "format": "sglang-bench"}, "/content", "is not a result of"),
     ],
 )
-async def test_what_cannot_be_read_is_refused(kept, sent, status, told):
+async def test_what_cannot_be_read_is_refused_with_its_field(kept, sent, pointer, told):
     response = await kept.post(PATH, json=sent)
-    assert response.status_code == status
-    assert told in response.text
+    assert response.status_code == 422
+    [error] = response.json()["errors"]
+    assert error["pointer"] == pointer
+    assert told in error["detail"]
+
+
+async def test_a_file_that_is_too_large_is_refused(kept):
+    response = await kept.post(PATH, json={"content": "a" * 300_000})
+    assert response.status_code == 413
+    assert "at most 200000 bytes" in response.text

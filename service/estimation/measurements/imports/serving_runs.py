@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from service.estimation.measurements.imports.reading import Part
 from service.estimation.measurements.imports.runs import Run
 
+_MS = 1e-3
 #: Below this share of the rate asked for, a limit of requests in flight held requests back.
 _KEPT_UP_RATIO = 0.9
 
@@ -71,3 +72,31 @@ def measure_percentiles(
     """Percentiles of a time, by ``p50``, ``p95`` and ``p99``."""
     for percentile, part in numbers.items():
         run.measure(f"{stem}_{percentile}_s", part, factor)
+
+
+def measure_served(run: Run, part: Part, *, e2e: str, total_throughput: str) -> None:
+    """Times and rates by the names that ``vllm bench serve`` and its likes give them.
+
+    Parameters
+    ----------
+    run
+        What they are noted in.
+    part
+        The object with the figures, times in milliseconds.
+    e2e
+        What the tool calls the time from a request to its last token: ``e2el`` in ``mean_e2el_ms``.
+    total_throughput
+        The key of prompt and output tokens per second.
+    """
+    for stem, key in (("ttft", "ttft"), ("tpot", "tpot"), ("e2e", e2e)):
+        run.measure(f"{stem}_s", part.number(f"mean_{key}_ms"), _MS)
+        percentiles = {
+            "p50": part.number(f"median_{key}_ms"),
+            "p95": part.number(f"p95_{key}_ms"),
+            "p99": part.number(f"p99_{key}_ms"),
+        }
+        measure_percentiles(run, stem, percentiles, _MS)
+    run.measure("itl_p50_s", part.number("median_itl_ms"), _MS)
+    run.measure("output_tokens_per_s", part.number("output_throughput"))
+    run.measure("total_tokens_per_s", part.number(total_throughput))
+    run.measure("requests_per_s", part.number("request_throughput"))

@@ -11,13 +11,12 @@ from service.estimation.measurements.imports.names import number_format
 from service.estimation.measurements.imports.reading import Content, Part
 from service.estimation.measurements.imports.runs import FileFormat, Run, has
 from service.estimation.measurements.imports.serving_runs import (
-    measure_percentiles,
+    measure_served,
     tell_lengths,
     tell_load,
 )
 
 _KEYS = ("backend", "request_throughput", "total_output_tokens_retokenized", "mean_e2e_latency_ms")
-_MS = 1e-3
 _ENGINES = {
     **dict.fromkeys(("sglang", "sglang-native", "sglang-oai", "sglang-oai-chat"), "sglang"),
     **dict.fromkeys(("vllm", "vllm-chat"), "vllm"),
@@ -63,22 +62,7 @@ def _run(part: Part) -> Run:
         achieved=part.number("request_throughput"),
         requests=done,
     )
-    for stem, key in (("ttft", "ttft"), ("tpot", "tpot"), ("e2e", "e2e_latency")):
-        run.measure(f"{stem}_s", part.number(f"mean_{key}_ms"), _MS)
-        measure_percentiles(
-            run,
-            stem,
-            {
-                "p50": part.number(f"median_{key}_ms"),
-                "p95": part.number(f"p95_{key}_ms"),
-                "p99": part.number(f"p99_{key}_ms"),
-            },
-            _MS,
-        )
-    run.measure("itl_p50_s", part.number("median_itl_ms"), _MS)
-    run.measure("output_tokens_per_s", part.number("output_throughput"))
-    run.measure("total_tokens_per_s", part.number("total_throughput"))
-    run.measure("requests_per_s", part.number("request_throughput"))
+    measure_served(run, part, e2e="e2e_latency", total_throughput="total_throughput")
     return run
 
 

@@ -12,7 +12,7 @@ from service.estimation.measurements.imports.names import number_format
 from service.estimation.measurements.imports.reading import Content, Part
 from service.estimation.measurements.imports.runs import FileFormat, Run, has
 from service.estimation.measurements.imports.serving_runs import (
-    measure_percentiles,
+    measure_served,
     tell_lengths,
     tell_load,
 )
@@ -20,7 +20,6 @@ from service.estimation.measurements.imports.serving_runs import (
 _SERVE = ("model_id", "request_rate", "request_throughput", "total_token_throughput")
 _THROUGHPUT = ("elapsed_time", "num_requests", "requests_per_second", "tokens_per_second")
 _LATENCY = ("avg_latency", "latencies", "percentiles")
-_MS = 1e-3
 #: What ``--backend`` names, where it is a server and not a protocol that several speak.
 _ENGINES = {
     "vllm": "vllm",
@@ -100,22 +99,7 @@ def _served(part: Part) -> Run:
         achieved=part.number("request_throughput"),
         requests=part.number("num_prompts"),
     )
-    for stem, key in (("ttft", "ttft"), ("tpot", "tpot"), ("e2e", "e2el")):
-        run.measure(f"{stem}_s", part.number(f"mean_{key}_ms"), _MS)
-        measure_percentiles(
-            run,
-            stem,
-            {
-                "p50": part.number(f"median_{key}_ms"),
-                "p95": part.number(f"p95_{key}_ms"),
-                "p99": part.number(f"p99_{key}_ms"),
-            },
-            _MS,
-        )
-    run.measure("itl_p50_s", part.number("median_itl_ms"), _MS)
-    run.measure("output_tokens_per_s", part.number("output_throughput"))
-    run.measure("total_tokens_per_s", part.number("total_token_throughput"))
-    run.measure("requests_per_s", part.number("request_throughput"))
+    measure_served(run, part, e2e="e2el", total_throughput="total_token_throughput")
     failed = part.number("failed")
     if failed is not None and failed.value > 0:
         run.notes.append(f"{failed.value:g} requests failed")
