@@ -182,7 +182,7 @@ def _columns(request: ComparePageRequest, snapshot: CatalogSnapshot) -> list[Col
     found = []
     for number, one in request.columns:
         try:
-            estimate = inference_estimate(one.estimate, snapshot)
+            estimate = inference_estimate(one.estimate, snapshot, advise=False)
             found.append(Column(number, one.with_ids(estimate["deployment"]), estimate, ()))
         except Rejected as rejected:
             found.append(Column(number, one, None, tuple(rejected.errors)))

@@ -72,7 +72,7 @@ def _row(
     request: InferenceRequest, at: tuple[int, int, int], snapshot: CatalogSnapshot
 ) -> ComparisonRow:
     try:
-        estimate = inference_estimate(request, snapshot)
+        estimate = inference_estimate(request, snapshot, advise=False)
     except Rejected as rejected:
         return {
             "model": _reference(request.model, at[0]),

@@ -100,8 +100,21 @@ def inference_latency_answer(
     }
 
 
-def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> InferenceAnswer:
-    """Memory, latency, energy and impacts of an inference deployment in one answer."""
+def inference_estimate(
+    request: InferenceRequest, snapshot: CatalogSnapshot, *, advise: bool = True
+) -> InferenceAnswer:
+    """Memory, latency, energy and impacts of an inference deployment in one answer.
+
+    Parameters
+    ----------
+    request
+        The deployment.
+    snapshot
+        The catalog.
+    advise
+        Whether to look for what would make it fit, where it does not. That takes many times as
+        long as the rest.
+    """
     problems = Problems()
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
@@ -129,7 +142,7 @@ def inference_estimate(request: InferenceRequest, snapshot: CatalogSnapshot) -> 
     return {
         **frame(snapshot.revision),
         "deployment": {**echo(computed.resolved), "region": region.id},
-        "memory": _memory(computed, snapshot),
+        "memory": _memory(computed, snapshot, advise=advise),
         "latency": _latency(computed),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
@@ -191,8 +204,11 @@ def _grounds(
     )
 
 
-def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
+def _memory(
+    computed: ComputedDeployment, snapshot: CatalogSnapshot, *, advise: bool = True
+) -> Memory:
     memory = computed.memory
+    advised = advise and not computed.fits
     return {
         **written(memory, MemoryParts),
         "fits": computed.fits,
@@ -203,7 +219,7 @@ def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Memory:
         },
         **_cache_room(computed),
         "placement": None if computed.tiers is None else placement(computed.tiers),
-        **(NOTHING_TO_CHANGE if computed.fits else inference_mitigations(computed, snapshot)),
+        **(inference_mitigations(computed, snapshot) if advised else NOTHING_TO_CHANGE),
     }
 
 
