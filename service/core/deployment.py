@@ -128,8 +128,27 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class LengthSpread:
+    """How lengths of requests differ, as ratios to their mean [-].
+
+    ``square_ratio`` is the mean of the squares over the square of the mean; percentiles follow.
+    """
+
+    square_ratio: Number = 1.0
+    p50_ratio: Number = 1.0
+    p95_ratio: Number = 1.0
+    p99_ratio: Number = 1.0
+
+
+#: All requests are alike.
+NO_SPREAD = LengthSpread()
+
+
+@dataclass(frozen=True, slots=True)
 class InferenceWorkload:
-    """Requests of one shape; ``concurrency`` counts those in flight over all replicas.
+    """Requests of one kind; ``concurrency`` counts those in flight over all replicas.
+
+    Lengths are means; ``input_spread`` and ``output_spread`` say how requests differ in them.
 
     What they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
 
@@ -148,6 +167,8 @@ class InferenceWorkload:
     context_growth_tokens: float = 0.0
     context_kept_cached: bool = False
     task: Task = "generate"
+    input_spread: LengthSpread = NO_SPREAD
+    output_spread: LengthSpread = NO_SPREAD
 
     @property
     def sequence_tokens(self) -> Number:

@@ -8,10 +8,10 @@ from pydantic import ConfigDict
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import roofline
-from service.core.elementwise import maximum
 from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
-from service.core.performance.inference.batching import lone_loads
+from service.core.performance.inference.latency import replica_of
+from service.core.performance.inference.replica import lone_loads
 from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
 from service.core.performance.work import rank_work
@@ -99,15 +99,17 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
 
 def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     """Operators of a step of a prompt alone, and of one of decoding sequences alone."""
-    deployment, workload = computed.estimate.deployment, computed.resolved.workload
+    deployment = computed.estimate.deployment
     parallelism = deployment.parallelism
     work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    resolved = computed.resolved
+    requests = replica_of(
+        deployment, resolved.workload, resolved.serving, computed.estimate.calibration
+    ).requests
     prefill, decode = lone_loads(
-        maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0),
-        workload.input_tokens,
-        workload.output_tokens,
+        requests,
         computed.latency.running_sequences_per_replica / parallelism.pipeline,
-        computed.resolved.serving.chunked_prefill_tokens,
+        resolved.serving.chunked_prefill_tokens,
     )
 
     def operators(load: StepLoad) -> tuple[Operator, ...]:

@@ -29,9 +29,9 @@ class ComparedFigures(Answer):
 
     total_bytes: Interval
     headroom_bytes: Interval
-    ttft_s: Interval
+    ttft_s: Interval | None
     tpot_s: Interval | None
-    e2e_s: Interval
+    e2e_s: Interval | None
     output_tokens_per_s: Interval | None
     requests_per_s: Interval
     it_energy_per_request_wh: Interval | None

@@ -104,28 +104,33 @@ class Percentiles(Answer):
 
 
 class Load(Answer):
-    """How a request rate loads the deployment. Percentiles are null above saturation."""
+    """How a request rate loads the deployment. Percentiles are null above saturation, except those
+    of tpot_s, which are the same however long the queue.
+    """
 
     utilisation_ratio: float
     """Arrival rate over the rate at saturation."""
     saturated: bool
     """Whether more arrives than can be served."""
     ttft_s: Percentiles | None
+    tpot_s: Percentiles | None
+    """Null where nothing is generated."""
     e2e_s: Percentiles | None
 
 
 class LatencyFigures(Answer):
     """Latency and throughput, of one load."""
 
-    ttft_s: Interval
+    ttft_s: Interval | None
     """Mean time from arrival to the first output token, or to the embedding or score, including
-    queueing."""
+    queueing; null above saturation."""
     tpot_s: Interval | None
     """Mean time per output token after the first; null where nothing is generated."""
-    e2e_s: Interval
-    """Mean time from arrival to the last token."""
-    task_s: Interval
-    """Mean time of an agent's task: calls_per_task requests and the tool calls between them."""
+    e2e_s: Interval | None
+    """Mean time from arrival to the last token; null above saturation."""
+    task_s: Interval | None
+    """Mean time of an agent's task: calls_per_task requests and the tool calls between them; null
+    above saturation."""
     output_tokens_per_s_per_user: Interval | None
     output_tokens_per_s_per_accelerator: Interval | None
     output_tokens_per_s: Interval | None
@@ -139,8 +144,8 @@ class LatencyFigures(Answer):
     """Arrival rate above which the queue grows without limit."""
     running_sequences_per_replica: float
     """Mean number of requests that a replica runs at once."""
-    waiting_requests: float
-    """Mean number of requests that wait."""
+    waiting_requests: float | None
+    """Mean number of requests that wait; null above saturation."""
     prefill: Phase
     decode: Phase | None
     """Null where nothing is generated."""

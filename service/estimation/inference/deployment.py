@@ -271,7 +271,7 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         yield EstimateWarning(
             "saturated",
             f"requests arrive faster than they can be served; at most {rate:.3g} requests/s "
-            "can be sustained",
+            "can be sustained, and times that include waiting are null, as the queue only grows",
         )
 
 

@@ -242,8 +242,9 @@ def _latency(computed: ComputedDeployment) -> Latency:
         else {
             "utilisation_ratio": float(load.utilisation_ratio),
             "saturated": bool(load.saturated),
-            "ttft_s": _percentiles(load.ttft_s, latency.ttft_s),
-            "e2e_s": _percentiles(load.e2e_s, latency.e2e_s),
+            "ttft_s": None if load.saturated else _percentiles(load.ttft_s, latency.ttft_s),
+            "tpot_s": _percentiles(load.tpot_s, latency.tpot_s) if computed.generates else None,
+            "e2e_s": None if load.saturated else _percentiles(load.e2e_s, latency.e2e_s),
         },
     }
 
@@ -256,10 +257,8 @@ def _latency_steps(computed: ComputedDeployment) -> tuple[Step, ...]:
     return explain(computed.estimate, formulas)
 
 
-def _percentiles(found: open_load.Percentiles | None, like: Interval) -> Percentiles | None:
+def _percentiles(found: open_load.Percentiles, like: Interval) -> Percentiles:
     """Percentiles over requests, each with the relative interval of the mean."""
-    if found is None:
-        return None
 
     def around(value: Number) -> answers.Interval:
         return figure(

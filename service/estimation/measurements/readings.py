@@ -181,8 +181,8 @@ def percentile(
                 "percentiles above the median need requests_per_s: with a fixed number of requests "
                 "in flight only means are estimated"
             )
-        found: Percentiles | None = getattr(latency.load, name)
-        if found is None:
+        found: Percentiles = getattr(latency.load, name)
+        if latency.load.saturated and name != "tpot_s":
             raise NotEstimated(
                 "requests arrive faster than they can be served, so that there are no percentiles"
             )

@@ -1,23 +1,18 @@
 """Continuous batching in closed form: what a steady stream of like requests sees.
 
-A replica runs up to ``running_sequences`` sequences at once. Prompts are prefilled in
-chunks that share steps with decoding sequences, so a request's decode is slowed by the prefills of
-its neighbours. With ``running_sequences`` sequences always present (a closed loop), the
-rate and both latencies follow from Little's law and the arrival theorem.
+Everything follows from how many prompts a step takes on average: how many sequences decode, how
+long a step is, and the rate. With ``running_sequences`` requests always present (a closed loop),
+that number follows from Little's law and the arrival theorem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
-from service.core.learning import NO_CORRECTIONS
-from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.speculation import Drafting, speculated_step
-from service.core.performance.step import StepLoad, StepTime, step_time
-from service.core.performance.work import RankWork
+from service.core.elementwise import Number, maximum, minimum, where
+from service.core.performance.inference.replica import Mix, Replica
+from service.core.performance.step import StepTime
 
 #: Passes of the fixed-point iteration; the map is a contraction, errors shrink about tenfold each.
 _PASSES = 8
@@ -27,16 +22,20 @@ _PASSES = 8
 class SteadyState:
     """A replica in steady state with a fixed number of running sequences.
 
-    ``decode`` is a step of decoding sequences only, ``prefill`` one of a prompt chunk alone,
-    ``mixed`` one of both. ``decoding_sequences`` and ``prefilling_sequences`` are mean numbers of
-    sequences in either phase, ``met`` those that a request meets. ``prompt_added_s`` is what a
-    prompt adds to the steps of its neighbours, of which a step takes ``prompts_per_step``;
-    ``ttft_parts_s`` add up to ``ttft_s``. All times [s], ``requests_per_s`` per replica.
+    ``decode`` is a step of decoding sequences only, ``prefill`` one of a prompt's chunk alone, of
+    which a prompt has ``chunks``. ``decoding_sequences`` and ``prefilling_sequences`` are mean
+    numbers of sequences in either phase. ``ttft_parts_s`` add up to ``ttft_s``. All times [s],
+    ``requests_per_s`` per replica. ``mix`` are the steps of a stage, None where prompts and
+    decoding are apart.
+
+    ``prompts_per_step`` are met by a decoding sequence as far as they are others', a share
+    ``others_ratio``; ``fuller_s`` is what its steps take beyond that. A share ``busy_ratio`` of
+    prompts meet decoding sequences; ``together_prompts`` are computed in one step, and
+    ``queued_prompts`` before an arriving one.
     """
 
     decode: StepTime
     prefill: StepTime
-    mixed: StepTime
     chunks: Number
     decoding_sequences: Number
     prefilling_sequences: Number
@@ -45,46 +44,28 @@ class SteadyState:
     tpot_s: Number
     requests_per_s: Number
     ttft_parts_s: Mapping[str, Number]
-    met_decoding_sequences: Number
-    met_prefilling_sequences: Number = 0.0
-    prompt_added_s: Number = 0.0
-    prompts_per_step: Number | None = None
+    mix: Mix | None = None
+    busy_ratio: Number = 1.0
+    together_prompts: Number = 1.0
+    others_ratio: Number = 1.0
+    prompts_per_step: Number = 0.0
+    fuller_s: Number = 0.0
+    queued_prompts: Number = 0.0
 
 
-def steady_state(
-    work: RankWork,
-    accelerator: Accelerator,
-    parallelism: Parallelism,
-    calibration: PerformanceCalibration,
-    *,
-    new_input_tokens: Number,
-    context_tokens: Number,
-    output_tokens: Number,
-    running_sequences: Number,
-    chunk_tokens: int,
-    prefill: StepTime | None = None,
-    drafting: Drafting | None = None,
+def closed_loop(
+    replica: Replica, running_sequences: Number, prefill: StepTime | None = None
 ) -> SteadyState:
     """Latencies and rate of a replica that always has the same number of requests in flight.
 
     Parameters
     ----------
-    work, accelerator, parallelism, calibration
-        What is computed on what, and how efficiently.
-    new_input_tokens
-        Prompt tokens to prefill, without those found in the prefix cache [tokens].
-    context_tokens
-        Whole prompt length, cached part included [tokens].
-    output_tokens
-        Generated tokens a request [tokens].
+    replica
+        What runs which requests.
     running_sequences
-        Requests in flight on the replica [-]; may be fractional under a request rate.
-    chunk_tokens
-        Token budget of a step [tokens].
+        Requests in flight [-].
     prefill
-        Step of a prompt chunk alone, if it is known from another number in flight.
-    drafting
-        How tokens are drafted where decoding is speculative; decode steps are then by the token.
+        Step of a prompt's chunk alone, if it is known already.
 
     Returns
     -------
@@ -98,123 +79,100 @@ def steady_state(
     Reiser and Lavenberg, Mean-Value Analysis, 1980, https://doi.org/10.1145/322186.322195, with
     Schweitzer's approximation of the arrival theorem.
     """
-    # With pipeline stages, the running sequences form one microbatch a stage.
-    sequences_per_stage = running_sequences / parallelism.pipeline
-    chunks = ceil(new_input_tokens / chunk_tokens)
-    prefill_load, decode_load = lone_loads(
-        new_input_tokens, context_tokens, output_tokens, sequences_per_stage, chunk_tokens
-    )
-    chunk, prefill_context = prefill_load.prefill_tokens, prefill_load.prefill_context_tokens
-    decode_context = decode_load.decode_context_tokens
-    later_tokens = output_tokens - 1.0
-    # Requests for a single token never decode: their steps are prefills alone.
-    decodes = later_tokens > 0
-    neighbours = maximum(sequences_per_stage - 1.0, 0.0) * decodes
-    # Without decoding neighbours to share a step with, waiting prompts share one with each other.
-    room = maximum(floor(chunk_tokens / new_input_tokens), 1.0)
-    prompts = where(decodes, 1.0, minimum(maximum(sequences_per_stage, 1.0), room))
-    mixed_load = StepLoad(chunk * prompts, prompts, prefill_context, neighbours, decode_context)
-    decode = step_time(work, decode_load, accelerator, parallelism, calibration)
     if prefill is None:
-        prefill = step_time(work, prefill_load, accelerator, parallelism, calibration)
-        prefill = prefill.slowed(calibration.corrections.prefill.ratio)
-    mixed = step_time(work, mixed_load, accelerator, parallelism, calibration)
-    corrections = calibration.corrections
-    if corrections is not NO_CORRECTIONS:
-        slower = corrections.decode.ratio
-        # A step of both is slower by as much as its parts are one after the other.
-        decoding_share = minimum(neighbours, 1.0) * decode.total_s
-        alone_s = prefill.total_s / corrections.prefill.ratio
-        mixed = mixed.slowed(
-            (prefill.total_s + decoding_share * slower) / (alone_s + decoding_share)
-        )
-        decode = decode.slowed(slower)
-    if drafting is not None:
-        plain_s = decode.total_s
-        decode = speculated_step(
-            drafting, work, decode_load, accelerator, parallelism, calibration
-        ).slowed(corrections.decode.ratio)
-        # A prompt's chunk adds the same to a check as to a plain step.
-        mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
-    # The first chunk goes through all stages; the others follow it one stage behind each other.
-    at_work = calibration.engine.stages_at_work(parallelism.pipeline)
-    passes = 1.0 + (chunks - 1.0) / at_work
-    unloaded_ttft_s = passes * prefill.total_s
-    # What a prompt adds to the steps of its neighbours is all the time it takes from them.
-    shared_s = decode.total_s * decodes
-    added_s = chunks * maximum(mixed.total_s - shared_s, 0.05 * prefill.total_s) / prompts
-    prefill_demand_s = added_s / at_work
-    # A request meets the prompts of others, not its own.
-    others_share = maximum(running_sequences - 1.0, 0.0) / maximum(running_sequences, 1.0)
-
-    # Each decode step ends decoding/later_tokens requests, each of which lets a prompt in.
-    admitted = others_share * added_s / (parallelism.pipeline * maximum(later_tokens, 1.0))
-    # An arriving prompt waits for the rest of the step under way and for earlier prompts.
-    busy = maximum(minimum(running_sequences - 1.0, 1.0), 0.0)
-    own_s = unloaded_ttft_s * (1.0 - busy) + busy * passes * mixed.total_s
-    waits_s = others_share * prefill_demand_s
-    most = 1.0 / prefill_demand_s
-
-    decoding = met_decoding = running_sequences * 1.0
-    prefilling: Number = 0.0
-    met_prefilling: Number = 0.0
-    tpot_s = decode.total_s
-    ttft_s = unloaded_ttft_s
-    rate: Number = 0.0
+        prefill = replica.prefill()
+    stages, later = replica.parallelism.pipeline, replica.requests.later_tokens
+    sequences = running_sequences / stages
+    # Fewer sequences than stages do not meet at all.
+    meeting = maximum(sequences, 1.0)
+    together, apart = companions(replica, meeting)
+    # Who comes when other groups run meets a step under way.
+    busy = minimum(meeting / together - 1.0, 1.0)
+    prompts = minimum(sequences / (replica.held_steps + 0.5 * busy), replica.prompts_by_budget)
+    mix = replica.mix(prompts, sequences, prefill, together)
+    base_s, taken_s = mix.base_s, mix.taken_s
+    own_s = own_prompts_s(replica, mix, prefill, busy, together)
+    # A request meets the prompts of others, not those that are computed with its own.
+    others_ratio = 1.0 - together / meeting
+    others_s = others_ratio * taken_s
+    # No more prompts can be computed in a second than steps have time for.
+    most_prompts = replica.prompts_by_budget
+    most = 1.0 / (base_s / most_prompts + taken_s)
+    # Those that fit in one step do not wait for each other.
+    fitting = maximum(mix.fitting_prompts, 1.0)
+    step_s, ttft_s, met_prompts = base_s, own_s, prompts
+    queued = rate = 0.0 * taken_s
     for _ in range(_PASSES):
-        met_decoding, met_prefilling = decoding, prefilling
-        tpot_s = decode.total_s + admitted * decoding
-        ttft_s = own_s + waits_s * prefilling + 0.5 * busy * tpot_s
-        rate = running_sequences / (ttft_s + later_tokens * tpot_s)
-        # No more prompts can be prefilled in a second than the accelerators have time for.
-        rate = minimum(rate, most)
-        prefilling = minimum(rate * ttft_s, running_sequences)
-        decoding = maximum(running_sequences - prefilling, 0.0)
-    served_s = maximum(ttft_s, running_sequences / rate - later_tokens * tpot_s)
+        # Each step ends as many requests as it takes prompts.
+        met_prompts = prompts
+        step_s = base_s + others_s * met_prompts
+        # Of the prompt under way, half is left on average.
+        queued = apart * rate * maximum(ttft_s - 0.5 * own_s, 0.0) / fitting
+        ttft_s = own_s + others_s * queued + 0.5 * busy * step_s
+        rate = minimum(sequences / (ttft_s + later * step_s), most)
+        prompts = minimum(rate * step_s, most_prompts)
+    # Where steps have no time for more, what is left over makes steps full, and then prompts wait.
+    backlog_s = maximum(sequences / rate - later * step_s - ttft_s, 0.0)
+    fullest_s = base_s + taken_s * most_prompts
+    fuller_s = minimum(
+        backlog_s / maximum(later, 1.0), maximum(fullest_s - step_s, 0.0) * (later > 0)
+    )
+    waiting_s = backlog_s - later * fuller_s
     return SteadyState(
-        decode=decode,
+        decode=mix.decode,
         prefill=prefill,
-        mixed=mixed,
-        chunks=chunks,
-        decoding_sequences=decoding,
-        prefilling_sequences=prefilling,
-        unloaded_ttft_s=unloaded_ttft_s,
-        ttft_s=served_s,
-        tpot_s=tpot_s,
-        requests_per_s=rate,
+        chunks=replica.prefill_chunks,
+        decoding_sequences=rate * later * (step_s + fuller_s) * stages,
+        prefilling_sequences=rate * (ttft_s + waiting_s) * stages,
+        unloaded_ttft_s=replica.passes(replica.prefill_chunks) * prefill.total_s,
+        ttft_s=ttft_s + waiting_s,
+        # A single token has none after it; what one would take is told.
+        tpot_s=where(later > 0, step_s + fuller_s, mix.decode.total_s),
+        requests_per_s=rate * stages,
         ttft_parts_s={
             "own_prompt": own_s,
-            "earlier_prompts": waits_s * met_prefilling,
-            "step_under_way": 0.5 * busy * tpot_s,
-            "backlog": served_s - ttft_s,
+            "earlier_prompts": others_s * queued,
+            "step_under_way": 0.5 * busy * step_s,
+            "backlog": waiting_s,
         },
-        met_decoding_sequences=met_decoding,
-        met_prefilling_sequences=met_prefilling,
-        prompt_added_s=added_s,
-        prompts_per_step=prompts,
+        mix=mix,
+        busy_ratio=busy,
+        together_prompts=together,
+        others_ratio=others_ratio,
+        prompts_per_step=met_prompts,
+        fuller_s=fuller_s,
+        queued_prompts=queued,
     )
 
 
-def lone_loads(
-    new_input_tokens: Number,
-    context_tokens: Number,
-    output_tokens: Number,
-    sequences_per_stage: Number,
-    chunk_tokens: int,
-) -> tuple[StepLoad, StepLoad]:
-    """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
+def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
+    """Prompts that a step of a closed loop takes together, and the share that come apart [-].
 
-    Parameters
-    ----------
-    new_input_tokens, context_tokens, output_tokens, chunk_tokens
-        As of :func:`steady_state` [tokens].
-    sequences_per_stage
-        Sequences that decode in one step of a pipeline stage [-].
+    Requests that begin in one step and are alike end in one step, and so do those that take their
+    places: groups of as many as a step has room for. Where answers differ in length by many steps,
+    groups dissolve.
     """
-    chunk = minimum(new_input_tokens, float(chunk_tokens))
-    prefill_context = context_tokens - new_input_tokens / 2.0
-    decode_context = context_tokens + output_tokens / 2.0
-    return (
-        StepLoad(chunk, 1.0, prefill_context, 0.0, 0.0),
-        StepLoad(0.0, 0.0, 0.0, maximum(sequences_per_stage, 1.0), decode_context),
+    requests = replica.requests
+    group = maximum(minimum(sequences, replica.chunk_tokens / requests.new_input_tokens), 1.0)
+    spread_steps = (
+        maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5 * requests.output_tokens
     )
+    kept = 1.0 / (1.0 + spread_steps)
+    return 1.0 + (group - 1.0) * kept, 1.0 - kept
+
+
+def own_prompts_s(
+    replica: Replica, mix: Mix, prefill: StepTime, busy: Number, together: Number
+) -> Number:
+    """Time of the steps of a prompt and those computed with it [s].
+
+    A share ``busy`` of them share their steps with decoding sequences.
+    """
+    alone_s = (
+        replica.passes(replica.prefill_chunks) * prefill.total_s + (together - 1.0) * mix.added_s
+    )
+    shared_s = (
+        replica.passes(mix.steps) * mix.base_s
+        + replica.passes(mix.chunks) / mix.chunks * together * mix.added_s
+    )
+    return alone_s * (1.0 - busy) + shared_s * busy

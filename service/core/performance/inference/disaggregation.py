@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.open_load import SHARES, OpenLoad, Percentiles
-from service.core.performance.inference.queueing import prompt_queue
+from service.core.performance.inference.open_load import OpenLoad, Percentiles
+from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue
 from service.core.performance.step import StepTime
 
 #: Halvings of searches for a rate or a batch: one part in a million.
@@ -34,6 +34,7 @@ class Pools:
     prefill: StepTime
     chunks: float
     decode: Callable[[float], StepTime]
+    input_square_ratio: float = 1.0
 
     @property
     def replicas(self) -> int:
@@ -63,11 +64,15 @@ class Pools:
         """Rate that a fixed number of requests in flight reaches at most [1/s]."""
         return self.saturation_per_s * _MOST_BUSY
 
+    def queue(self, rate_per_s: float) -> Queue:
+        """Prompts that wait at a prefill replica."""
+        each_per_s = rate_per_s / self.prefill_replicas
+        return prompt_queue(each_per_s, self.prompt_s, 1.0, self.input_square_ratio)
+
     def ttft_parts(self, rate_per_s: float) -> dict[str, float]:
         """Mean wait, prompt and transfer at a rate below saturation [s]."""
-        queue = prompt_queue(rate_per_s / self.prefill_replicas, self.prompt_s)
         return {
-            "prompt_queue": float(queue.mean_wait_s),
+            "prompt_queue": float(self.queue(rate_per_s).mean_wait_s),
             "prompt": self.prompt_s,
             "transfer": self.transfer_s,
         }
@@ -93,7 +98,6 @@ class Pools:
         return SteadyState(
             decode=decode,
             prefill=self.prefill,
-            mixed=self.prefill,
             chunks=self.chunks,
             decoding_sequences=running_sequences,
             prefilling_sequences=rate_per_s * self.prompt_s / self.prefill_replicas,
@@ -102,11 +106,10 @@ class Pools:
             tpot_s=decode.total_s,
             requests_per_s=rate_per_s / self.replicas,
             ttft_parts_s=self.ttft_parts(rate_per_s),
-            met_decoding_sequences=running_sequences,
         )
 
 
-def closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
+def pooled_closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
     """Both pools with so many requests always in flight.
 
     Returns
@@ -123,7 +126,7 @@ def closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, float]:
     return pools.state(low), low
 
 
-def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
+def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
     """Both pools under random arrivals.
 
     Prompts wait as in an M/D/1 queue at each prefill replica; decode replicas hold what Little's
@@ -138,29 +141,27 @@ def open_loop(pools: Pools, requests_per_s: float) -> OpenLoad:
     utilisation = requests_per_s / limit
     saturated = utilisation >= 1.0
     rate = min(requests_per_s, pools.closed_limit_per_s)
-    state = pools.state(rate)
-    queue = prompt_queue(rate / pools.prefill_replicas, pools.prompt_s)
+    state, queue = pools.state(rate), pools.queue(rate)
     decode_s = pools.later_tokens * float(state.tpot_s)
     ttft = {
-        name: state.unloaded_ttft_s + float(queue.wait_percentile_s(share))
+        name: inf if saturated else state.unloaded_ttft_s + float(queue.wait_percentile_s(share))
         for name, share in SHARES.items()
     }
+    waiting = rate * float(queue.mean_wait_s) / pools.replicas
     return OpenLoad(
         state=state,
         running_sequences=state.decoding_sequences,
-        waiting_requests=rate * float(queue.mean_wait_s) / pools.replicas,
+        waiting_requests=inf if saturated else waiting,
         busy_ratio=min(utilisation, 1.0),
         requests_per_s=(limit if saturated else requests_per_s) / pools.replicas,
         utilisation_ratio=utilisation,
         saturated=saturated,
         mean_ttft_s=state.ttft_s,
         ttft_parts_s=state.ttft_parts_s,
-        ttft_s=None if saturated else Percentiles(**ttft),
+        ttft_s=Percentiles(**ttft),
         # Decode replicas hold what Little's law gives, all the time.
-        tpot_s=None if saturated else Percentiles(*(state.tpot_s,) * 3),
-        e2e_s=None
-        if saturated
-        else Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
+        tpot_s=Percentiles(*(state.tpot_s,) * 3),
+        e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
     )
 
 

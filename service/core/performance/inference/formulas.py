@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from service.core.explanation import Formula, paths
 
 _ROOFLINE = "Williams et al., Roofline, 2009, https://doi.org/10.1145/1498765.1498785"
@@ -10,19 +12,33 @@ _LITTLE = "Little, 1961, https://doi.org/10.1287/opre.9.3.383"
 _QUEUE = "Kleinrock, Queueing Systems I, 1975, section 5.6 (Pollaczek–Khinchine mean)"
 _ARRIVAL = "Reiser and Lavenberg, 1980, https://doi.org/10.1145/322186.322195 (arrival theorem)"
 
+_GATED = "Takagi, Analysis of Polling Systems, 1986 (gated service)"
+_SLOTS = "Halfin and Whitt, 1981, https://doi.org/10.1287/opre.29.3.567"
+
 _TOKENS = paths("setup.workload.output_tokens")
-_RUNNING = paths("latency.running_sequences_per_replica")
 _STAGES = paths("calibration.engine.pipelined_ratio", stages="deployment.parallelism.pipeline")
-_DECODE = paths(decode_step_s="latency.state.decode.total_s")
-_PREFILL = paths(prefill_step_s="latency.state.prefill.total_s")
-_MIXED = paths("latency.state.chunks", mixed_step_s="latency.state.mixed.total_s")
-_PROMPT = paths("latency.state.prompt_added_s")
-_OTHERS = (
-    "max(running_sequences_per_replica - 1, 0) / max(running_sequences_per_replica, 1)"
-    " * prompt_added_s"
+_MIX = paths(
+    "latency.state.mix.base_s",
+    "latency.state.mix.added_s",
+    "latency.state.mix.taken_s",
+    "latency.state.mix.chunks",
+    "latency.state.mix.steps",
+    "latency.state.mix.fitting_prompts",
 )
-_BUSY = "max(min(running_sequences_per_replica - 1, 1), 0)"
-_WAITING = "min(requests_per_s / replicas * prompt_steps_s, 0.999)"
+_STATE = paths(
+    "latency.state.busy_ratio",
+    "latency.state.together_prompts",
+    "latency.state.others_ratio",
+    "latency.state.prompts_per_step",
+    "latency.state.queued_prompts",
+    "latency.state.fuller_s",
+)
+_AT_WORK = "(1 + pipelined_ratio * (stages - 1))"
+
+
+def _of(inputs: Mapping[str, str], *names: str) -> dict[str, str]:
+    """Some of the paths."""
+    return {name: inputs[name] for name in names}
 
 
 def _phase(name: str) -> tuple[Formula, ...]:
@@ -68,50 +84,60 @@ LATENCY = (
     *_phase("decode"),
     Formula(
         "prompt_added_s",
-        "chunks * max(mixed_step_s - (decode_step_s if output_tokens > 1 else 0),"
-        " 0.05 * prefill_step_s) / prompts_per_step",
+        "prompt_tokens / mixed_tokens * max(mixed_step_s - base_s, 0.05 * prefill_step_s)"
+        " if output_tokens > 1 else (prefill_step_s - base_s) * chunks",
         _CHUNKED,
-        "latency.state.prompt_added_s",
-        _MIXED | _DECODE | _PREFILL | _TOKENS | paths("latency.state.prompts_per_step"),
-    ),
-    Formula(
-        "tpot_s",
-        f"decode_step_s + {_OTHERS} / (stages * max(output_tokens - 1, 1)) * decoding_sequences",
-        _CHUNKED,
-        "latency.tpot_s",
-        _DECODE
-        | _RUNNING
-        | _PROMPT
+        "latency.state.mix.added_s",
+        _of(_MIX, "base_s", "chunks")
         | _TOKENS
         | paths(
-            stages="deployment.parallelism.pipeline",
-            decoding_sequences="latency.state.met_decoding_sequences",
+            "latency.state.mix.mixed_tokens",
+            prompt_tokens="latency.new_input_tokens",
+            mixed_step_s="latency.state.mix.mixed.total_s",
+            prefill_step_s="latency.state.prefill.total_s",
         ),
     ),
     Formula(
+        "tpot_s",
+        "base_s + others_ratio * prompts_per_step * taken_s + fuller_s"
+        " if output_tokens > 1 else decode_step_s",
+        _CHUNKED,
+        "latency.tpot_s",
+        _of(_MIX, "base_s", "taken_s")
+        | _of(_STATE, "others_ratio", "prompts_per_step", "fuller_s")
+        | _TOKENS
+        | paths(decode_step_s="latency.state.decode.total_s"),
+    ),
+    Formula(
         "own_prompt_s",
-        f"(1 + (chunks - 1) / (1 + pipelined_ratio * (stages - 1)))"
-        f" * (prefill_step_s * (1 - {_BUSY}) + mixed_step_s * {_BUSY})",
+        f"(1 - busy_ratio) * ((1 + (prefill_chunks - 1) / {_AT_WORK}) * prefill_step_s"
+        " + (together_prompts - 1) * added_s)"
+        f" + busy_ratio * ((1 + (steps - 1) / {_AT_WORK}) * base_s"
+        f" + (1 + (chunks - 1) / {_AT_WORK}) / chunks * together_prompts * added_s)",
         _CHUNKED,
         "latency.ttft_parts_s.own_prompt",
-        _MIXED | _PREFILL | _STAGES | _RUNNING,
+        _of(_MIX, "base_s", "added_s", "chunks", "steps")
+        | _of(_STATE, "busy_ratio", "together_prompts")
+        | _STAGES
+        | paths(
+            prefill_step_s="latency.state.prefill.total_s",
+            prefill_chunks="latency.state.chunks",
+        ),
     ),
     Formula(
         "earlier_prompts_s",
-        f"{_OTHERS} / (1 + pipelined_ratio * (stages - 1)) * prefilling_sequences",
+        "others_ratio * taken_s * queued_prompts",
         _ARRIVAL,
         "latency.ttft_parts_s.earlier_prompts",
-        _RUNNING
-        | _PROMPT
-        | _STAGES
-        | paths(prefilling_sequences="latency.state.met_prefilling_sequences"),
+        _of(_MIX, "taken_s") | _of(_STATE, "others_ratio", "queued_prompts"),
     ),
     Formula(
         "step_under_way_s",
-        f"0.5 * {_BUSY} * tpot_s",
+        "0.5 * busy_ratio * (base_s + others_ratio * prompts_per_step * taken_s)",
         _ARRIVAL,
         "latency.ttft_parts_s.step_under_way",
-        _RUNNING | paths("latency.tpot_s"),
+        _of(_MIX, "base_s", "taken_s")
+        | _of(_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
     ),
     Formula(
         "free_slot_s",
@@ -125,29 +151,39 @@ LATENCY = (
         ),
     ),
     Formula(
-        "prompt_steps_s",
-        "chunks * mixed_step_s",
-        _CHUNKED,
-        "latency.ttft_parts_s.prompt_steps",
-        _MIXED,
+        "running_step_s",
+        "busy_ratio * base_s / 2",
+        _GATED,
+        "latency.ttft_parts_s.running_step",
+        _of(_MIX, "base_s") | _of(_STATE, "busy_ratio"),
     ),
     Formula(
-        "running_step_s",
-        "min(running_sequences_per_replica, 1) * tpot_s / 2",
-        _ARRIVAL,
-        "latency.ttft_parts_s.running_step",
-        _RUNNING | paths("latency.tpot_s"),
+        "prompts_beside_s",
+        "busy_ratio * (cycle_s * (0.5 + requests_per_s / stages * taken_s) - base_s / 2)"
+        " * (1 - 1 / max(fitting_prompts, 1))",
+        _GATED,
+        "latency.ttft_parts_s.prompts_beside",
+        _of(_MIX, "base_s", "taken_s", "fitting_prompts")
+        | _of(_STATE, "busy_ratio")
+        | paths(
+            "latency.load.cycle_s",
+            "latency.state.requests_per_s",
+            stages="deployment.parallelism.pipeline",
+        ),
     ),
     Formula(
         "queue_s",
-        f"{_WAITING} * prompt_steps_s / (2 * (1 - {_WAITING}))",
+        "waiting_ratio * tail_s",
         _QUEUE,
         "latency.ttft_parts_s.queue",
-        paths(
-            "setup.workload.requests_per_s",
-            "latency.replicas",
-            prompt_steps_s="latency.ttft_parts_s.prompt_steps",
-        ),
+        paths("latency.load.prompt_queue.waiting_ratio", "latency.load.prompt_queue.tail_s"),
+    ),
+    Formula(
+        "slot_queue_s",
+        "waiting_ratio * tail_s",
+        _SLOTS,
+        "latency.ttft_parts_s.slot_queue",
+        paths("latency.load.slot_queue.waiting_ratio", "latency.load.slot_queue.tail_s"),
     ),
     Formula(
         "ttft_s",
@@ -172,12 +208,14 @@ LATENCY = (
     ),
     Formula(
         "saturation_requests_per_s",
-        "replicas * max(full_requests_per_s, replica_requests_per_s)",
+        "replicas * max(stages * full_prompts / full_step_s, replica_requests_per_s)",
         f"{_LITTLE}, of a replica with all slots taken",
         "latency.saturation_requests_per_s",
         paths(
             "latency.replicas",
-            full_requests_per_s="latency.full.requests_per_s",
+            full_prompts="latency.full.prompts",
+            full_step_s="latency.full.step_s",
+            stages="deployment.parallelism.pipeline",
             replica_requests_per_s="latency.state.requests_per_s",
         ),
     ),

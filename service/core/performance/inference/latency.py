@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
-from service.core.elementwise import Number, Truth, maximum, minimum
+from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.batching import SteadyState, steady_state
-from service.core.performance.inference.disaggregation import Pools, closed_loop, open_loop
-from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, open_load
+from service.core.performance.inference.batching import SteadyState, closed_loop
+from service.core.performance.inference.disaggregation import (
+    Pools,
+    pooled_closed_loop,
+    pooled_open_load,
+)
+from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, fullest, open_load
 from service.core.performance.inference.pools import disaggregated_pools
+from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.step import StepTime, accumulate_precision, peak_flops_per_s
-from service.core.performance.work import RankWork, rank_work
+from service.core.performance.work import rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
 #: Source: vLLM EngineArgs, default max_num_seqs on data-centre accelerators, 2025.
@@ -65,9 +71,10 @@ class Usage:
 class InferenceLatency:
     """What users of the deployment see, and why. Times [s], rates [1/s].
 
-    ``ttft_parts_s`` add up to the time to the first token. ``full`` is a replica with all slots
-    taken, ``pools`` stand in its place where prompts and decoding are apart, and
-    ``limit_requests_per_s`` bounds the rate where no rate of arrivals is given.
+    ``ttft_parts_s`` add up to the time to the first token; ``new_input_tokens`` of a prompt are
+    computed. ``full`` are the steps of a replica with all slots taken, ``pools`` stand in its place
+    where prompts and decoding are apart, and ``limit_requests_per_s`` bounds the rate where no rate
+    of arrivals is given.
     """
 
     ttft_s: Interval
@@ -89,7 +96,8 @@ class InferenceLatency:
     state: SteadyState
     load: OpenLoad | None
     ttft_parts_s: Mapping[str, Number]
-    full: SteadyState | None
+    new_input_tokens: Number
+    full: Mix | None
     pools: Pools | None
     limit_requests_per_s: Number | None
 
@@ -126,40 +134,18 @@ def inference_latency(
         Intervals come from the residual spread of the calibration.
     """
     parallelism = deployment.parallelism
-    accelerator = deployment.accelerator
-    work = rank_work(deployment.architecture, deployment.precision, parallelism)
-    drafting = _drafting(serving, parallelism)
     replicas = parallelism.data
-    new_input_tokens = maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
     most_running = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
     slots = maximum(minimum(fitting_sequences, most_running), 1.0)
-
-    def state_at(running_sequences: Number, prefill: StepTime | None = None) -> SteadyState:
-        return steady_state(
-            work,
-            accelerator,
-            parallelism,
-            calibration,
-            new_input_tokens=new_input_tokens,
-            context_tokens=workload.input_tokens,
-            output_tokens=workload.output_tokens,
-            running_sequences=running_sequences,
-            chunk_tokens=serving.chunked_prefill_tokens,
-            prefill=prefill,
-            drafting=drafting,
-        )
-
+    replica = replica_of(deployment, workload, serving, calibration)
     if serving.disaggregation is not None:
-        return _disaggregated(
-            deployment, workload, serving, calibration, work, float(new_input_tokens), float(slots)
-        )
-    full = state_at(slots)
-    later_tokens = workload.output_tokens - 1.0
+        return _disaggregated(deployment, workload, serving, replica, float(slots))
+    prefill = replica.prefill()
     load: ReplicaLoad
     if workload.requests_per_s is None:
         concurrency_per_replica = workload.concurrency / replicas
         running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
-        state = full if running_sequences is slots else state_at(running_sequences, full.prefill)
+        state = closed_loop(replica, running_sequences, prefill)
         # Requests beyond the running ones wait their turn; a queue of q at rate X lasts q / X.
         waiting = maximum(concurrency_per_replica - running_sequences, 0.0)
         wait_s = waiting / state.requests_per_s
@@ -174,17 +160,44 @@ def inference_latency(
             mean_ttft_s=state.ttft_s + wait_s,
             ttft_parts_s={**state.ttft_parts_s, "free_slot": wait_s},
         )
+        full, full_per_s = fullest(replica, slots, prefill)
     else:
-        load = open_load(
-            lambda running_sequences: state_at(running_sequences, full.prefill),
-            full,
-            workload.requests_per_s / replicas,
-            slots,
-            later_tokens,
-        )
-    saturation_per_s = maximum(full.requests_per_s, load.state.requests_per_s) * replicas
+        full, full_per_s = fullest(replica, slots, prefill)
+        rate = workload.requests_per_s / replicas
+        load = open_load(replica, slots, rate, prefill, full, full_per_s)
+    saturation_per_s = maximum(full_per_s, load.state.requests_per_s) * replicas
     return _latency(
         deployment, workload, calibration, load, saturation_per_s, saturation_per_s, full=full
+    )
+
+
+def new_input_tokens(workload: InferenceWorkload) -> Number:
+    """Prompt tokens that are computed: at least the last, whatever a cache holds [token]."""
+    return maximum(workload.input_tokens * (1.0 - workload.prefix_cached_ratio), 1.0)
+
+
+def replica_of(
+    deployment: Deployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    calibration: PerformanceCalibration,
+) -> Replica:
+    """A replica of a deployment with the requests that it runs."""
+    parallelism = deployment.parallelism
+    return Replica(
+        work=rank_work(deployment.architecture, deployment.precision, parallelism),
+        accelerator=deployment.accelerator,
+        parallelism=parallelism,
+        calibration=calibration,
+        requests=Requests(
+            new_input_tokens=new_input_tokens(workload),
+            context_tokens=workload.input_tokens,
+            output_tokens=workload.output_tokens,
+            input_spread=workload.input_spread,
+            output_spread=workload.output_spread,
+        ),
+        chunk_tokens=serving.chunked_prefill_tokens,
+        drafting=_drafting(serving, parallelism),
     )
 
 
@@ -192,18 +205,14 @@ def _disaggregated(
     deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
-    calibration: PerformanceCalibration,
-    work: RankWork,
-    new_input_tokens: float,
+    replica: Replica,
     slots: float,
 ) -> InferenceLatency:
     """Latency with prompts and decoding in pools of their own, of a single configuration."""
-    pools = disaggregated_pools(
-        deployment, workload, serving, calibration, work, new_input_tokens, slots
-    )
+    pools = disaggregated_pools(deployment, serving, replica, slots)
     load: ReplicaLoad
     if workload.requests_per_s is None:
-        state, rate_per_s = closed_loop(pools, float(workload.concurrency))
+        state, rate_per_s = pooled_closed_loop(pools, float(workload.concurrency))
         load = ReplicaLoad(
             state=state,
             running_sequences=state.decoding_sequences,
@@ -214,9 +223,9 @@ def _disaggregated(
             ttft_parts_s=state.ttft_parts_s,
         )
     else:
-        load = open_loop(pools, float(workload.requests_per_s))
+        load = pooled_open_load(pools, float(workload.requests_per_s))
     limits_per_s = pools.saturation_per_s, pools.closed_limit_per_s
-    return _latency(deployment, workload, calibration, load, *limits_per_s, pools=pools)
+    return _latency(deployment, workload, replica.calibration, load, *limits_per_s, pools=pools)
 
 
 def _latency(
@@ -226,7 +235,7 @@ def _latency(
     load: ReplicaLoad,
     saturation_per_s: Number,
     closed_limit_per_s: Number,
-    full: SteadyState | None = None,
+    full: Mix | None = None,
     pools: Pools | None = None,
 ) -> InferenceLatency:
     """What users see, from the load of a replica; limits are of all replicas [1/s]."""
@@ -236,11 +245,12 @@ def _latency(
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
     sigma = calibration.decode_log_sigma
-    ttft = from_log_sigma(
-        load.mean_ttft_s, calibration.prefill_log_sigma(deployment.parallelism.pipeline)
-    )
+    saturated: Truth = False if arrivals is None else arrivals.saturated
+    prefill_sigma = calibration.prefill_log_sigma(deployment.parallelism.pipeline)
+    ttft = from_log_sigma(load.mean_ttft_s, prefill_sigma)
     tpot = from_log_sigma(state.tpot_s, sigma)
-    e2e = independent_sum((ttft, scale(tpot, later_tokens)))
+    e2e = without_end(independent_sum((ttft, scale(tpot, later_tokens))), saturated)
+    ttft = without_end(ttft, saturated)
     rate_sigma = calibration.throughput_log_sigma
     requests_per_s = from_log_sigma(load.requests_per_s * replicas, rate_sigma)
     multiplied = accumulate_precision(
@@ -270,10 +280,16 @@ def _latency(
         state=state,
         load=arrivals,
         ttft_parts_s=load.ttft_parts_s,
+        new_input_tokens=new_input_tokens(workload),
         full=full,
         pools=pools,
         limit_requests_per_s=closed_limit_per_s if arrivals is None else None,
     )
+
+
+def without_end(figure: Interval, endless: Truth) -> Interval:
+    """A time, infinite where requests wait without end."""
+    return Interval(*(where(endless, inf, end) for end in (figure.value, figure.low, figure.high)))
 
 
 def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | None:

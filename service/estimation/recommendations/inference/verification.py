@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import nan
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
@@ -51,19 +50,21 @@ def verified(
         return None
     limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
     latency, free = estimate["latency"], free_ratio(estimate, candidate)
-    figures = {"headroom_ratio": free} | {
-        name: known["value"]
-        for name, known in (("ttft_s", latency["ttft_s"]), ("tpot_s", latency["tpot_s"]))
-        if known is not None
-    }
     time = latency["task_s" if search.kind.id == "agentic" else "e2e_s"]
+    first = latency["ttft_s"]
+    if first is None or time is None:
+        # Requests arrive faster than it serves them.
+        return None
+    figures = {"headroom_ratio": free, "ttft_s": first["value"]}
+    if latency["tpot_s"] is not None:
+        figures["tpot_s"] = latency["tpot_s"]["value"]
     metrics = estimate_metrics(
         search.kind,
         candidate,
         offer,
         free,
         estimate,
-        (nan, nan) if time is None else (time["value"], time["high"]),
+        (time["value"], time["high"]),
         impacts["per_request"],
     )
     return verified_estimate(estimate, limits, figures, metrics)

@@ -148,7 +148,6 @@ def test_a_rate_within_capacity_is_served_as_it_comes():
     assert result.load is not None
     assert not result.load.saturated
     assert result.requests_per_s.value == pytest.approx(2.0)
-    assert result.load.ttft_s is not None
     assert result.load.ttft_s.p50 <= result.load.ttft_s.p95 <= result.load.ttft_s.p99
     assert result.load.utilisation_ratio == pytest.approx(
         2.0 / result.saturation_requests_per_s.value
@@ -159,7 +158,9 @@ def test_a_rate_past_saturation_is_an_answer_with_the_rate_that_holds():
     result = latency(InferenceWorkload(1024, 256, 1, requests_per_s=1e4))
     assert result.load is not None
     assert result.load.saturated
-    assert result.load.ttft_s is None
+    assert result.load.ttft_s.p50 == result.ttft_s.value == result.e2e_s.low == float("inf")
+    assert result.waiting_requests == float("inf")
+    assert result.tpot_s.value < 1.0
     assert result.requests_per_s.value == pytest.approx(result.saturation_requests_per_s.value)
 
 

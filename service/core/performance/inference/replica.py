@@ -1,0 +1,272 @@
+"""A replica and its steps: what a step takes that so many prompts and decoding sequences share.
+
+Each step gives every decoding sequence a token and fills the rest of its budget with prompts, so
+that a request's decode is slowed by the prompts of its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from service.core.deployment import NO_SPREAD, Accelerator, LengthSpread, Parallelism
+from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
+from service.core.learning import NO_CORRECTIONS
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.speculation import Drafting, speculated_step
+from service.core.performance.step import StepLoad, StepTime, step_time
+from service.core.performance.work import RankWork
+
+#: A prompt takes at least this share of its time alone from the steps that it shares.
+_LEAST_ADDED_RATIO = 0.05
+#: Fewer prompts than this in a step are as good as none.
+_NO_PROMPTS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests of one kind.
+
+    ``new_input_tokens`` of a prompt of ``context_tokens`` are computed, the others found in a
+    prefix cache; lengths are means [token], with their spreads.
+    """
+
+    new_input_tokens: Number
+    context_tokens: Number
+    output_tokens: Number
+    input_spread: LengthSpread = NO_SPREAD
+    output_spread: LengthSpread = NO_SPREAD
+
+    @property
+    def later_tokens(self) -> Number:
+        """Tokens after the first [token]."""
+        return self.output_tokens - 1.0
+
+    @property
+    def prefill_context_tokens(self) -> Number:
+        """Tokens that a token of a prompt attends to: most tokens are in long prompts [token]."""
+        mean = self.context_tokens - self.new_input_tokens / 2.0
+        return mean * self.input_spread.square_ratio
+
+    @property
+    def decode_context_tokens(self) -> Number:
+        """Tokens that a decoding sequence holds: most of those at work have much to say [token]."""
+        return self.context_tokens + self.output_tokens / 2.0 * self.output_spread.square_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Steps of a stage that take ``prompts`` on average beside ``decoding`` sequences.
+
+    ``decode`` is a step without prompts, ``mixed`` one with ``mixed_tokens`` of them. A step takes
+    ``base_s`` without prompts; a prompt makes its own steps ``added_s`` longer, which takes
+    ``taken_s`` from each stage, and needs ``chunks`` steps. A step has room for
+    ``fitting_prompts``; a sequence meets ``neighbours``.
+    """
+
+    prompts: Number
+    decoding: Number
+    neighbours: Number
+    decode: StepTime
+    mixed: StepTime
+    mixed_tokens: Number
+    base_s: Number
+    added_s: Number
+    taken_s: Number
+    chunks: Number
+    fitting_prompts: Number
+
+    @property
+    def step_s(self) -> Number:
+        """Mean time of a step, prompts included [s]."""
+        return self.base_s + self.prompts * self.taken_s
+
+    @property
+    def steps(self) -> Number:
+        """Steps until a prompt is computed whose last chunk is as long as it happens to be [-].
+
+        A prompt somewhat longer than the room of a step needs half a step more than its share, as
+        a remainder needs a step of its own.
+        """
+        return self.chunks + minimum(self.chunks - 1.0, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """What runs requests, and how its steps are filled.
+
+    ``chunk_tokens`` is the budget of a step [token]; ``drafting`` says how tokens are drafted where
+    decoding is speculative, whose steps are then by the token.
+    """
+
+    work: RankWork
+    accelerator: Accelerator
+    parallelism: Parallelism
+    calibration: PerformanceCalibration
+    requests: Requests
+    chunk_tokens: int
+    drafting: Drafting | None = None
+
+    @property
+    def stages_at_work(self) -> Number:
+        """Pipeline stages that work at the same time on chunks of one prompt [-]."""
+        return self.calibration.engine.stages_at_work(self.parallelism.pipeline)
+
+    @property
+    def prefill_chunks(self) -> Number:
+        """Chunks of a prompt alone, the last as long as it is [-]."""
+        return maximum(self.requests.new_input_tokens / self.chunk_tokens, 1.0)
+
+    @property
+    def prompts_by_budget(self) -> Number:
+        """Prompts that a step takes at most in the long run: all tokens go through steps [-]."""
+        requests = self.requests
+        return self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
+
+    @property
+    def held_steps(self) -> Number:
+        """Steps for which a request holds a slot: those of its prompt and of later tokens [-]."""
+        later = self.requests.later_tokens
+        chunks = 1.0 / self.prompts_by_budget - later / self.chunk_tokens
+        return later + maximum(chunks, 1.0)
+
+    def fullest_prompts(self, slots: Number) -> Number:
+        """Prompts that a step of a stage takes with all slots of the replica taken [-]."""
+        per_stage = slots / self.parallelism.pipeline
+        return minimum(per_stage / self.held_steps, self.prompts_by_budget)
+
+    def passes(self, steps: Number) -> Number:
+        """Turns of a step that a prompt in so many steps takes to leave the last stage [-]."""
+        return 1.0 + (steps - 1.0) / self.stages_at_work
+
+    def prefill(self) -> StepTime:
+        """A step of a prompt's chunk alone."""
+        alone, _ = lone_loads(self.requests, 1.0, self.chunk_tokens)
+        return self.step(alone).slowed(self.calibration.corrections.prefill.ratio)
+
+    def mix(
+        self,
+        prompts: Number,
+        sequences: Number,
+        prefill: StepTime,
+        together: Number | None = None,
+    ) -> Mix:
+        """Steps of a stage of which each takes so many prompts on average.
+
+        Parameters
+        ----------
+        prompts
+            Prompts that a step takes on average [-].
+        sequences
+            Sequences of a stage at most, or those that are always there [-].
+        prefill
+            A step of a prompt's chunk alone.
+        together
+            Prompts in a step that takes any; None where they come at random [-].
+        """
+        requests = self.requests
+        new = requests.new_input_tokens
+        decoding = prompts * requests.later_tokens
+        # A sequence meets the others, beside itself.
+        neighbours = decoding * (1.0 - 1.0 / maximum(sequences, 1.0))
+        room = maximum(self.chunk_tokens - neighbours, 1.0)
+        if together is None:
+            together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
+        decodes = requests.later_tokens > 0
+        tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
+        _, decode_load = lone_loads(requests, neighbours + 1.0, self.chunk_tokens)
+        mixed_load = StepLoad(
+            tokens,
+            maximum(tokens / new, 1.0),
+            requests.prefill_context_tokens,
+            neighbours,
+            requests.decode_context_tokens,
+        )
+        decode, mixed = self._corrected(decode_load, mixed_load, prefill)
+        base_s, added_s = _parts(decode, mixed, prefill, tokens / new, decodes)
+        return Mix(
+            prompts=prompts,
+            decoding=decoding,
+            neighbours=neighbours,
+            decode=decode,
+            mixed=mixed,
+            mixed_tokens=tokens,
+            base_s=base_s,
+            added_s=added_s,
+            # Stages that do not work beside each other all wait for a prompt of any of them.
+            taken_s=added_s * (self.parallelism.pipeline / self.stages_at_work),
+            chunks=maximum(new / room, 1.0),
+            fitting_prompts=room / new,
+        )
+
+    def _corrected(
+        self, decode_load: StepLoad, mixed_load: StepLoad, prefill: StepTime
+    ) -> tuple[StepTime, StepTime]:
+        """A decode step and one with prompts, drafts and own measurements included."""
+        decode, mixed = self.step(decode_load), self.step(mixed_load)
+        corrections = self.calibration.corrections
+        if corrections is not NO_CORRECTIONS:
+            slower = corrections.decode.ratio
+            # A step of both is slower by as much as its parts are one after the other.
+            decoding_share = minimum(mixed_load.decode_sequences, 1.0) * decode.total_s
+            alone_s = prefill.total_s / corrections.prefill.ratio
+            mixed = mixed.slowed(
+                (prefill.total_s + decoding_share * slower) / (alone_s + decoding_share)
+            )
+            decode = decode.slowed(slower)
+        if self.drafting is not None:
+            plain_s = decode.total_s
+            decode = speculated_step(
+                self.drafting,
+                self.work,
+                decode_load,
+                self.accelerator,
+                self.parallelism,
+                self.calibration,
+            ).slowed(corrections.decode.ratio)
+            # A prompt's chunk adds the same to a check as to a plain step.
+            mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
+        return decode, mixed
+
+    def step(self, load: StepLoad) -> StepTime:
+        """A step of a load, before corrections."""
+        return step_time(self.work, load, self.accelerator, self.parallelism, self.calibration)
+
+
+def _parts(
+    decode: StepTime, mixed: StepTime, prefill: StepTime, together: Number, decodes: Truth
+) -> tuple[Number, Number]:
+    """What a step takes without prompts, and what each of those computed together adds [s].
+
+    Requests for a single token never decode: what their steps take without a prompt follows from
+    those with one and with several.
+    """
+    least_s = _LEAST_ADDED_RATIO * prefill.total_s
+    # What a prompt adds to the steps of its neighbours is all the time it takes from them.
+    beside_s = maximum(mixed.total_s - decode.total_s, least_s) / together
+    another_s = maximum(mixed.total_s - prefill.total_s, least_s)
+    another_s = minimum(another_s / maximum(together - 1.0, _NO_PROMPTS), prefill.total_s)
+    alike_s = where(together > 1.0, another_s, mixed.total_s / together)
+    alone_s = where(together > 1.0, prefill.total_s - alike_s, 0.0)
+    return where(decodes, decode.total_s, alone_s), where(decodes, beside_s, alike_s)
+
+
+def lone_loads(
+    requests: Requests, sequences_per_stage: Number, chunk_tokens: int
+) -> tuple[StepLoad, StepLoad]:
+    """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
+
+    Parameters
+    ----------
+    requests
+        Their lengths.
+    sequences_per_stage
+        Sequences that decode in one step of a pipeline stage [-].
+    chunk_tokens
+        Token budget of a step [token].
+    """
+    chunk = minimum(requests.new_input_tokens, float(chunk_tokens))
+    sequences = maximum(sequences_per_stage, 1.0)
+    return (
+        StepLoad(chunk, 1.0, requests.prefill_context_tokens, 0.0, 0.0),
+        StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens),
+    )

@@ -1,0 +1,89 @@
+"""The closed form beside a simulation of continuous batching, over random replicas and loads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
+from service.core.performance.inference.latency import inference_latency
+from tests.core.deployments import CALIBRATION, deployment
+from tests.core.performance.inference.cases import Case, cases, compared, lengths, spread
+from tests.core.performance.inference.simulation import StepTable, simulate
+
+#: Median and 90th percentile of errors that the closed form keeps, by figure [-]. The distribution
+#: over a thousand cases of many requests stands in docs/methodology.md.
+KEPT = {
+    "ttft_mean": (0.08, 0.30),
+    "ttft_p50": (0.12, 0.35),
+    "ttft_p95": (0.15, 0.45),
+    "ttft_p99": (0.25, 0.55),
+    "tpot_mean": (0.04, 0.20),
+    "tpot_p50": (0.05, 0.25),
+    "tpot_p95": (0.08, 0.40),
+    "tpot_p99": (0.08, 0.40),
+    "e2e_mean": (0.05, 0.20),
+    "e2e_p95": (0.08, 0.30),
+    "e2e_p99": (0.10, 0.35),
+}
+
+
+@pytest.fixture(scope="module")
+def ratios() -> list[dict[str, float]]:
+    return [compared(case, requests=2500) for case in cases(30, seed=17)]
+
+
+@pytest.mark.parametrize("figure", KEPT)
+def test_open_load_is_close_to_the_simulation(ratios, figure):
+    errors = np.abs([case[figure] - 1.0 for case in ratios])
+    median, high = KEPT[figure]
+    assert np.median(errors) < median
+    assert np.quantile(errors, 0.9) < high
+
+
+def closed_loop(case: Case, concurrency: int, variation: float):
+    """Rate, TTFT and TPOT of the closed form over those of the simulation."""
+    random = np.random.default_rng(case.seed)
+    requests = max(1500, 6 * concurrency)
+    inputs = lengths(random, case.inputs, variation, requests, 1)
+    outputs = lengths(random, case.outputs, variation, requests, 2)
+    chosen = replace(deployment(case.model), parallelism=Parallelism(tensor=case.tensor))
+    workload = InferenceWorkload(
+        float(inputs.mean()),
+        float(outputs.mean()),
+        float(concurrency),
+        input_spread=spread(inputs),
+        output_spread=spread(outputs),
+    )
+    serving = ServingSettings(chunked_prefill_tokens=case.budget)
+    found = inference_latency(chosen, workload, serving, CALIBRATION, 1e9)
+    table = StepTable(
+        chosen, CALIBRATION, inputs.mean(), outputs.mean(), max(concurrency, 2), case.budget
+    )
+    simulated = simulate(
+        table,
+        inputs,
+        outputs.astype(int),
+        concurrency,
+        case.budget,
+        concurrency=concurrency,
+    )
+    return (
+        found.requests_per_s.value / simulated.requests_per_s,
+        found.ttft_s.value / simulated.ttft_s.mean(),
+        found.tpot_s.value / simulated.mean_tpot_s,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variation", "rate", "ttft", "tpot"), [(0.0, 0.02, 0.15, 0.02), (0.6, 0.04, 0.35, 0.04)]
+)
+def test_closed_loops_are_close_to_the_simulation(variation, rate, ttft, tpot):
+    found = [
+        closed_loop(case, max(round(case.slots * case.utilisation), 1), variation)
+        for case in cases(16, seed=29)
+    ]
+    errors = np.median(np.abs(np.array(found) - 1.0), axis=0)
+    assert (errors < (rate, ttft, tpot)).all()
