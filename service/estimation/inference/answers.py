@@ -104,9 +104,7 @@ class Percentiles(Answer):
 
 
 class Load(Answer):
-    """How a request rate loads the deployment. Percentiles are null above saturation, except those
-    of tpot_s, which are the same however long the queue.
-    """
+    """How a request rate loads the deployment. Above saturation ttft_s and e2e_s are null."""
 
     utilisation_ratio: float
     """Arrival rate over the rate at saturation."""

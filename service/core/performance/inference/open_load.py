@@ -275,8 +275,11 @@ def _mix_at(replica: Replica, full: Mix, rate: Number, prefill: StepTime) -> Mix
         below = where(both(over, side > 0.0), below / 2.0, below)
         above = where(both(found < 0.0, side < 0.0), above / 2.0, above)
         side = where(over, 1.0, -1.0)
-        if np.all(maximum(found, -found) <= _TOLERANCE * middle):
+        done: Truth = maximum(found, -found) <= _TOLERANCE * middle
+        if np.all(done):
             break
+        # What is found stays, whatever else is searched for beside it.
+        high, low = where(done, middle, high), where(done, middle, low)
     return mix
 
 

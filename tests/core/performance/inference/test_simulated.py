@@ -18,7 +18,7 @@ from tests.core.performance.inference.simulation import StepTable, simulate
 KEPT = {
     "ttft_mean": (0.08, 0.30),
     "ttft_p50": (0.12, 0.35),
-    "ttft_p95": (0.15, 0.45),
+    "ttft_p95": (0.20, 0.50),
     "ttft_p99": (0.25, 0.55),
     "tpot_mean": (0.04, 0.20),
     "tpot_p50": (0.05, 0.25),
@@ -32,7 +32,7 @@ KEPT = {
 
 @pytest.fixture(scope="module")
 def ratios() -> list[dict[str, float]]:
-    return [compared(case, requests=2500) for case in cases(30, seed=17)]
+    return [compared(case, requests=2500) for case in cases(40, seed=17)]
 
 
 @pytest.mark.parametrize("figure", KEPT)
@@ -78,7 +78,7 @@ def closed_loop(case: Case, concurrency: int, variation: float):
 
 
 @pytest.mark.parametrize(
-    ("variation", "rate", "ttft", "tpot"), [(0.0, 0.02, 0.15, 0.02), (0.6, 0.04, 0.35, 0.04)]
+    ("variation", "rate", "ttft", "tpot"), [(0.0, 0.03, 0.15, 0.02), (0.6, 0.04, 0.35, 0.04)]
 )
 def test_closed_loops_are_close_to_the_simulation(variation, rate, ttft, tpot):
     found = [
