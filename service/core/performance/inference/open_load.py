@@ -203,12 +203,14 @@ def open_load(
         where(saturated, maximum(full.step_s, each.mean_s), each.mean_s),
         mix.decode.total_s,
     )
+    # Beyond saturation the queue grows without end.
+    endless = Queue(slot.waiting_ratio, where(saturated, inf, slot.tail_s))
     parts = {
         "own_prompt": waits.own_s,
         "running_step": waits.step_s,
         "prompts_beside": waits.shared_s,
         "queue": waits.queue.mean_wait_s,
-        "slot_queue": where(saturated, inf, slot.mean_wait_s),
+        "slot_queue": endless.mean_wait_s,
     }
     state = SteadyState(
         decode=mix.decode,
@@ -238,7 +240,7 @@ def open_load(
         saturated=saturated,
         cycle_s=waits.cycle_s,
         prompt_queue=waits.queue,
-        slot_queue=slot,
+        slot_queue=endless,
         mean_ttft_s=waiting_s + slot.mean_wait_s,
         ttft_parts_s=parts,
         ttft_s=ttft,
