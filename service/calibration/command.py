@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.calibration import power, speed, training
+from service.calibration import memory, power, speed, training
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.left_out import (
     digest_of,
@@ -124,11 +124,16 @@ def constants_digest(catalog: Path) -> str:
     """
     return digest_of(
         (catalog / _FOLDER / name).read_text(encoding="utf-8")
-        for name in (_SPEED, _POWER, _TRAINING)
+        for name in (_SPEED, _POWER, _MEMORY, _TRAINING)
     )
 
 
-_SPEED, _POWER, _TRAINING = "performance.yaml", "power.yaml", "training_speed.yaml"
+_SPEED, _POWER, _MEMORY, _TRAINING = (
+    "performance.yaml",
+    "power.yaml",
+    "memory.yaml",
+    "training_speed.yaml",
+)
 
 
 def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Calibrated:
@@ -165,20 +170,23 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         {POWER_SPREAD: ()},
     )
     power_spreads = of_power.spreads()
+    of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
+    memory_spreads = of_memory.spreads()
     of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
     training_spreads = of_training.spreads()
     products = training.products_entries(of_training, snapshot)
     left_out = left_out_figures(
         documents,
-        frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS}),
+        frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),
         snapshot,
-        [of_speed, of_power, of_training],
-        [*speed_spreads, *power_spreads, *training_spreads, *products],
+        [of_speed, of_power, of_memory, of_training],
+        [*speed_spreads, *power_spreads, *memory_spreads, *training_spreads, *products],
     )
     return Calibrated(
         {
             _SPEED: (speed.COMMENT, [*of_speed.entries(), *speed_spreads]),
             _POWER: (power.COMMENT, [*of_power.entries(), *power_spreads]),
+            _MEMORY: (memory.COMMENT, [*of_memory.entries(), *memory_spreads]),
             _TRAINING: (
                 training.COMMENT,
                 [*of_training.entries(), *products, *training_spreads],

@@ -30,7 +30,8 @@ class Part:
     """Terms fitted to rows, and how their entries are written.
 
     ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
-    ``least_informed_ratio`` says from when on a deviation is written [-].
+    ``least_informed_ratio`` says from when on a deviation is written [-], ``passes`` how often
+    constants without a source are approached.
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -41,6 +42,7 @@ class Part:
     spread_of: Callable[[Any], str]
     spread_levels: Mapping[str, tuple[str, ...]]
     least_informed_ratio: float = LEAST_INFORMED_RATIO
+    passes: int = 1
     _known: dict[str, Fitted] = field(default_factory=dict)
 
     def entries(self) -> list[CalibrationEntry]:
@@ -61,7 +63,7 @@ class Part:
                 applies: Keys = {"part": spread, kind: row.keys[kind]}
                 by_id.setdefault(f"{spread}/{row.keys[kind]}", (applies, []))[1].append(number)
         found = []
-        left_out = self._left_out()
+        left_out = self.left_out()
         for id_, (applies, numbers) in sorted(by_id.items()):
             counts = Counter(self.rows[number].source for number in numbers)
             if id_ != applies["part"] and len(counts) < FEWEST_SOURCES:
@@ -100,10 +102,10 @@ class Part:
         if source not in self._known:
             kept = [at for at, row in enumerate(self.rows) if row.source != source]
             whole = len(kept) == len(self.rows)
-            self._known[source] = self.fitted if whole else refit(self.fitted, kept, passes=1)
+            self._known[source] = self.fitted if whole else refit(self.fitted, kept, self.passes)
         return self._known[source]
 
-    def _left_out(self) -> list[LeftOut]:
+    def left_out(self) -> list[LeftOut]:
         """Errors of all rows, each by constants that were fitted without its source."""
         found: dict[int, LeftOut] = {}
         sizes = unmeasured_sigmas(self.terms, self.fitted, range(len(self.rows)))

@@ -131,7 +131,7 @@ def measured_speeds(
             names = [name for name in names if name in _UNDER_ARRIVALS]
         resolved, estimate = computed.resolved, computed.estimate
         accelerator = resolved.deployment.accelerator
-        view = served(computed, snapshot)
+        view = served(computed)
         found += [
             MeasuredSpeed(
                 document=document,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from service.core.interval import Z_90
 from service.estimation.levels import unmeasured
 
 #: Share of left-out figures that intervals are to hold.
-_COVERED_SHARE = 0.90
+COVERED_SHARE = 0.90
 #: Errors count as no larger than this many times their median.
 _MOST_MEDIANS = 5.0
 #: No interval claims more than this, however well few sources agree: half of the figures that
@@ -60,20 +61,28 @@ def coverage_ratio(rows: Sequence[LeftOut], variance: float) -> float:
     return float(np.sum(weights[errors <= Z_90 * sigmas]))
 
 
+def weights_by_source(sources: Sequence[str]) -> FloatArray:
+    """Weights of rows by which each source counts the same; they add up to one."""
+    counts = Counter(sources)
+    return np.array([1.0 / counts[source] for source in sources]) / len(counts)
+
+
+def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
+    """The least of some values that a share of the weights lies at or below."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    at = min(int(np.searchsorted(reached, share)), len(values) - 1)
+    return float(values[order][at])
+
+
 def _weights(rows: Sequence[LeftOut]) -> FloatArray:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.source] = counts.get(row.source, 0) + 1
-    return np.array([1.0 / counts[row.source] for row in rows]) / len(counts)
+    return weights_by_source([row.source for row in rows])
 
 
 def _covering(rows: Sequence[LeftOut]) -> float:
     """The variance for which the wanted share of figures lies inside."""
     needed = np.array([(row.error / Z_90) ** 2 - row.added for row in rows])
-    order = np.argsort(needed)
-    reached = np.cumsum(_weights(rows)[order])
-    at = min(int(np.searchsorted(reached, _COVERED_SHARE)), len(rows) - 1)
-    return max(float(needed[order][at]), _LEAST_LOG_SIGMA**2)
+    return max(quantile(needed, _weights(rows), COVERED_SHARE), _LEAST_LOG_SIGMA**2)
 
 
 def _shares(rows: Sequence[LeftOut]) -> Mapping[str, float]:

@@ -207,7 +207,10 @@ class ServingSettings:
     """How an inference engine is set up; names follow vLLM's options.
 
     ``max_running_sequences`` of None is the engine's own default; ``reserved_bytes`` is taken on
-    each accelerator by other processes, or by workspaces that flags set aside [B].
+    each accelerator by other processes, or by workspaces that flags set aside [B]. With
+    ``enforce_eager`` no graphs are captured. ``flash_attention`` says whether attention is fused
+    (None: as the engine does by default), ``limit_mm_per_prompt`` how many images a prompt may hold
+    (None: the engine's own default) [-].
     ``engine_version`` is the version that was asked for (None: the newest), ``engine_generation``
     the generation of the engine that it belongs to (None: the engine has none).
     """
@@ -219,6 +222,9 @@ class ServingSettings:
     engine: str = USUAL_ENGINE
     max_running_sequences: int | None = None
     reserved_bytes: float = 0.0
+    enforce_eager: bool = False
+    flash_attention: bool | None = None
+    limit_mm_per_prompt: int | None = None
     speculation: Speculation | None = None
     disaggregation: Disaggregation | None = None
     engine_version: str | None = None

@@ -23,6 +23,7 @@ _ALL_LINEAR = frozenset(
         TensorClass.SHARED_EXPERT,
     }
 )
+_FEED_FORWARD = frozenset({TensorClass.DENSE_FFN, TensorClass.EXPERT, TensorClass.SHARED_EXPERT})
 _EVERYTHING = frozenset(TensorClass)
 _GGUF_MATRICES = _ALL_LINEAR | {TensorClass.EMBEDDING, TensorClass.HEAD}
 
@@ -36,7 +37,10 @@ class NumberFormat:
     classes and ``by_tensor_bits`` single tensors by name (GGUF mixes). ``matrix_precision`` is the
     precision whose peak applies to its matrix products. ``source`` says where the layout is
     defined. In a cache an element takes ``cache_bits_per_element`` where that differs from a
-    weight, and each key or value vector of a head ``vector_scale_bytes`` more.
+    weight, and each key or value vector of a head ``vector_scale_bytes`` more. Kernels of a
+    ``widened_whole`` format widen a matrix to 16 bit in one piece, those of one with
+    ``padded_experts`` want them padded; checkpoints in one that ``repeats_table`` store a shared
+    embedding table twice.
     """
 
     id: str
@@ -49,6 +53,9 @@ class NumberFormat:
     by_tensor_bits: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     cache_bits_per_element: float | None = None
     vector_scale_bytes: float = 0.0
+    widened_whole: bool = False
+    padded_experts: bool = False
+    repeats_table: bool = False
 
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""
@@ -100,7 +107,13 @@ def grouped_int4(id_: str, group_size: int, zero_points: bool) -> NumberFormat:
     """
     bits = 4.0 + (16.0 + (4.0 if zero_points else 0.0)) / group_size
     return NumberFormat(
-        id_, bits, "bf16", "AutoAWQ WQLinear packing, 2023; arXiv:2306.00978", _ALL_LINEAR
+        id_,
+        bits,
+        "bf16",
+        "AutoAWQ WQLinear packing, 2023; arXiv:2306.00978",
+        _ALL_LINEAR,
+        widened_whole=id_.startswith("gptq"),
+        repeats_table=id_.startswith("awq"),
     )
 
 
@@ -149,6 +162,16 @@ _FORMATS = (
         _ALL_LINEAR,
         # Caches scale a whole tensor by one constant.
         cache_bits_per_element=8.0,
+        repeats_table=True,
+    ),
+    NumberFormat(
+        "fp8-fbgemm",
+        8.0,
+        "fp8",
+        "Grattafiori et al., The Llama 3 Herd of Models, 2024, section 6.2, "
+        "https://arxiv.org/abs/2407.21783 (feed-forward matrices only, a scale a row)",
+        _FEED_FORWARD,
+        cache_bits_per_element=8.0,
     ),
     NumberFormat(
         "fp8-per-token-head", 8.0, "fp8", _VLLM_CACHE, _ALL_LINEAR, vector_scale_bytes=4.0
@@ -172,8 +195,9 @@ _FORMATS = (
         "bf16",
         "AutoGPTQ packing (qweight, qzeros, scales, group 128), 2023",
         _ALL_LINEAR,
+        widened_whole=True,
     ),
-    NumberFormat("mxfp4", 4.25, "fp4", _OCP_MX, _ALL_LINEAR),
+    NumberFormat("mxfp4", 4.25, "fp4", _OCP_MX, _ALL_LINEAR, padded_experts=True),
     NumberFormat(
         "nvfp4",
         4.5,

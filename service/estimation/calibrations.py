@@ -23,7 +23,7 @@ from service.core.figures import Figures, from_figures
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import exact
 from service.core.learning import Corrections
-from service.core.memory.inference.runtime import CALIBRATIONS, RuntimeOverheads, runtime_overheads
+from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.calibration import (
     EngineOverhead,
     PerformanceCalibration,
@@ -44,6 +44,7 @@ from service.estimation.levels import (
     speed_keys,
     spread_names,
 )
+from service.estimation.overheads import memory_entries, runtime_memory
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
@@ -132,7 +133,7 @@ def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
     names = spread_names(missing)
     used += [entry for spread in spreads for entry in spread.used(snapshot, names)]
-    others = (*pairs, *power_ids, runtime.of(release).calibration, infrastructure_id)
+    others = (*pairs, *power_ids, *memory_entries(snapshot, release), infrastructure_id)
     return Calibration(
         performance=PerformanceCalibration(
             hardware=hardware_efficiency(figures),
@@ -191,13 +192,6 @@ def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
             f"there are no memory measurements of {engine}; "
             f"{others if measured == FALLBACK_ENGINE else f'those of {measured}'} are used",
         )
-
-
-@lru_cache(maxsize=16)
-def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
-    """Measured memory of every engine and release of the catalog; kept for each snapshot."""
-    own = runtime_overheads(figures_by_release(snapshot, CALIBRATIONS)).engines
-    return RuntimeOverheads(with_stand_ins(own, snapshot, "inference"))
 
 
 def figures_by_release(snapshot: CatalogSnapshot, prefix: str) -> dict[str, Figures]:

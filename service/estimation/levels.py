@@ -29,6 +29,12 @@ SPEED: Mapping[str, tuple[str, ...]] = {
     "speed/links": ("link",),
 }
 POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
+#: Memory beside what follows from shapes: what drivers hold, and what engines do.
+MEMORY: Mapping[str, tuple[str, ...]] = {
+    "memory/driver": (),
+    "memory/engines": ("class", "engine", "generation"),
+}
+MEMORY_SPREAD = "memory/spread"
 #: The same of training.
 TRAINING: Mapping[str, tuple[str, ...]] = {
     "training-speed/hardware": ("vendor", "family"),
@@ -114,6 +120,23 @@ def link_of(accelerator: Accelerator) -> str:
     return "scale-up" if fast else "pcie"
 
 
+def engine_keys(
+    release: str, engines: Mapping[str, Entry[Engine]], workload: EngineWorkload = "inference"
+) -> dict[str, str]:
+    """Keys of an engine's release by kind of level: its class, itself, and its generation.
+
+    Parameters
+    ----------
+    release, engines
+        Key of the release of an engine, or the engine's id; all engines.
+    workload
+        What the engine runs, which decides its class.
+    """
+    engine = engine_of_release(release)
+    keys = {"class": engines[engine].value.classes[workload], "engine": engine}
+    return keys if release == engine else keys | {"generation": release}
+
+
 def speed_keys(
     release: str,
     family: str,
@@ -132,11 +155,9 @@ def speed_keys(
     workload
         What the engine runs, which decides its class.
     """
-    engine = engine_of_release(release)
-    class_ = engines[engine].value.classes[workload]
-    keys = hardware_keys(family) | {"class": class_, "kernels": f"{class_}/{family}", "link": link}
-    keys["engine"] = engine
-    return keys if release == engine else keys | {"generation": release}
+    keys = engine_keys(release, engines, workload)
+    kernels = f"{keys['class']}/{family}"
+    return hardware_keys(family) | keys | {"kernels": kernels, "link": link}
 
 
 def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Keys) -> Held:

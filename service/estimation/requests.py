@@ -189,6 +189,13 @@ class ServingRequest(Request):
     """Sequences run at once; if null, the engine's default."""
     reserved_bytes: float = Field(0.0, ge=0.0, le=1e15)
     """Memory on each accelerator used by other processes or workspaces."""
+    enforce_eager: bool = False
+    """Whether steps run without captured graphs."""
+    flash_attention: bool | None = None
+    """Whether attention is fused, so that its scores are never stored; if null, the engine's
+    default."""
+    limit_mm_per_prompt: int | None = Field(None, ge=0, le=10_000)
+    """Images that a prompt may hold, for which vLLM measures the vision tower; if null, one."""
     speculative: SpeculativeRequest | None = None
     """Speculative decoding; if null, one token is decoded at a time."""
     disaggregated: DisaggregatedRequest | None = None

@@ -238,11 +238,14 @@ def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitectu
 
 def _weights_format(precision: PrecisionRequest, architecture: ModelArchitecture) -> NumberFormat:
     name = precision.weights
+    native = architecture.native_number_format
     if name is None:
-        native = architecture.native_number_format
         return native if native is not None else NUMBER_FORMATS[architecture.native_format]
     if precision.group_size is not None and name in _GROUPED:
         return grouped_int4(name, precision.group_size, _GROUPED[name])
+    if native is not None and name == architecture.native_format:
+        # What the published checkpoint leaves in 16 bit stays there when its format is named.
+        return native
     return NUMBER_FORMATS[name]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import yaml
 
+from service.catalog.files import packaged_documents
+from service.catalog.snapshot import snapshot_from_documents
+
 from service.core.engines import engine_of_release, release_key
 from service.core.figures import Figures
 from service.core.interval import Interval
+from service.core.memory.inference.runtime import RuntimeOverheads
+from service.estimation.overheads import runtime_memory
 
 CALIBRATION = Path(__file__).parents[2] / "hardware_catalog" / "calibration"
 
@@ -27,3 +33,9 @@ def figures_of(file: str, subject: str) -> dict[str, Figures]:
         for document in yaml.safe_load((CALIBRATION / file).read_text(encoding="utf-8"))
     }
     return {key: {**stated.get(engine_of_release(key), {}), **own} for key, own in stated.items()}
+
+
+@cache
+def packaged_overheads() -> RuntimeOverheads:
+    """Runtime memory of the packaged engines."""
+    return runtime_memory(snapshot_from_documents(packaged_documents(CALIBRATION.parent), 1))

@@ -17,6 +17,9 @@ _RELEASES = {"vllm-before-0.6": "vllm", "transformers-before-4.36": "transformer
 #: Ids of the power of hardware that was not measured, then and now.
 _POWER_OF_ANY, _POWER = "power/default", "power"
 
+#: What ids of engines' memory begin with, and what came with the levels of memory.
+_RUNTIME, _COUNTED_SINCE = "memory-runtime/", "memory/engines"
+
 #: Figures of calibrations that were 1 or 0 under another name.
 _TRUTHS = (
     *("launch_bound", "half_accumulation", "prefills_whole", "reserves_cache"),
@@ -26,7 +29,9 @@ _TRUTHS = (
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
-    return _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
+    return _with_counted_memory(
+        _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
+    )
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -84,6 +89,28 @@ def _without_vendors(documents: dict[str, dict[str, Document]]) -> dict[str, dic
         for id_, engine in engines.items()
     }
     return documents | {"engines": kept}
+
+
+def _with_counted_memory(
+    documents: dict[str, dict[str, Document]],
+) -> dict[str, dict[str, Document]]:
+    """What libraries take was once called the driver's context."""
+    calibrations = documents["calibrations"]
+    if _COUNTED_SINCE in calibrations:
+        return documents
+    renamed = {
+        id_: {
+            **document,
+            "figures": {
+                "counted_bytes" if name == "context_bytes" else name: figure
+                for name, figure in document["figures"].items()
+            },
+        }
+        if id_.startswith(_RUNTIME)
+        else document
+        for id_, document in calibrations.items()
+    }
+    return documents | {"calibrations": renamed}
 
 
 def _with_levels(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:

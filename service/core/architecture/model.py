@@ -133,6 +133,26 @@ class LayerGroup:
         return mixer + feed_forward + self.norms
 
 
+@dataclass(frozen=True, slots=True)
+class ImageEncoder:
+    """The tower that turns images into what the language model reads.
+
+    ``width`` and ``intermediate_size`` are those of its layers, ``most_patches`` the patches of the
+    largest image that its processor lets through, and ``most_tokens`` what the language model reads
+    of such an image. The outputs of ``kept_layers`` are joined to the last one at the end. Of a
+    model that is ``cross_attended``, the language model's layers look at the features instead of
+    reading them among the tokens of the prompt.
+    """
+
+    width: int
+    intermediate_size: int
+    gated: bool
+    most_patches: int
+    most_tokens: int
+    kept_layers: int = 0
+    cross_attended: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class ModelArchitecture:
     """Everything about a model that its memory and speed depend on.
@@ -141,7 +161,8 @@ class ModelArchitecture:
 
     ``embedding`` and ``head`` are the tensors before and after the layers; with tied embeddings
     the output matrix is absent from ``head`` and the input table serves as both. ``other`` holds
-    tensors outside the language model's layers (a vision tower). ``native_format`` is the id of the
+    tensors outside the language model's layers (a vision tower, whose shape ``images`` tells where
+    it is known). ``native_format`` is the id of the
     listed number format that the checkpoint ships in; where its layout departs from the listed one
     (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
@@ -162,6 +183,7 @@ class ModelArchitecture:
     native_number_format: NumberFormat | None = None
     causal: bool = True
     generates: bool = True
+    images: ImageEncoder | None = None
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property

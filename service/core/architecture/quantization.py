@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from service.core.architecture.tensors import TensorClass
@@ -101,23 +102,39 @@ def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
         )
         return CheckpointFormat("bf16", None, (warning,))
     listed_id, exact = stated
-    classes = exact.quantised_classes - _classes_left_out(config, layers)
-    return CheckpointFormat(listed_id, _departure(listed_id, exact.bits_per_element, classes))
+    left = _left_out(config, layers)
+    classes = exact.quantised_classes - {class_ for class_, share in left.items() if share >= 1.0}
+    mixed = frozenset((class_, share) for class_, share in left.items() if class_ in classes)
+    return CheckpointFormat(
+        listed_id, _departure(listed_id, exact.bits_per_element, classes, mixed)
+    )
 
 
 @lru_cache(maxsize=256)
 def _departure(
-    listed_id: str, bits_per_element: float, classes: frozenset[TensorClass]
+    listed_id: str,
+    bits_per_element: float,
+    classes: frozenset[TensorClass],
+    mixed: frozenset[tuple[TensorClass, float]],
 ) -> NumberFormat | None:
-    """The listed format with what a checkpoint changes, the same object for the same changes."""
+    """The listed format with what a checkpoint changes, the same object for the same changes.
+
+    ``mixed`` are classes that some of the layers leave as they are, with the share of those.
+    """
     listed = NUMBER_FORMATS[listed_id]
-    if listed.bits_per_element == bits_per_element and listed.quantised_classes == classes:
+    unchanged = listed.bits_per_element == bits_per_element
+    if unchanged and listed.quantised_classes == classes and not mixed:
         return None
+    by_class = {
+        class_: share * listed.remainder_bits + (1.0 - share) * bits_per_element
+        for class_, share in mixed
+    }
     return replace(
         listed,
         id=f"{listed_id}-checkpoint",
         bits_per_element=bits_per_element,
         quantised_classes=classes,
+        by_class_bits=MappingProxyType({**listed.by_class_bits, **by_class}),
     )
 
 
@@ -230,11 +247,10 @@ def _by_algorithm(config: Mapping[str, Any], method: str) -> _Found:
     return None
 
 
-def _classes_left_out(config: Mapping[str, Any], layers: int) -> frozenset[TensorClass]:
-    """Tensor classes that the list of unconverted modules keeps in 16 bit.
+def _left_out(config: Mapping[str, Any], layers: int) -> dict[TensorClass, float]:
+    """Shares of the layers whose tensors of a class stay in 16 bit, by the unconverted modules.
 
-    A class counts when it is named without a layer number, or in at least half of the layers:
-    formats are by class, not by layer.
+    A class that is named without a layer number is left out everywhere.
     """
     listed_layers: dict[TensorClass, set[str]] = {}
     everywhere = set()
@@ -251,8 +267,8 @@ def _classes_left_out(config: Mapping[str, Any], layers: int) -> frozenset[Tenso
                 everywhere.add(tensor_class)
             else:
                 listed_layers.setdefault(tensor_class, set()).add(layer)
-    most = {class_ for class_, held in listed_layers.items() if 2 * len(held) >= layers}
-    return frozenset(everywhere | most)
+    shares = {class_: min(len(held) / layers, 1.0) for class_, held in listed_layers.items()}
+    return shares | dict.fromkeys(everywhere, 1.0)
 
 
 def _module_class(module: str) -> TensorClass | None:

@@ -9,13 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from types import MappingProxyType
 
 from service.core.architecture.model import ModelArchitecture
-from service.core.architecture.sharding import kv_heads, rank_elements, stage_layer_counts
-from service.core.architecture.tensors import Tensor, TensorClass
+from service.core.architecture.sharding import (
+    kv_heads,
+    rank_elements,
+    rank_shape,
+    stage_layer_counts,
+)
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.number_formats import NumberFormat
+
+#: Projections that engines join into one matrix.
+_JOINED_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj"})
+#: Bytes per element of a matrix that is widened for a product.
+_WIDENED_BYTES = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How an engine holds what a checkpoint stores.
+
+    Experts in a format whose kernels want it are padded to a multiple of ``expert_multiple``
+    features (0: not at all). ``joined_copies`` is how often it holds the projections of queries,
+    keys and values: twice where the joined matrix leaves the single ones in place. With a
+    ``host_embedding`` the input table stays in the host's memory.
+    """
+
+    expert_multiple: float = 0.0
+    joined_copies: float = 1.0
+    host_embedding: bool = False
+
+
+AS_STORED = Loading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +52,11 @@ class RankWeights:
     """Weights on one rank of a pipeline stage.
 
     ``by_class_bytes`` and ``total_bytes`` are bytes on that rank, ``elements`` the parameters
-    behind them; ``total_model_bytes`` is the whole model stored once. ``layers`` is how many of the
-    model's layers the stage holds.
+    behind them; ``total_model_bytes`` is the whole model stored once, ``host_bytes`` what stays in
+    the host's memory. ``layers`` is how many of the model's layers the stage holds.
+    ``widened_bytes`` is the largest matrix once it is widened to 16 bit, if its format is one whose
+    kernels do so before they multiply, and ``repeated_bytes`` a second copy of a table that the
+    checkpoint stores twice though it is shared; zero otherwise.
     """
 
     stage: int
@@ -33,6 +65,9 @@ class RankWeights:
     by_class_bytes: Mapping[TensorClass, float]
     total_bytes: float
     total_model_bytes: float
+    host_bytes: float
+    widened_bytes: float
+    repeated_bytes: float
 
 
 @lru_cache(maxsize=4096)
@@ -41,6 +76,7 @@ def stage_weights(
     weights_format: NumberFormat,
     parallelism: Parallelism,
     stage: int,
+    loading: Loading = AS_STORED,
 ) -> RankWeights:
     """Weights on a rank of one pipeline stage [B].
 
@@ -55,19 +91,35 @@ def stage_weights(
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
     share = layers / architecture.layer_count
     by_class: dict[TensorClass, float] = {}
-    elements = 0.0
+    elements = host = widest = 0.0
+
+    def stored(tensor: Tensor, kv_head_count: int) -> float:
+        bits = stored_bits(architecture, weights_format, tensor)
+        return rank_elements(tensor, parallelism, kv_head_count) * bits / 8.0
 
     def add(tensors: Iterable[Tensor], times: float, kv_head_count: int) -> None:
-        nonlocal elements
+        nonlocal elements, widest
         for tensor in tensors:
-            held = times * rank_elements(tensor, parallelism, kv_head_count)
-            elements += held
-            stored = held * stored_bits(architecture, weights_format, tensor) / 8.0
-            by_class[tensor.tensor_class] = by_class.get(tensor.tensor_class, 0.0) + stored
+            elements += times * rank_elements(tensor, parallelism, kv_head_count)
+            factor = times * _held_ratio(tensor, weights_format, loading)
+            size = factor * stored(tensor, kv_head_count)
+            by_class[tensor.tensor_class] = by_class.get(tensor.tensor_class, 0.0) + size
+            if (
+                weights_format.widened_whole
+                and tensor.tensor_class in weights_format.quantised_classes
+            ):
+                _, rows, columns = rank_shape(tensor, parallelism, kv_head_count)
+                widest = max(widest, rows * columns * _WIDENED_BYTES)
 
     for group in architecture.groups:
         add(group.tensors, group.count * share, kv_heads(group))
-    add(end_tensors(architecture, parallelism.pipeline, stage), 1.0, 1)
+    ends = end_tensors(architecture, parallelism.pipeline, stage)
+    if loading.host_embedding and stage == 0:
+        host = sum(stored(tensor, 1) for tensor in architecture.embedding)
+        if not (architecture.tied_embeddings and parallelism.pipeline == 1):
+            ends = ends[len(architecture.embedding) :]
+    add(ends, 1.0, 1)
+    repeats = architecture.tied_embeddings and weights_format.repeats_table
     return RankWeights(
         stage=stage,
         layers=layers,
@@ -75,7 +127,24 @@ def stage_weights(
         by_class_bytes=MappingProxyType(by_class),
         total_bytes=sum(by_class.values()),
         total_model_bytes=total_model_bytes(architecture, weights_format),
+        host_bytes=host,
+        widened_bytes=widest,
+        repeated_bytes=sum(stored(tensor, 1) for tensor in architecture.embedding)
+        if repeats
+        else 0.0,
     )
+
+
+def _held_ratio(tensor: Tensor, weights_format: NumberFormat, loading: Loading) -> float:
+    """What an engine holds of a tensor over what the checkpoint stores of it [-]."""
+    if tensor.name in _JOINED_PROJECTIONS:
+        return loading.joined_copies
+    multiple = loading.expert_multiple
+    if multiple and weights_format.padded_experts and tensor.tensor_class is TensorClass.EXPERT:
+        inward = tensor.shard is Shard.EXPERT_COLUMN
+        features = tensor.input_features if inward else tensor.output_features
+        return ceil(features / multiple) * multiple / features
+    return 1.0
 
 
 def end_tensors(architecture: ModelArchitecture, pipeline: int, stage: int) -> tuple[Tensor, ...]:

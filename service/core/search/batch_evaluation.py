@@ -212,7 +212,7 @@ def evaluate(
     layout_at, precision_at, _ = structure
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
     precisions = (precision.weights.matrix_precision, "bf16")
-    weights_bytes = _weights_bytes(architecture, precision, layout, environment.serving)
+    weights_bytes = _weights_bytes(architecture, precision, layout, environment)
     beyond = unable = 0
     small: list[TooSmall] = []
     able: list[int] = []
@@ -244,10 +244,12 @@ def _weights_bytes(
     architecture: ModelArchitecture,
     precision: Precision,
     layout: Parallelism,
-    serving: ServingSettings,
+    environment: Environment,
 ) -> float:
     """Weights on the rank that holds most of them [B]."""
-    plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens)
+    serving = environment.serving
+    loading = environment.runtime.of(serving.release).loading
+    plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens, loading)
     return max(plan.weights.total_bytes for plan in plans)
 
 

@@ -28,10 +28,25 @@ class MemoryParts(Answer):
     activations_bytes: Interval
     """Peak of the temporary tensors of an engine step."""
     runtime_bytes: Interval
-    """Context, collectives' buffers, captured graphs, allocator slack."""
+    """Driver's context, libraries' buffers, captured graphs, allocator slack."""
+    context_bytes: Interval
+    """Part of runtime_bytes that the driver holds for a process."""
     libraries_bytes: Interval
-    """Part of runtime_bytes for context and buffers of collectives."""
+    """Part of runtime_bytes for buffers of libraries and collectives."""
+    graphs_bytes: Interval
+    """Part of runtime_bytes for captured graphs."""
     total_bytes: Interval
+    allocated_bytes: Interval
+    """Tensors at their peak: weights, caches and activations (max_memory_allocated)."""
+    reserved_bytes: Interval
+    """What the allocator takes for tensors and graphs (max_memory_reserved)."""
+    process_bytes: Interval
+    """What the process takes of the accelerator, as nvidia-smi shows it; of an engine that takes
+    its share when it starts, usable_bytes and what lies beside."""
+    host_bytes: Interval
+    """What the engine keeps in the host's memory for an accelerator."""
+    checkpoint_bytes: float
+    """Tensors of the whole model, stored once."""
     capacity_bytes: float
     """Memory of the accelerator."""
     usable_bytes: float

@@ -113,12 +113,10 @@ def _served(
     resolved = resolve_deployment(request, snapshot, Problems())
     computed = compute_deployment(resolved)
     views = {
-        channel: served(
-            compute_deployment(corrected_deployment(resolved, one)), snapshot, document.limits
-        )
+        channel: served(compute_deployment(corrected_deployment(resolved, one)), document.limits)
         for channel, one in nudged(SERVED).items()
     }
-    published = served(computed, snapshot, document.limits)
+    published = served(computed, document.limits)
 
     def read(view: Any, name: str) -> Any:
         return quantity_of(name, "inference").of_served(view)

@@ -73,7 +73,7 @@ def _inference(
     request: DeploymentRequest, limits: Mapping[str, float], snapshot: CatalogSnapshot
 ) -> Computed:
     found = compute_deployment(resolve_deployment(request, snapshot, Problems()))
-    resolved, view = found.resolved, served(found, snapshot, limits)
+    resolved, view = found.resolved, served(found, limits)
     memory = found.memory
     return Computed(
         kind="inference",

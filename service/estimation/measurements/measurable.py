@@ -25,13 +25,11 @@ class NotEstimated(InvalidInput):
 class Served:
     """A deployment as the core computed it.
 
-    ``preallocating`` engines take their share of the memory whatever they need of it; ``limits``
-    are what the highest rate of requests has to keep, by name of a quantity.
+    ``limits`` are what the highest rate of requests has to keep, by name of a quantity.
     """
 
     estimate: InferenceEstimate
     infrastructure: Infrastructure
-    preallocating: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
 
 

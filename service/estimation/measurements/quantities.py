@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from service.core.estimate.inference import estimate_inference
-from service.core.interval import Interval, scale
+from service.core.interval import Interval, exact, scale
 from service.estimation.measurements import readings
 from service.estimation.measurements.measurable import (
     Kind,
@@ -145,14 +145,20 @@ _TABLE = (
         "weights_bytes",
         "B",
         "Weights on the accelerator that holds most.",
-        lambda served: readings.held(served.estimate.memory.weights_bytes),
+        lambda served: served.estimate.memory.weights_bytes,
         lambda trained: readings.held(trained.memory.weights_bytes),
+    ),
+    Quantity(
+        "checkpoint_bytes",
+        "B",
+        "Tensors of the whole model in the files of its checkpoint.",
+        lambda served: exact(served.estimate.memory.checkpoint_bytes),
     ),
     Quantity(
         "allocated_bytes",
         "B",
         "Peak of what tensors take on one accelerator (torch.cuda.max_memory_allocated).",
-        readings.allocated,
+        lambda served: served.estimate.memory.allocated_bytes,
         readings.trained_allocated,
         aliases=("peak_allocated_bytes",),
     ),
@@ -168,7 +174,7 @@ _TABLE = (
         "reserved_bytes",
         "B",
         "Peak of what the allocator took on one accelerator (torch.cuda.max_memory_reserved).",
-        readings.reserved,
+        lambda served: served.estimate.memory.reserved_bytes,
         readings.trained_reserved,
         aliases=("peak_reserved_bytes",),
     ),
@@ -185,7 +191,7 @@ _TABLE = (
         "B",
         "All memory that the process takes on one accelerator, as nvidia-smi shows it. Engines "
         "that allocate ahead take memory_utilization_ratio × capacity, and are compared with that.",
-        readings.process,
+        lambda served: served.estimate.memory.process_bytes,
         lambda trained: trained.memory.total_bytes,
     ),
     Quantity(
@@ -205,15 +211,28 @@ _TABLE = (
     Quantity(
         "libraries_bytes",
         "B",
-        "Context and buffers of libraries on one accelerator, outside the allocator.",
+        "Buffers of libraries on one accelerator, outside the allocator; of training, with the "
+        "driver's context.",
         lambda served: served.estimate.memory.libraries_bytes,
         lambda trained: trained.memory.libraries_bytes,
+    ),
+    Quantity(
+        "graphs_bytes",
+        "B",
+        "Captured graphs, on one accelerator.",
+        lambda served: served.estimate.memory.graphs_bytes,
+    ),
+    Quantity(
+        "host_bytes",
+        "B",
+        "Weights and pools that the engine keeps in the host's memory for one accelerator.",
+        lambda served: served.estimate.memory.host_bytes,
     ),
     Quantity(
         "kv_cache_bytes",
         "B",
         "KV caches of the requests in flight, on one accelerator.",
-        lambda served: readings.held(served.estimate.memory.kv_cache_bytes),
+        lambda served: served.estimate.memory.kv_cache_bytes,
     ),
     Quantity(
         "kv_cache_budget_bytes",

@@ -14,31 +14,21 @@ from service.core.elementwise import Number
 from service.core.estimate.inference import InferenceEnergy, inference_energy
 from service.core.estimate.training import run_energy
 from service.core.impacts.training_energy import TrainingEnergy
-from service.core.interval import Interval, exact, quotient, scale, shift, without
+from service.core.interval import Interval, exact, quotient, scale, without
 from service.core.memory.inference.memory import inference_memory
 from service.core.performance.inference.open_load import Percentiles
 from service.estimation.measurements.measurable import NotEstimated, Served, Spent, Trained
 
-#: What sizes that follow from shapes miss of what engines hold, which pad vocabularies and experts,
-#: and of what logs print in three digits: nine in ten published sizes lie within it [-].
+#: What sizes that follow from shapes miss of what frameworks hold, which pad vocabularies and
+#: experts, and of what logs print in three digits: nine in ten published sizes lie within it [-].
 _HELD_RATIO = 0.02
 _JOULES_PER_WH = 3600.0
 
 
 def held(size: Interval) -> Interval:
-    """A size that follows from shapes, as far as what is held can be off it."""
+    """A size of training that follows from shapes, as far as what is held can be off it."""
     less, more = 1.0 - _HELD_RATIO, 1.0 + _HELD_RATIO
     return Interval(size.value, size.low * less, size.high * more)
-
-
-def process(served: Served) -> Interval:
-    """All that the process takes on the fullest accelerator [B]."""
-    memory = served.estimate.memory
-    if not served.preallocating:
-        return memory.total_bytes
-    # What libraries take differs from machine to machine, and lies outside the engine's count.
-    taken, held = memory.usable_bytes, memory.libraries_bytes
-    return shift(held, taken - held.value)
 
 
 def _sum_of(*parts: Interval) -> Interval:
@@ -78,20 +68,15 @@ def _over_all(served: Served, each: Interval, around: Callable[[Served], Interva
 
 def process_total(served: Served) -> Interval:
     """All that processes take on all accelerators [B]."""
-    if served.preallocating:
-        return scale(process(served), _accelerators(served))
+    memory = served.estimate.memory
+    if memory.engine.fills_share:
+        return scale(memory.process_bytes, _accelerators(served))
 
     def around(one: Served) -> Interval:
         memory = one.estimate.memory
         return _sum_of(memory.activations_bytes, memory.runtime_bytes)
 
-    return _over_all(served, process(served), around)
-
-
-def reserved(served: Served) -> Interval:
-    """What the allocator took on the fullest accelerator: all but context and libraries [B]."""
-    memory = served.estimate.memory
-    return without(memory.total_bytes, memory.libraries_bytes)
+    return _over_all(served, memory.process_bytes, around)
 
 
 def reserved_total(served: Served) -> Interval:
@@ -99,21 +84,17 @@ def reserved_total(served: Served) -> Interval:
 
     def around(one: Served) -> Interval:
         memory = one.estimate.memory
-        rest = without(memory.runtime_bytes, memory.libraries_bytes)
-        return _sum_of(memory.activations_bytes, rest)
+        return _sum_of(memory.activations_bytes, memory.slack_bytes, memory.graphs_bytes)
 
-    return _over_all(served, reserved(served), around)
-
-
-def allocated(served: Served) -> Interval:
-    """What tensors take on the fullest accelerator [B]."""
-    memory = served.estimate.memory
-    return without(memory.total_bytes, memory.runtime_bytes)
+    return _over_all(served, served.estimate.memory.reserved_bytes, around)
 
 
 def allocated_total(served: Served) -> Interval:
     """What tensors take on all accelerators [B]."""
-    return _over_all(served, allocated(served), lambda one: one.estimate.memory.activations_bytes)
+    memory = served.estimate.memory
+    return _over_all(
+        served, memory.allocated_bytes, lambda one: one.estimate.memory.activations_bytes
+    )
 
 
 def trained_reserved(trained: Trained) -> Interval:

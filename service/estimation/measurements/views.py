@@ -13,14 +13,11 @@ from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed
 
 
-def served(
-    found: ComputedDeployment, snapshot: CatalogSnapshot, limits: Mapping[str, float] | None = None
-) -> Served:
+def served(found: ComputedDeployment, limits: Mapping[str, float] | None = None) -> Served:
     """A computed deployment as quantities read it."""
     return Served(
         estimate=found.estimate,
         infrastructure=found.resolved.calibration.infrastructure,
-        preallocating=snapshot.engines[found.resolved.serving.engine].value.preallocating,
         limits=limits or {},
     )
 

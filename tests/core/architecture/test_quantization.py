@@ -153,13 +153,18 @@ def test_modules_listed_in_every_layer_stay_in_16_bit():
     )
 
 
-def test_modules_listed_in_one_layer_of_four_change_nothing():
+def test_modules_listed_in_one_layer_of_four_keep_a_quarter_in_16_bit():
     found = described(
         quant_method="fp8",
         weight_block_size=[128, 128],
         modules_to_not_convert=["model.layers.0.self_attn", "model.layers.1.mlp.gate", "lm_head"],
     )
-    assert found.exact is None
+    listed = NUMBER_FORMATS["fp8"]
+    assert found.exact is not None
+    assert found.exact.quantised_classes == listed.quantised_classes
+    mixed = 0.25 * 16.0 + 0.75 * listed.bits_per_element
+    assert found.exact.bits(TensorClass.ATTENTION) == mixed
+    assert found.exact.bits(TensorClass.DENSE_FFN) == listed.bits_per_element
 
 
 def test_unknown_methods_are_told():

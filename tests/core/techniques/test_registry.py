@@ -16,7 +16,6 @@ from service.core.deployment import (
     ServingSettings,
 )
 from service.core.memory.inference.memory import inference_memory
-from service.core.memory.inference.runtime import runtime_overheads
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
@@ -25,12 +24,12 @@ from service.core.search.workloads import WORKLOAD_KINDS
 from service.core.techniques.registry import TECHNIQUES
 from service.core.techniques.setup import InferenceSetup, TrainingSetup
 from service.estimation.techniques import FILTERS
-from tests.core.calibrations import figures_of
+from tests.core.calibrations import figures_of, packaged_overheads
 from tests.core.deployments import H100, architecture
 
 TEXTS = packaged_texts()["techniques"]
 TRAINING = training_overheads(figures_of("memory_training.yaml", "framework"))
-RUNTIME = runtime_overheads(figures_of("memory_runtime.yaml", "engine"))
+RUNTIME = packaged_overheads()
 FORMATS = NUMBER_FORMATS
 FP32 = Precision(FORMATS["fp32"], FORMATS["bf16"], FORMATS["fp32"])
 BF16 = Precision(FORMATS["bf16"], FORMATS["bf16"], FORMATS["bf16"])

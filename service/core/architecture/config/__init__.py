@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from service.core.architecture.config.families.images import IMAGES
 from service.core.architecture.config.families.vision import VISION_TOWERS
 from service.core.architecture.config.family import Family, assemble
 from service.core.architecture.config.fields import ConfigNotUnderstood, Fields
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import ImageEncoder, ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
 from service.core.architecture.tensors import Tensor
 from service.core.explanation import EstimateWarning
@@ -59,16 +60,20 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         defaults["tie_word_embeddings"] = config["tie_word_embeddings"]
     architecture = assemble(family, Fields(text, defaults, path), model_type)
     vision: tuple[Tensor, ...] = ()
+    images: ImageEncoder | None = None
     if tower is not None:
         build, vision_defaults = tower
         section = Fields(config, {}).section("vision_config", vision_defaults)
-        vision = build(section, architecture.hidden_size) if section is not None else ()
+        if section is not None:
+            vision = build(section, architecture.hidden_size)
+            images = IMAGES[_outer_type(config)](section)
     stored = checkpoint_format(config, text)
     return replace(
         architecture,
         other=architecture.other + vision,
         native_format=stored.listed_id,
         native_number_format=stored.exact,
+        images=images,
         warnings=(*warnings, *stored.warnings),
     )
 

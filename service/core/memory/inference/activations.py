@@ -1,8 +1,10 @@
 """Peak of temporary tensors during an inference step on one rank.
 
-A step's peak is the larger of two moments: inside the widest layer, where the layer's
-intermediate results stand beside the residual stream; and after the last layer, where logits are
-turned into probabilities for every sampled sequence.
+A step's peak is the largest of several moments: inside the widest layer, where the layer's
+intermediate results stand beside the residual stream, with the scores of attention that is not
+fused and a matrix that is widened before it multiplies; after the last layer, where logits are
+turned into probabilities; while the images of a prompt are encoded; and while a checkpoint is
+loaded that stores a shared table twice.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from service.core.architecture.model import (
     Attention,
     DenseFeedForward,
     FeedForward,
+    ImageEncoder,
     LatentAttention,
     LayerGroup,
     ModelArchitecture,
@@ -34,12 +37,41 @@ RESIDUAL_COPIES = 4.0
 class StepPeak:
     """Temporary bytes of a step on one rank, as coefficients.
 
-    ``layer_bytes_per_token`` for every token of the step inside the widest layer;
+    ``layer_bytes_per_token`` for every token of the step inside the widest layer, and there
+    ``score_heads`` scores for each pair of a token and one that it attends to;
     ``vocabulary_entries`` are logits per sampled sequence on the rank that samples.
+    ``image_bytes`` are taken while the largest image is encoded, of which the language model reads
+    ``image_tokens``; ``cross_attended`` as the model's encoder is.
     """
 
     layer_bytes_per_token: float
+    score_heads: float
     vocabulary_entries: float
+    image_bytes: float = 0.0
+    image_tokens: float = 0.0
+    cross_attended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """What a step computes at its worst, and what lies beside it.
+
+    ``step_tokens`` are computed at once, each attending to ``attended_tokens`` [token];
+    ``sampled_sequences`` are sampled, ``images`` encoded [-]. ``bytes_per_logit`` and
+    ``bytes_per_score`` are what sampling takes for each logit, and attention for each score, if it
+    stores them [B]; results are ``result_ratio`` times as wide as activations [-].
+    ``widened_bytes`` and ``repeated_bytes`` are those of the weights [B].
+    """
+
+    step_tokens: Number
+    attended_tokens: Number
+    sampled_sequences: Number
+    images: Number
+    bytes_per_logit: float
+    bytes_per_score: float
+    result_ratio: float = 1.0
+    widened_bytes: float = 0.0
+    repeated_bytes: float = 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -73,32 +105,56 @@ def step_peak(
         for group in architecture.groups
     )
     residual = RESIDUAL_COPIES * architecture.hidden_size
+    heads = max(architecture.query_head_counts, default=0)
+    images = architecture.images
     return StepPeak(
         layer_bytes_per_token=(residual + widest) * width,
+        score_heads=heads / parallelism.tensor,
         vocabulary_entries=float(architecture.vocab_size) if architecture.generates else 0.0,
+        image_bytes=_image_bytes(images, width, parallelism),
+        image_tokens=0.0 if images is None else float(images.most_tokens),
+        cross_attended=images is not None and images.cross_attended,
     )
 
 
-def step_peak_bytes(
-    peak: StepPeak, step_tokens: Number, sampled_sequences: Number, bytes_per_logit: Number
-) -> Number:
-    """Temporary bytes at the worst moment of a step [B].
+def step_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
+    """Temporary bytes at the worst moment [B].
 
     Parameters
     ----------
     peak
         Coefficients of the deployment.
-    step_tokens
-        Tokens computed in one step [token].
-    sampled_sequences
-        Sequences whose next token is sampled [-].
-    bytes_per_logit
-        Bytes that sampling takes per logit: the logits themselves in 16 and in 32 bit,
-        probabilities, and what sorting for top-k and top-p takes [B].
+    shape
+        What the step computes.
     """
-    inside = peak.layer_bytes_per_token * step_tokens
-    sampling = peak.vocabulary_entries * sampled_sequences * bytes_per_logit
-    return maximum(inside, sampling)
+    inside = layer_bytes(peak, shape)
+    sampling = peak.vocabulary_entries * shape.sampled_sequences * shape.bytes_per_logit
+    worst = maximum(maximum(inside, sampling), shape.repeated_bytes)
+    if peak.image_bytes == 0.0:
+        return worst
+    return maximum(worst, peak.image_bytes * shape.images)
+
+
+def layer_bytes(peak: StepPeak, shape: StepShape) -> Number:
+    """Temporary bytes inside the widest layer [B]."""
+    scores = peak.score_heads * shape.bytes_per_score * shape.attended_tokens
+    results = peak.layer_bytes_per_token * shape.result_ratio
+    return (results + scores) * shape.step_tokens + shape.widened_bytes
+
+
+def _image_bytes(images: ImageEncoder | None, width: float, parallelism: Parallelism) -> float:
+    """Temporary bytes while an image is encoded: inside a layer, or where kept outputs are joined.
+
+    At the end the kept outputs stand beside a stack of them and beside what joins them and the last
+    one. Source: order of operations in vLLM's and Hugging Face transformers' vision towers, 2025.
+    """
+    if images is None:
+        return 0.0
+    results = 3.0 if images.gated else 2.0
+    inside = (RESIDUAL_COPIES + images.kept_layers) * images.width
+    inside += results * images.intermediate_size / parallelism.tensor
+    joining = (2.0 * images.kept_layers + (images.kept_layers + 1.0) + 2.0) * images.width
+    return images.most_patches * max(inside, joining) * width
 
 
 def _mixer_elements(group: LayerGroup, parallelism: Parallelism) -> float:

@@ -7,6 +7,7 @@ from service.core.explanation import Formula, paths
 _PAGES = "Kwon et al., PagedAttention, 2023, https://arxiv.org/abs/2309.06180"
 _DIFFERENCE = "Difference of the parts"
 _ENGINE = "Measured distributions by engine, see the calibration entry"
+_STEPS = "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024"
 _ROOM = paths(room_bytes="kv_cache_budget_bytes")
 _LAYERS = paths(
     "plan.cache.context_ranks", full_layers_bytes_per_token="plan.cache.full_bytes_per_token"
@@ -15,6 +16,24 @@ _PAGE = paths(page_tokens="plan.cache.block_tokens")
 
 #: Paths start at an ``InferenceMemory``.
 MEMORY = (
+    Formula(
+        "Tensors of the checkpoint",
+        "total_model_bytes",
+        "Sum over all tensors, shared ones once",
+        "checkpoint_bytes",
+        paths("plan.weights.total_model_bytes"),
+    ),
+    Formula(
+        "Kept in the host's memory",
+        "host_weights_bytes + host_pool_bytes",
+        _ENGINE,
+        "host_bytes",
+        paths(
+            "engine.host_pool_bytes",
+            "engine.calibration",
+            host_weights_bytes="plan.weights.host_bytes",
+        ),
+    ),
     Formula(
         "Weights on the fullest accelerator",
         "sum(weights_bytes)",
@@ -45,14 +64,33 @@ MEMORY = (
         paths(sequences="concurrency_per_replica"),
     ),
     Formula(
-        "Temporary tensors of a step",
-        "max(step_tokens * layer_bytes_per_token,"
-        " sampled_sequences * vocabulary * bytes_per_logit)",
-        "Order of operations in vLLM and Hugging Face transformers decoder layers, 2024",
-        "peak_bytes",
+        "Temporary tensors inside the widest layer",
+        "(layer_bytes_per_token * result_ratio + score_heads * bytes_per_score * attended_tokens)"
+        " * step_tokens + widened_bytes",
+        _STEPS,
+        "layer_peak_bytes",
         paths(
             "plan.peak.layer_bytes_per_token",
-            "engine.bytes_per_logit",
+            "plan.peak.score_heads",
+            "shape.bytes_per_score",
+            "shape.attended_tokens",
+            "shape.step_tokens",
+            "shape.result_ratio",
+            "shape.widened_bytes",
+        ),
+    ),
+    Formula(
+        "Temporary tensors at the worst moment",
+        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit,"
+        " images * image_bytes, repeated_bytes)",
+        _STEPS,
+        "peak_bytes",
+        paths(
+            "shape.sampled_sequences",
+            "shape.bytes_per_logit",
+            "shape.images",
+            "shape.repeated_bytes",
+            "plan.peak.image_bytes",
             vocabulary="plan.peak.vocabulary_entries",
         ),
     ),
@@ -65,16 +103,16 @@ MEMORY = (
     ),
     Formula(
         "Libraries",
-        "context_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
+        "counted_bytes + (collectives_bytes if max(replica_accelerators, expert_ranks) > 1 else 0)"
         " + reserved_bytes + draft_model_bytes",
         _ENGINE,
-        "fixed_runtime_bytes",
+        "libraries_bytes",
         paths(
-            "engine.context_bytes",
+            "engine.counted_bytes",
             "engine.collectives_bytes",
             "deployment.parallelism.replica_accelerators",
-            "serving.reserved_bytes",
             "engine.calibration",
+            reserved_bytes="serving.reserved_bytes",
             expert_ranks="deployment.parallelism.expert",
         ),
     ),
@@ -87,14 +125,35 @@ MEMORY = (
     ),
     Formula(
         "Runtime",
-        "libraries_bytes + slack_bytes + graphs_bytes",
+        "context_bytes + libraries_bytes + slack_bytes + graphs_bytes",
         _ENGINE,
         "runtime_bytes",
+        paths("serving.engine", "engine.calibration"),
+    ),
+    Formula(
+        "Tensors",
+        "weights_bytes + kv_cache_bytes + activations_bytes",
+        "Sum of the parts",
+        "allocated_bytes",
+    ),
+    Formula(
+        "Taken by the allocator",
+        "allocated_bytes + slack_bytes + graphs_bytes",
+        "Sum of the parts",
+        "reserved_bytes",
+    ),
+    Formula(
+        "Taken by the process",
+        "usable_bytes + context_bytes * (1 - context_in_share)"
+        " + graphs_bytes * (1 - graphs_in_share)"
+        " + activations_bytes * (1 - activations_in_share) if fills_share else total_bytes",
+        "vLLM gpu_worker.py determine_available_memory, 2025",
+        "process_bytes",
         paths(
-            "engine.graphs_bytes",
-            "serving.engine",
-            "engine.calibration",
-            libraries_bytes="fixed_runtime_bytes",
+            "engine.context_in_share",
+            "engine.graphs_in_share",
+            "engine.activations_in_share",
+            "engine.fills_share",
         ),
     ),
     Formula(
@@ -112,16 +171,16 @@ MEMORY = (
     ),
     Formula(
         "Room for caches",
-        "min(usable_bytes - libraries_bytes - slack_bytes"
+        "min(usable_bytes - libraries_bytes - slack_bytes - context_in_share * context_bytes"
         " - activations_in_share * activations_bytes - graphs_in_share * graphs_bytes,"
-        " capacity_bytes - activations_bytes - runtime_bytes) - weights_bytes",
+        " capacity_bytes - activations_bytes - libraries_bytes - slack_bytes - graphs_bytes)"
+        " - weights_bytes",
         "vLLM gpu_worker.py determine_available_memory, 2025",
         "kv_cache_budget_bytes",
         paths(
             "engine.activations_in_share",
             "engine.graphs_in_share",
-            "engine.graphs_bytes",
-            libraries_bytes="fixed_runtime_bytes",
+            "engine.context_in_share",
         ),
     ),
     Formula(

@@ -19,14 +19,32 @@ from service.core.elementwise import Label, Number, Truth, ceil, floor, maximum,
 from service.core.interval import (
     Interval,
     certainty,
-    exact,
     independent_sum,
     scale,
     shift,
     shortfall,
 )
 from service.core.memory.fullest import fullest
-from service.core.memory.inference.activations import StepPeak, step_peak, step_peak_bytes
+from service.core.memory.inference.activations import (
+    StepPeak,
+    StepShape,
+    layer_bytes,
+    step_peak,
+    step_peak_bytes,
+)
+from service.core.memory.inference.room import (
+    SizeLine,
+    cache_budget,
+    capacity_tokens,
+    context_limit,
+    full_bytes,
+    max_concurrency,
+    max_context_tokens,
+    reach,
+    room_each,
+    size_lines,
+    uncertain_room,
+)
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
 from service.core.memory.kv_cache import (
     CacheLayout,
@@ -34,7 +52,7 @@ from service.core.memory.kv_cache import (
     layout_sequence_bytes,
     windowed_bytes,
 )
-from service.core.memory.weights import RankWeights, stage_weights
+from service.core.memory.weights import Loading, RankWeights, stage_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +62,6 @@ class StagePlan:
     weights: RankWeights
     cache: CacheLayout
     peak: StepPeak
-
-
-@dataclass(frozen=True, slots=True)
-class SizeLine:
-    """Size of a sequence's cache over its length, once some windows are full."""
-
-    constant_bytes: Number
-    bytes_per_token: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,9 @@ class InferenceMemory:
     length, ``sequence_bytes`` that of a whole sequence, ``draft_model_bytes`` a draft model with
     its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
     ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences are held by a
-    rank. ``peak_bytes`` are temporary tensors before what was measured, ``fixed_runtime_bytes`` and
-    ``slack_bytes`` parts of the runtime memory.
+    rank. ``peak_bytes`` are temporary tensors before what was measured, of the step that ``shape``
+    tells; ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of
+    the runtime memory. ``tokens`` are those that a sequence's caches have room for.
     """
 
     deployment: Deployment
@@ -96,32 +107,39 @@ class InferenceMemory:
     kv_cache_capacity_tokens: Interval
     max_concurrency: Interval
     max_context_tokens: Interval
+    allocated_bytes: Interval
+    reserved_bytes: Interval
+    process_bytes: Interval
+    host_bytes: Interval
+    checkpoint_bytes: Number
     sequence_bytes: Number
     shared_bytes: Number
     prefill_bytes: Number
-    step_tokens: Number
-    sampled_sequences: Number
+    shape: StepShape
+    tokens: Number
     concurrency_per_replica: Number
     peak_bytes: Number
-    fixed_runtime_bytes: Interval
+    libraries_bytes: Interval
+    context_bytes: Interval
+    graphs_bytes: Interval
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
 
     @property
-    def libraries_bytes(self) -> Interval:
-        """Context and buffers of collectives, part of the fixed runtime memory [B]."""
-        return self.engine.libraries(self.deployment.parallelism)
+    def step_tokens(self) -> Number:
+        """Tokens computed in one step [token]."""
+        return self.shape.step_tokens
 
     @property
-    def tokens(self) -> Number:
-        """Tokens of a whole sequence [token]."""
-        return self.workload.input_tokens + self.workload.output_tokens
+    def layer_peak_bytes(self) -> Number:
+        """Temporary tensors inside the widest layer [B]."""
+        return layer_bytes(self.plan.peak, self.shape)
 
     @property
     def windows(self) -> Mapping[str, Number]:
         """What one sequence keeps in layers of each window [B]."""
-        layout = self.plan.cache
-        return {part.name: windowed_bytes(layout, part, self.tokens) for part in layout.windowed}
+        layout, tokens = self.plan.cache, self.tokens
+        return {part.name: windowed_bytes(layout, part, tokens) for part in layout.windowed}
 
     @property
     def growing_windows(self) -> Mapping[str, Number]:
@@ -131,12 +149,12 @@ class InferenceMemory:
     @property
     def context_limit_tokens(self) -> float:
         """Longest sequence that settings and model allow, infinite without a limit [token]."""
-        return _context_limit(self.deployment, self.serving)
+        return context_limit(self.deployment, self.serving)
 
     @property
     def room_each_bytes(self) -> Number:
         """Room for the growing cache of each sequence that the rank holds [B]."""
-        return _room_each(
+        return room_each(
             self.plan.cache,
             self.kv_cache_budget_bytes.value / self.engine.cache_copies,
             self.concurrency_per_replica,
@@ -148,8 +166,8 @@ class InferenceMemory:
         """The windows that are full at the longest sequence, as a line of sizes over lengths."""
         room, limit = self.room_each_bytes, self.context_limit_tokens
         return max(
-            _size_lines(self.plan.cache),
-            key=lambda line: _reach(line, room, self.plan.cache.block_tokens, limit),
+            size_lines(self.plan.cache),
+            key=lambda line: reach(line, room, self.plan.cache.block_tokens, limit),
         )
 
 
@@ -167,13 +185,15 @@ def inference_memory(
     memory: what weights, the profiled peak and non-PyTorch memory leave of the share becomes cache
     (vllm/v1/worker/gpu_worker.py, 2025).
     """
+    engine = overheads.of(serving.release)
     plans = stage_plans(
         deployment.architecture,
         deployment.precision,
         deployment.parallelism,
         serving.kv_block_tokens,
+        engine.loading,
     )
-    estimates = [_on_stage(plan, deployment, workload, serving, overheads) for plan in plans]
+    estimates = [_on_stage(plan, deployment, workload, serving, engine) for plan in plans]
     return fullest(estimates, lambda memory: memory.total_bytes.value)
 
 
@@ -183,12 +203,13 @@ def stage_plans(
     precision: Precision,
     parallelism: Parallelism,
     block_tokens: int,
+    loading: Loading,
 ) -> tuple[StagePlan, ...]:
     """Plans of the pipeline stages that can be the fullest: no other holds more of everything."""
     peak = step_peak(architecture, precision.activations, parallelism)
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):
-        weights = stage_weights(architecture, precision.weights, parallelism, stage)
+        weights = stage_weights(architecture, precision.weights, parallelism, stage, loading)
         outdone = [
             other.weights.layers >= weights.layers
             and other.weights.total_bytes >= weights.total_bytes
@@ -206,48 +227,56 @@ def _on_stage(
     deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
-    overheads: RuntimeOverheads,
+    engine: EngineRuntime,
 ) -> InferenceMemory:
-    parallelism = deployment.parallelism
-    engine = overheads.of(serving.release)
+    parallelism, accelerator = deployment.parallelism, deployment.accelerator
     layout = plan.cache
-    tokens = workload.input_tokens + workload.output_tokens
+    tokens = engine.held_tokens(
+        workload.input_tokens + workload.output_tokens, serving.max_model_len
+    )
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency_per_replica)
-    sampled = engine.sampled_sequences(
-        deployment.accelerator, concurrency_per_replica, serving.max_running_sequences
-    )
-    peak = step_peak_bytes(plan.peak, step_tokens, sampled, engine.bytes_per_logit)
-    activations, slack = engine.temporary(peak)
-    draft = _draft_bytes(serving, parallelism, concurrency_per_replica, tokens)
+    shape = _step_shape(plan, engine, deployment, workload, serving)
+    peak = step_peak_bytes(plan.peak, shape)
+    activations = engine.activations(peak)
+    draft = _draft_bytes(engine, serving, parallelism, concurrency_per_replica, tokens)
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
-    runtime = independent_sum((libraries, slack, engine.graphs_bytes))
-
+    graphs = engine.graphs(eager=serving.enforce_eager)
+    context = engine.context(accelerator)
     copies = engine.cache_copies
     sequence = copies * layout_sequence_bytes(layout, tokens)
     # One sequence at a time holds a step's worth of tokens beside its windows.
     prefill = (
-        copies * layout_sequence_bytes(layout, tokens, minimum(step_tokens, tokens)) - sequence
+        copies * layout_sequence_bytes(layout, tokens, minimum(shape.step_tokens, tokens))
+        - sequence
         if layout.windowed
         else 0.0
     )
     shared = copies * _shared_bytes(layout, workload, tokens)
-    cache = concurrency_per_replica * (sequence - shared) + shared + prefill
+    cached = concurrency_per_replica * (sequence - shared) + shared + prefill
 
-    weights = plan.weights.total_bytes
-    total = shift(independent_sum((activations, runtime)), weights + cache)
-    capacity = deployment.accelerator.memory_bytes
+    slack = engine.slack(peak)
+    runtime = independent_sum((libraries, slack, graphs, context))
+    weights, cache = engine.sized(plan.weights.total_bytes), engine.sized(cached)
+    allocated = independent_sum((weights, cache, activations))
+    total = independent_sum((weights, cache, activations, runtime))
+    capacity = accelerator.memory_bytes
     usable = capacity * serving.memory_utilization_ratio
-    inside = [libraries, slack]
-    if engine.activations_in_share:
-        inside.append(activations)
-    if engine.graphs_in_share:
-        inside.append(engine.graphs_bytes)
-    budget = _budget(
-        weights, usable, independent_sum(inside), capacity, shift(total, -weights - cache)
+    inside, beside = [libraries, slack, weights], list[Interval]()
+    for part, counts in (
+        (activations, engine.activations_in_share),
+        (graphs, engine.graphs_in_share),
+        (context, engine.context_in_share),
+    ):
+        (inside if counts else beside).append(part)
+    budget = cache_budget(
+        usable,
+        independent_sum(inside),
+        capacity,
+        independent_sum((weights, activations, libraries, slack, graphs)),
     )
-    headroom = shift(budget, -cache)
+    headroom = shift(budget, -cached)
+    room = uncertain_room(budget, engine.size_log_sigma)
     next_token = _next_token_bytes(layout, tokens)
     return InferenceMemory(
         deployment=deployment,
@@ -255,9 +284,9 @@ def _on_stage(
         serving=serving,
         engine=engine,
         plan=plan,
-        weights_bytes=exact(weights),
+        weights_bytes=weights,
         weights_by_class_bytes=plan.weights.by_class_bytes,
-        kv_cache_bytes=exact(cache),
+        kv_cache_bytes=cache,
         activations_bytes=activations,
         runtime_bytes=runtime,
         total_bytes=total,
@@ -269,29 +298,76 @@ def _on_stage(
         shortfall_bytes=shortfall(headroom),
         kv_cache_bytes_per_token=next_token,
         kv_cache_budget_bytes=budget,
-        kv_cache_capacity_tokens=_capacity_tokens(layout, budget, sequence, tokens),
-        max_concurrency=_max_concurrency(budget, sequence, shared, prefill, parallelism.data),
-        max_context_tokens=_max_context_tokens(
+        kv_cache_capacity_tokens=capacity_tokens(layout, room, sequence, tokens),
+        max_concurrency=max_concurrency(room, sequence, shared, prefill, parallelism.data),
+        max_context_tokens=max_context_tokens(
             layout,
-            scale(budget, 1.0 / copies),
+            scale(room, 1.0 / copies),
             concurrency_per_replica,
-            step_tokens,
-            _context_limit(deployment, serving),
+            shape.step_tokens,
+            context_limit(deployment, serving),
         ),
+        allocated_bytes=allocated,
+        reserved_bytes=independent_sum((allocated, slack, graphs)),
+        process_bytes=independent_sum((engine.sized(usable), *beside))
+        if engine.fills_share
+        else total,
+        host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
+        checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
         shared_bytes=shared,
         prefill_bytes=prefill,
-        step_tokens=step_tokens,
-        sampled_sequences=sampled,
+        shape=shape,
+        tokens=tokens,
         concurrency_per_replica=concurrency_per_replica,
         peak_bytes=peak,
-        fixed_runtime_bytes=libraries,
+        libraries_bytes=libraries,
+        context_bytes=context,
+        graphs_bytes=graphs,
         slack_bytes=slack,
         draft_model_bytes=draft,
     )
 
 
+def _step_shape(
+    plan: StagePlan,
+    engine: EngineRuntime,
+    deployment: Deployment,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+) -> StepShape:
+    """What a step computes at its worst."""
+    peak, weights = plan.peak, plan.weights
+    concurrency = ceil(workload.concurrency / deployment.parallelism.data)
+    step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
+    sampled = engine.sampled_sequences(
+        deployment.accelerator, concurrency, serving.max_running_sequences
+    )
+    tokens = workload.input_tokens + workload.output_tokens
+    images: Number = 0.0
+    if engine.profiles_images and peak.image_bytes:
+        asked = sampled * (
+            1.0 if serving.limit_mm_per_prompt is None else serving.limit_mm_per_prompt
+        )
+        budget = maximum(floor(step_tokens / peak.image_tokens), 1.0)
+        images = asked if peak.cross_attended else minimum(asked, budget)
+    return StepShape(
+        step_tokens=step_tokens,
+        attended_tokens=workload.input_tokens
+        if engine.prefills_whole
+        else engine.held_tokens(tokens, serving.max_model_len),
+        sampled_sequences=step_tokens if engine.whole_prompt_logits else sampled,
+        images=images,
+        bytes_per_logit=engine.bytes_per_logit,
+        bytes_per_score=engine.score_bytes(serving.flash_attention),
+        result_ratio=engine.result_ratio,
+        widened_bytes=weights.widened_bytes if engine.widens_matrices else 0.0,
+        repeated_bytes=weights.repeated_bytes if engine.loads_repeated else 0.0,
+    )
+
+
 def _draft_bytes(
+    engine: EngineRuntime,
     serving: ServingSettings,
     parallelism: Parallelism,
     concurrency_per_replica: Number,
@@ -302,7 +378,11 @@ def _draft_bytes(
     if speculation is None or speculation.architecture is None or speculation.precision is None:
         return 0.0
     plans = stage_plans(
-        speculation.architecture, speculation.precision, parallelism, serving.kv_block_tokens
+        speculation.architecture,
+        speculation.precision,
+        parallelism,
+        serving.kv_block_tokens,
+        engine.loading,
     )
     plan = max(plans, key=lambda one: one.weights.total_bytes)
     return plan.weights.total_bytes + concurrency_per_replica * layout_sequence_bytes(
@@ -337,7 +417,7 @@ def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Numb
 
 
 def _next_token_bytes(layout: CacheLayout, tokens: Number) -> Number:
-    return _full(layout) + sum(_growing_windows(layout, tokens).values())
+    return full_bytes(layout) + sum(_growing_windows(layout, tokens).values())
 
 
 def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
@@ -346,114 +426,3 @@ def _growing_windows(layout: CacheLayout, tokens: Number) -> dict[str, Number]:
         part.name: where(tokens <= part.window_tokens, part.bytes_per_token, 0.0)
         for part in layout.windowed
     }
-
-
-def _budget(
-    weights: Number, usable: Number, inside: Interval, capacity: Number, overhead: Interval
-) -> Interval:
-    """Room for caches: within the engine's share, and within the accelerator with all beside it."""
-
-    def room(within_share: Number, within_accelerator: Number) -> Number:
-        return minimum(usable - within_share, capacity - within_accelerator) - weights
-
-    return Interval(
-        room(inside.value, overhead.value),
-        room(inside.high, overhead.high),
-        room(inside.low, overhead.low),
-    )
-
-
-def _capacity_tokens(
-    layout: CacheLayout, budget: Interval, sequence: Number, tokens: Number
-) -> Interval:
-    """Tokens of all sequences that the budget holds, at the workload's length."""
-    block = layout.block_tokens
-    per_byte = ceil(tokens / block) * block / maximum(sequence, 1.0)
-
-    def capacity(room: Number) -> Number:
-        return maximum(floor(room * per_byte / block) * block, 0.0)
-
-    return Interval(capacity(budget.value), capacity(budget.low), capacity(budget.high))
-
-
-def _max_concurrency(
-    budget: Interval, sequence: Number, shared: Number, prefill: Number, replicas: int
-) -> Interval:
-    """Sequences that the budget holds, over all replicas."""
-    private = maximum(sequence - shared, 1.0)
-
-    def sequences(room: Number) -> Number:
-        return replicas * maximum(floor((room - shared - prefill) / private), 0.0)
-
-    return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
-
-
-def _context_limit(deployment: Deployment, serving: ServingSettings) -> float:
-    """Longest sequence that settings and model allow."""
-    if serving.max_model_len is not None:
-        return float(serving.max_model_len)
-    limit = deployment.architecture.max_position_embeddings
-    return float("inf") if limit is None else float(limit)
-
-
-def _max_context_tokens(
-    layout: CacheLayout,
-    budget: Interval,
-    concurrency_per_replica: Number,
-    step_tokens: Number,
-    limit: float,
-) -> Interval:
-    """Longest sequence such that ``concurrency`` of them fit.
-
-    The size of a sequence grows with its length ever more slowly, as one window after the other
-    fills up: it is the least of as many straight lines as there are windows, plus one. So the
-    longest sequence within a size is the greatest of the lengths that the lines give.
-    """
-    lines = _size_lines(layout)
-
-    def longest(room: Number) -> Number:
-        each = _room_each(layout, room, concurrency_per_replica, step_tokens)
-        tokens: Number = 0.0
-        for line in lines:
-            tokens = maximum(tokens, _reach(line, each, layout.block_tokens, limit))
-        return minimum(tokens, limit)
-
-    return Interval(longest(budget.value), longest(budget.low), longest(budget.high))
-
-
-def _room_each(
-    layout: CacheLayout, room: Number, concurrency_per_replica: Number, step_tokens: Number
-) -> Number:
-    """Room of each sequence, one of which holds a step's worth of tokens beside its windows [B]."""
-    prefill = step_tokens * layout.windowed_bytes_per_token
-    return (room - prefill) / maximum(concurrency_per_replica, 1.0)
-
-
-def _reach(line: SizeLine, room: Number, block_tokens: int, limit: float) -> Number:
-    """Longest sequence in whole pages by one line; the limit where it does not grow [token]."""
-    if line.bytes_per_token > 0.0:
-        return (
-            floor((room - line.constant_bytes) / line.bytes_per_token / block_tokens) * block_tokens
-        )
-    return where(room >= line.constant_bytes, limit, 0.0)
-
-
-def _size_lines(layout: CacheLayout) -> list[SizeLine]:
-    """A sequence's size with 0, 1, 2 … windows filled, narrowest first."""
-    block = layout.block_tokens
-    constant: Number = layout.state_bytes
-    slope = _full(layout) + layout.windowed_bytes_per_token
-    lines = [SizeLine(constant, slope)]
-    for part in layout.windowed:
-        pages = ceil(part.window_tokens / block) + 1.0
-        constant = constant + part.bytes_per_token * block * pages
-        slope = slope - part.bytes_per_token
-        # What is left of the last window by subtraction is rounding, not bytes.
-        lines.append(
-            SizeLine(constant, slope if part is not layout.windowed[-1] else _full(layout))
-        )
-    return lines
-
-
-def _full(layout: CacheLayout) -> float:
-    return layout.full_bytes_per_token / layout.context_ranks

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, minimum, where
+from service.core.elementwise import Number, maximum, minimum, where
 from service.core.engines import FALLBACK_ENGINE
-from service.core.figures import Figures, from_figures
-from service.core.interval import Interval, exact, independent_sum, scale
+from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
+from service.core.memory.weights import Loading
 
 #: What ids of calibrations begin with that hold figures of an engine.
 CALIBRATIONS = "memory-runtime/"
@@ -31,29 +31,39 @@ _NONE = exact(0.0)
 class EngineRuntime:
     """Runtime memory of one engine, per accelerator.
 
-    ``context_bytes`` is what driver and libraries hold outside the allocator [B];
-    ``collectives_bytes`` what communication adds when a model spans accelerators [B];
-    ``graphs_bytes`` captured graphs [B].
-    ``slack_ratio`` is what the allocator reserves beyond the peak of temporary tensors,
-    ``activation_ratio`` that peak over its formula, ``bytes_per_logit`` what sampling takes [B].
+    ``context_bytes`` is what the driver holds for a process, ``unified_context_bytes`` the same
+    where the accelerator's memory is the host's [B]; ``counted_bytes`` what else libraries take
+    outside the allocator, ``collectives_bytes`` what communication adds when a model spans
+    accelerators, ``graphs_bytes`` captured graphs [B]. ``slack_ratio`` is what the allocator
+    reserves beyond temporary tensors at their peak, ``activation_ratio`` this over its formula, and
+    ``workspace_bytes`` what libraries take from the allocator beside them [B].
+    ``bytes_per_logit`` is what sampling takes, ``bytes_per_score`` what attention that is not fused
+    takes for each score [B]; the engine ``fuses_attention`` unless settings say otherwise. Results
+    of layers are ``result_ratio`` times as wide as activations: twice where they are in 32 bit.
+
     The sampler is prepared for ``profiled_sequences`` (``large_profiled_sequences`` on large
     accelerators without a ``small_default_batch``) whatever the load, and the engine runs no more
     at once; zero where nothing is prepared. A step computes at most ``most_step_tokens`` even where
-    settings allow more. An engine that ``prefills_whole`` prompts does not split them;
-    one that ``reserves_cache`` measures a full step when it starts and fills the rest of its
-    share with cache. ``activations_in_share`` and ``graphs_in_share`` say whether these count
-    against the share of memory that the engine may use, or lie beside it. At its peak it holds
-    ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
-    ``workspace_bytes`` is what libraries take from the allocator beside temporary tensors [B].
+    settings allow more. An engine that ``prefills_whole`` prompts does not split them, and with
+    ``whole_prompt_logits`` it computes logits for each of their tokens; one that ``reserves_cache``
+    measures a full step when it starts and fills the rest of its share with cache, and one that
+    ``profiles_images`` measures the largest images, too. One that ``allocates_context`` takes the
+    caches of the longest sequence at once. At its peak it holds ``cache_copies`` of its caches: two
+    where a longer cache is completed before the old one goes. It ``fills_share`` where it takes all
+    of its share when it starts; ``activations_in_share``, ``graphs_in_share`` and
+    ``context_in_share`` say whether these count against the share, or lie beside it.
+
+    It ``widens_matrices`` where kernels want that, ``loads_repeated`` tables before it shares them,
+    and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding`` say (see
+    `Loading`). ``host_pool_bytes`` is set aside in the host's memory [B]. Sizes that follow from
+    shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
     """
 
     engine: str
     calibration: str
-    context_bytes: Interval
     collectives_bytes: Interval
     graphs_bytes: Interval
     slack_ratio: Interval
-    activation_ratio: Interval
     bytes_per_logit: float
     profiled_sequences: float
     large_profiled_sequences: float
@@ -61,9 +71,33 @@ class EngineRuntime:
     reserves_cache: bool
     activations_in_share: bool
     graphs_in_share: bool
+    context_bytes: Interval
+    unified_context_bytes: Interval
+    counted_bytes: Interval
+    activation_ratio: Interval
+    workspace_bytes: Interval
+    size_log_sigma: float
+    context_in_share: bool = False
+    fills_share: bool = False
     most_step_tokens: float = inf
     cache_copies: float = 1.0
-    workspace_bytes: Interval = _NONE
+    bytes_per_score: float = 0.0
+    result_ratio: float = 1.0
+    fuses_attention: bool = True
+    whole_prompt_logits: bool = False
+    allocates_context: bool = False
+    profiles_images: bool = False
+    widens_matrices: bool = False
+    loads_repeated: bool = False
+    expert_multiple: float = 0.0
+    joined_copies: float = 1.0
+    host_embedding: bool = False
+    host_pool_bytes: float = 0.0
+
+    @property
+    def loading(self) -> Loading:
+        """How it holds what a checkpoint stores."""
+        return Loading(self.expert_multiple, self.joined_copies, self.host_embedding)
 
     def sampled_sequences(
         self,
@@ -91,11 +125,24 @@ class EngineRuntime:
             self.profiled_sequences,
         )
 
+    def held_tokens(self, tokens: Number, most_tokens: int | None) -> Number:
+        """Tokens that a sequence's caches have room for, by the longest one allowed [token]."""
+        if self.allocates_context and most_tokens is not None:
+            return maximum(tokens, float(most_tokens))
+        return tokens
+
+    def score_bytes(self, fused: bool | None) -> float:
+        """What attention takes for each score, by what settings say of it [B]."""
+        fused = self.fuses_attention if fused is None else fused
+        return 0.0 if fused else self.bytes_per_score
+
     def corrected(self, correction: Correction) -> EngineRuntime:
         """The same with what is measured corrected."""
         return replace(
             self,
             context_bytes=correction.of(self.context_bytes),
+            unified_context_bytes=correction.of(self.unified_context_bytes),
+            counted_bytes=correction.of(self.counted_bytes),
             collectives_bytes=correction.of(self.collectives_bytes),
             graphs_bytes=correction.of(self.graphs_bytes),
             slack_ratio=correction.of(self.slack_ratio),
@@ -103,17 +150,32 @@ class EngineRuntime:
             workspace_bytes=correction.of(self.workspace_bytes),
         )
 
-    def libraries(self, parallelism: Parallelism) -> Interval:
-        """What driver, libraries and collectives hold [B]."""
-        if communicates(parallelism):
-            return independent_sum((self.context_bytes, self.collectives_bytes))
-        return self.context_bytes
+    def context(self, accelerator: Accelerator) -> Interval:
+        """What the driver holds for the process [B]."""
+        return self.unified_context_bytes if accelerator.unified_memory else self.context_bytes
 
-    def temporary(self, peak_bytes: Number) -> tuple[Interval, Interval]:
-        """Activations at their peak and the allocator's slack beside them [B]."""
+    def libraries(self, parallelism: Parallelism) -> Interval:
+        """What libraries and collectives hold outside the allocator [B]."""
+        if communicates(parallelism):
+            return independent_sum((self.counted_bytes, self.collectives_bytes))
+        return self.counted_bytes
+
+    def graphs(self, *, eager: bool) -> Interval:
+        """What captured graphs hold, if any are captured [B]."""
+        return _NONE if eager else self.graphs_bytes
+
+    def activations(self, peak_bytes: Number) -> Interval:
+        """Activations at their peak, with what libraries take beside them [B]."""
         scaled = scale(self.activation_ratio, peak_bytes)
-        activations = independent_sum((scaled, self.workspace_bytes))
-        return activations, scale(self.slack_ratio, peak_bytes)
+        return independent_sum((scaled, self.workspace_bytes))
+
+    def slack(self, peak_bytes: Number) -> Interval:
+        """What the allocator reserves beyond temporary tensors [B]."""
+        return scale(self.slack_ratio, peak_bytes)
+
+    def sized(self, size_bytes: Number) -> Interval:
+        """A size that follows from shapes, as far as what is held can be off it [B]."""
+        return from_log_sigma(size_bytes, self.size_log_sigma)
 
 
 def communicates(parallelism: Parallelism) -> bool:
@@ -134,20 +196,3 @@ class RuntimeOverheads:
     def corrected(self, engine: str, correction: Correction) -> RuntimeOverheads:
         """The same with the figures of an engine corrected."""
         return RuntimeOverheads({**self.engines, engine: self.of(engine).corrected(correction)})
-
-
-def runtime_overheads(figures: Mapping[str, Figures]) -> RuntimeOverheads:
-    """Runtime memory from the figures of each engine.
-
-    Raises
-    ------
-    KeyError
-        If an engine lacks a figure, or there are none for the fallback.
-    """
-    engines = {
-        name: from_figures(EngineRuntime, held, engine=name, calibration=f"{CALIBRATIONS}{name}")
-        for name, held in figures.items()
-    }
-    if FALLBACK_ENGINE not in engines:
-        raise KeyError(FALLBACK_ENGINE)
-    return RuntimeOverheads(engines)

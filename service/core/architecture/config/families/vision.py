@@ -208,7 +208,13 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
     ),
     "mistral3": (
         pixtral_with_merger,
-        {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "patch_size": 14},
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+            "num_hidden_layers": 24,
+            "image_size": 1540,
+            "patch_size": 14,
+        },
     ),
     "qwen2_5_vl": (
         qwen25_vision,

@@ -1,0 +1,326 @@
+"""Constants of inference memory, fitted together to everything that was measured of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.levels import main_source, rows_of
+from service.calibration.parts import Part
+from service.calibration.spread import (
+    COVERED_SHARE,
+    FEWEST_SOURCES,
+    quantile,
+    unmeasured_sigmas,
+    weights_by_source,
+)
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import FloatArray
+from service.core.interval import Z_90, Interval, exact, from_log_sigma
+from service.core.learning import is_implausible
+from service.core.memory.inference.memory import inference_memory
+from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.levels import MEMORY_SPREAD, engine_keys
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.measurable import NotEstimated, Served
+from service.estimation.measurements.quantities import quantity_of
+from service.estimation.measurements.views import served
+from service.estimation.rejection import Rejected
+from service.estimation.requests import DeploymentRequest
+from service.estimation.resolution import Problems
+
+COMMENT = (
+    "Memory beside what follows from shapes, at the levels that cause it, written by",
+    "`./headroom calibrate --write` from published measurements of memory: never per model, never",
+    "per row. What engines do with it stands in memory_runtime.yaml; `memory/spread` says how far",
+    "sizes and overheads are off for sources that constants were fitted without.",
+)
+_ENGINES = (Level("class", 0.10), Level("engine", 0.08), Level("generation", 0.08))
+_ACTIVATIONS = (Level("class", 0.08), Level("engine", 0.08), Level("generation", 0.04))
+_WORKSPACE = (Level("class", 0.06), Level("engine", 0.04), Level("generation", 0.08))
+
+#: Terms by what they are a property of. Usual values: what start-up logs and profilers print.
+TERMS: Mapping[str, tuple[Term, ...]] = {
+    "memory/driver": (
+        Term("context_bytes", 1e9, 5e7, 3e9, 0.15, logarithmic=True),
+        Term("unified_context_bytes", 2e8, 1e7, 2e9, 0.15, logarithmic=True),
+    ),
+    "memory/engines": (
+        Term("counted_bytes", 2e8, 1e7, 4e9, 0.12, _ENGINES, logarithmic=True),
+        Term("collectives_bytes", 4e8, 3e7, 4e9, 0.12, _ENGINES, logarithmic=True),
+        Term("workspace_bytes", 7e7, 5e6, 2e9, 0.06, _WORKSPACE, logarithmic=True),
+        Term("activation_ratio", 1.0, 0.25, 4.0, 0.02, _ACTIVATIONS, logarithmic=True),
+    ),
+}
+_OF_ENGINES = {"memory/engines": TERMS["memory/engines"]}
+ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
+
+#: Quantities of memory that are fitted to, and compared without their source.
+QUANTITIES = frozenset(
+    {
+        *("weights_bytes", "kv_cache_bytes"),
+        *("allocated_bytes", "allocated_total_bytes", "reserved_bytes", "reserved_total_bytes"),
+        *("process_bytes", "process_total_bytes", "activations_bytes", "libraries_bytes"),
+        *("kv_cache_budget_bytes", "kv_cache_capacity_tokens"),
+    }
+)
+#: A row pulls as one of speed would that is this many times as far off: sizes are sure.
+_WEIGHT = 25.0
+_ASSUMED_WEIGHT = 0.5
+_PASSES = 3
+#: Below this, what is left of a size is nothing [B, token].
+_LEAST = 1.0
+#: No size that was measured is surer than this, and no overhead: logs print three digits, and what
+#: is measured differs between runs by more than that.
+_LEAST_OVERHEAD_LOG_SIGMA = 0.08
+_SIZE_LOG_SIGMAS = np.linspace(0.006, 0.05, 45)
+#: What the catalog states, for engines that nothing is fitted for at least.
+_STATED = ("collectives_bytes", "counted_bytes", "graphs_bytes", "slack_ratio")
+#: What an estimate moves by for this change of a constant is its share in the estimate.
+_STEP = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredMemory:
+    """A measured size [B or token] with the deployment that it was measured of.
+
+    ``keys`` are those of its levels; rows of one ``configuration`` and quantity have one estimate.
+    """
+
+    configuration: str
+    quantity: str
+    source: str
+    model: str
+    measured: float
+    assumed: bool
+    served: Served
+    keys: Keys
+
+
+def measured_memory(
+    documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
+) -> list[MeasuredMemory]:
+    """The figures of memory that can be fitted to: those of known settings and sound value."""
+    found = []
+    for document in documents:
+        names = sorted(QUANTITIES.intersection(document.figures))
+        if not names or document.confidence == "low" or document.kind != "inference":
+            continue
+        request = cast("DeploymentRequest", document.request)
+        try:
+            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+        except Rejected:
+            continue
+        resolved = computed.resolved
+        view = served(computed)
+        found += [
+            MeasuredMemory(
+                configuration=request.model_dump_json(exclude_defaults=True),
+                quantity=name,
+                source=str(document.source),
+                model=resolved.model.id,
+                measured=document.figures[name],
+                assumed=bool(document.assumed),
+                served=view,
+                keys=engine_keys(resolved.serving.release, snapshot.engines),
+            )
+            for name in names
+            if _is_sound(view, name, document.figures[name])
+        ]
+    return found
+
+
+def _is_sound(view: Served, name: str, measured: float) -> bool:
+    try:
+        estimate = quantity_of(name, "inference").of_served(view)
+    except NotEstimated:
+        return False
+    return not is_implausible(float(estimate.value), measured)
+
+
+def fit_memory(rows: Sequence[MeasuredMemory]) -> Fitted:
+    """Constants at all levels for which the estimates come closest to what was measured."""
+    weights = [
+        _WEIGHT * shared * (_ASSUMED_WEIGHT if row.assumed else 1.0)
+        for row, shared in zip(
+            rows, shared_weights([(row.source,) for row in rows], 0.5), strict=True
+        )
+    ]
+    return fit(
+        predictor(rows),
+        [row.measured for row in rows],
+        [row.keys for row in rows],
+        ALL_TERMS,
+        weights,
+    )
+
+
+def predictor(rows: Sequence[MeasuredMemory]) -> Predict:
+    """Log estimates of rows, for constants by row and point."""
+    alike = [(row.configuration, row.quantity) for row in rows]
+
+    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+        logs = np.empty(next(iter(values.values())).shape)
+        first: dict[tuple[str, str], int] = {}
+        for at, number in enumerate(chosen):
+            known = first.setdefault(alike[number], at)
+            if known != at:
+                logs[at] = logs[known]
+                continue
+            given = {name: exact(column[at]) for name, column in values.items()}
+            logs[at] = np.log(np.maximum(_read(rows[number], given).value, _LEAST))
+        return logs
+
+    return predict
+
+
+def _read(
+    row: MeasuredMemory, given: Mapping[str, Interval], sizes: float = 0.0, *, stated: bool = False
+) -> Interval:
+    """The estimate of a row by given constants and a spread of sizes."""
+    memory = row.served.estimate.memory
+    engine = _with(memory.engine, given, sizes, stated=stated)
+    setup = row.served.estimate.setup
+    overheads = RuntimeOverheads({setup.serving.release: engine})
+    found = inference_memory(memory.deployment, setup.workload, setup.serving, overheads)
+    estimate = replace(row.served.estimate, memory=found, setup=replace(setup, runtime=overheads))
+    return quantity_of(row.quantity, "inference").of_served(replace(row.served, estimate=estimate))
+
+
+def _with(
+    engine: EngineRuntime, given: Mapping[str, Interval], sizes: float, *, stated: bool
+) -> EngineRuntime:
+    """The engine with constants in place of its own, save where it is known to take nothing.
+
+    What the catalog states without a fit is certain, unless its ``stated`` spread is asked for.
+    """
+    figures: dict[str, Any] = dict(given)
+    for name in _STATED:
+        own = getattr(engine, name)
+        if name not in figures or own.value == 0.0:
+            figures[name] = own if stated else exact(own.value)
+    return replace(engine, size_log_sigma=sizes, **figures)
+
+
+def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> MemoryPart:
+    """The constants of memory as rows give them."""
+    return MemoryPart(
+        terms=TERMS,
+        rows=rows,
+        fitted=fit_memory(rows),
+        snapshot=snapshot,
+        complete=dict,
+        spread_of=lambda _row: MEMORY_SPREAD,
+        spread_levels={MEMORY_SPREAD: ("class",)},
+        passes=_PASSES,
+    )
+
+
+@dataclass(frozen=True)
+class MemoryPart(Part):
+    """The constants of memory, whose spread is that of sizes and of overheads."""
+
+    rows: Sequence[MeasuredMemory]
+
+    def spreads(self) -> list[CalibrationEntry]:
+        """How far sizes and overheads are off for sources that were left out, by engine class."""
+        every = range(len(self.rows))
+        errors = np.abs([one.error for one in self.left_out()])
+        shares = np.array([_shares(row) for row in self.rows])
+        found = [self._spread(MEMORY_SPREAD, {"part": MEMORY_SPREAD}, every, errors, shares)]
+        for class_ in sorted({row.keys["class"] for row in self.rows}):
+            numbers = [at for at in every if self.rows[at].keys["class"] == class_]
+            if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
+                id_, applies = f"{MEMORY_SPREAD}/{class_}", {"part": MEMORY_SPREAD, "class": class_}
+                found.append(self._spread(id_, applies, numbers, errors, shares))
+        return found
+
+    def _spread(
+        self,
+        id_: str,
+        applies: Keys,
+        numbers: Sequence[int],
+        errors: FloatArray,
+        shares: FloatArray,
+    ) -> CalibrationEntry:
+        at = list(numbers)
+        weights = weights_by_source([self.rows[number].source for number in at])
+        own = errors[at]
+        sizes, overheads = narrowest(own, shares[at], weights)
+        inside = own <= Z_90 * _spread_of(shares[at], sizes, overheads)
+        counts = Counter(self.rows[number].source for number in at)
+        figures = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
+        figures |= unmeasured_sigmas(_OF_ENGINES, self.fitted, at)
+        source = main_source(counts)
+        return CalibrationEntry(
+            id_,
+            applies,
+            f"By {rows_of(counts)}, each source estimated by constants fitted without it: half of "
+            f"the figures lie within a factor {np.exp(quantile(own, weights, 0.5)):.3f}, and "
+            f"{np.sum(weights[inside]):.0%} inside the interval.",
+            {name: rounded(value) for name, value in figures.items()},
+            source,
+            int(self.snapshot.sources[source].document["year"]),
+        )
+
+
+def narrowest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Spreads of sizes and of overheads for which intervals hold nine in ten, and are narrowest.
+
+    Parameters
+    ----------
+    errors
+        How far each row is off, as logarithms without sign.
+    shares
+        What a row's logarithm moves by with sizes and with overheads, and the spread that it has
+        beside these: rows by three [-].
+    weights
+        Weights of rows, which add up to one.
+    """
+    found = []
+    for sizes in _SIZE_LOG_SIGMAS:
+        least = _spread_of(shares, float(sizes), 0.0)
+        beyond = np.sqrt(np.maximum((errors / Z_90) ** 2 - least**2, 0.0))
+        needed = beyond / np.maximum(shares[:, 1], _STEP)
+        overheads = max(quantile(needed, weights, COVERED_SHARE), _LEAST_OVERHEAD_LOG_SIGMA)
+        width = np.log(_spread_of(shares, float(sizes), overheads))
+        found.append((float(np.sum(weights * width)), float(sizes), overheads))
+    _, sizes, overheads = min(found)
+    return sizes, overheads
+
+
+def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray:
+    """Standard deviations of the logarithms of rows, by spreads of sizes and of overheads."""
+    found: FloatArray = np.sqrt(
+        (shares[:, 0] * sizes) ** 2
+        + (np.maximum(shares[:, 1], _STEP) * overheads) ** 2
+        + shares[:, 2] ** 2
+    )
+    return found
+
+
+def _shares(row: MeasuredMemory) -> tuple[float, float, float]:
+    """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
+    engine = row.served.estimate.memory.engine
+    fitted = {term.name: getattr(engine, term.name) for term in ALL_TERMS}
+    certain = {name: exact(figure.value) for name, figure in fitted.items()}
+    spread = {name: from_log_sigma(figure.value, _STEP) for name, figure in fitted.items()}
+    return (
+        _log_sigma(_read(row, certain, _STEP)) / _STEP,
+        _log_sigma(_read(row, spread)) / _STEP,
+        _log_sigma(_read(row, certain, stated=True)),
+    )
+
+
+def _log_sigma(figure: Interval) -> float:
+    """Standard deviation of a figure's logarithm, by its interval [-]."""
+    if figure.low <= 0.0:
+        return 0.0
+    return float(np.log(figure.high / figure.low)) / (2.0 * Z_90)

@@ -1,0 +1,97 @@
+"""What the vision towers of multimodal models make of the largest image they let through.
+
+Largest images are those of the published image processors (Hugging Face transformers and the
+``preprocessor_config.json`` of the models, 2024–2026), as the model's configuration has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from service.core.architecture.config.fields import Fields
+from service.core.architecture.model import ImageEncoder
+
+#: Reads the vision section.
+ImageReader: TypeAlias = Callable[[Fields], ImageEncoder]
+
+_MOST = 100_000
+#: Pixels of the largest image of Qwen2.5-VL: 16,384 patches of 28 × 28.
+_QWEN25_PIXELS = 16_384 * 28 * 28
+#: Pixels of the largest image of Qwen3-VL: 16,384 patches of 32 × 32.
+_QWEN3_PIXELS = 16_384 * 32 * 32
+#: Tokens that Gemma 3 makes of an image, however large.
+_GEMMA3_TOKENS = 256
+#: Tiles beside the overview that Llama 4 divides an image into, and the patches it shuffles to one.
+_LLAMA4_TILES, _LLAMA4_SHUFFLED = 16, 4
+#: Layers of Llama 3.2 Vision's tower whose outputs are kept, and what its rows are padded to.
+_MLLAMA_KEPT, _MLLAMA_PADDING = 5, 8
+
+
+def _encoder(
+    fields: Fields,
+    patches: int,
+    tokens: int,
+    *,
+    gated: bool = False,
+    kept: int = 0,
+    cross: bool = False,
+) -> ImageEncoder:
+    return ImageEncoder(
+        width=fields.size("hidden_size"),
+        intermediate_size=fields.size("intermediate_size"),
+        gated=gated,
+        most_patches=patches,
+        most_tokens=tokens,
+        kept_layers=kept,
+        cross_attended=cross,
+    )
+
+
+def _side(fields: Fields) -> int:
+    """Patches along one side of a square image [-]."""
+    return max(fields.size("image_size", _MOST) // fields.size("patch_size", _MOST), 1)
+
+
+def _of_pixels(pixels: int, *, gated: bool) -> ImageReader:
+    def read(fields: Fields) -> ImageEncoder:
+        patches = max(pixels // fields.size("patch_size", _MOST) ** 2, 1)
+        merged = fields.size("spatial_merge_size", 64) ** 2
+        return _encoder(fields, patches, max(patches // merged, 1), gated=gated)
+
+    return read
+
+
+def _gemma3(fields: Fields) -> ImageEncoder:
+    return _encoder(fields, _side(fields) ** 2, _GEMMA3_TOKENS)
+
+
+def _pixtral(fields: Fields) -> ImageEncoder:
+    side = _side(fields)
+    return _encoder(fields, side**2, max((side // 2) ** 2, 1), gated=True)
+
+
+def _llama4(fields: Fields) -> ImageEncoder:
+    patches = (_side(fields) ** 2 + 1) * (_LLAMA4_TILES + 1)
+    return _encoder(fields, patches, max(patches // _LLAMA4_SHUFFLED, 1))
+
+
+def _mllama(fields: Fields) -> ImageEncoder:
+    tile = _side(fields) ** 2 + 1
+    padded = -(-tile // _MLLAMA_PADDING) * _MLLAMA_PADDING
+    tiles = fields.size("max_num_tiles", 1000)
+    return _encoder(fields, padded * tiles, tile * tiles, kept=_MLLAMA_KEPT, cross=True)
+
+
+#: How towers see images, by the ``model_type`` of the whole.
+IMAGES: Mapping[str, ImageReader] = {
+    "gemma3": _gemma3,
+    "mistral3": _pixtral,
+    "qwen2_5_vl": _of_pixels(_QWEN25_PIXELS, gated=True),
+    "qwen3_vl": _of_pixels(_QWEN3_PIXELS, gated=False),
+    "qwen3_vl_moe": _of_pixels(_QWEN3_PIXELS, gated=False),
+    "qwen3_5": _of_pixels(_QWEN3_PIXELS, gated=False),
+    "qwen3_5_moe": _of_pixels(_QWEN3_PIXELS, gated=False),
+    "llama4": _llama4,
+    "mllama": _mllama,
+}

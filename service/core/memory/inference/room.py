@@ -1,0 +1,139 @@
+"""Room for caches beside everything else, and what fits into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.core.deployment import Deployment, ServingSettings
+from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
+from service.core.interval import Interval, from_log_sigma, independent_sum, shift
+from service.core.memory.kv_cache import CacheLayout
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLine:
+    """Size of a sequence's cache over its length, once some windows are full."""
+
+    constant_bytes: Number
+    bytes_per_token: float
+
+
+def cache_budget(
+    usable: Number, inside: Interval, capacity: Number, everything: Interval
+) -> Interval:
+    """Room for caches [B]: within the share, and within the accelerator with what lies beside it.
+
+    What the driver holds for the process is not checked by engines when they start.
+    """
+
+    def room(within_share: Number, within_accelerator: Number) -> Number:
+        return minimum(usable - within_share, capacity - within_accelerator)
+
+    return Interval(
+        room(inside.value, everything.value),
+        room(inside.high, everything.high),
+        room(inside.low, everything.low),
+    )
+
+
+def uncertain_room(room: Interval, log_sigma: float) -> Interval:
+    """The room with what the size of what it is divided by is off."""
+    off = from_log_sigma(maximum(room.value, 0.0), log_sigma)
+    return independent_sum((room, shift(off, -off.value)))
+
+
+def capacity_tokens(
+    layout: CacheLayout, budget: Interval, sequence: Number, tokens: Number
+) -> Interval:
+    """Tokens of all sequences that the budget holds, at the workload's length."""
+    block = layout.block_tokens
+    per_byte = ceil(tokens / block) * block / maximum(sequence, 1.0)
+
+    def capacity(room: Number) -> Number:
+        return maximum(floor(room * per_byte / block) * block, 0.0)
+
+    return Interval(capacity(budget.value), capacity(budget.low), capacity(budget.high))
+
+
+def max_concurrency(
+    budget: Interval, sequence: Number, shared: Number, prefill: Number, replicas: int
+) -> Interval:
+    """Sequences that the budget holds, over all replicas."""
+    private = maximum(sequence - shared, 1.0)
+
+    def sequences(room: Number) -> Number:
+        return replicas * maximum(floor((room - shared - prefill) / private), 0.0)
+
+    return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
+
+
+def context_limit(deployment: Deployment, serving: ServingSettings) -> float:
+    """Longest sequence that settings and model allow."""
+    if serving.max_model_len is not None:
+        return float(serving.max_model_len)
+    limit = deployment.architecture.max_position_embeddings
+    return float("inf") if limit is None else float(limit)
+
+
+def max_context_tokens(
+    layout: CacheLayout,
+    budget: Interval,
+    concurrency_per_replica: Number,
+    step_tokens: Number,
+    limit: float,
+) -> Interval:
+    """Longest sequence such that ``concurrency`` of them fit.
+
+    The size of a sequence grows with its length ever more slowly, as one window after the other
+    fills up: it is the least of as many straight lines as there are windows, plus one. So the
+    longest sequence within a size is the greatest of the lengths that the lines give.
+    """
+    lines = size_lines(layout)
+
+    def longest(room: Number) -> Number:
+        each = room_each(layout, room, concurrency_per_replica, step_tokens)
+        tokens: Number = 0.0
+        for line in lines:
+            tokens = maximum(tokens, reach(line, each, layout.block_tokens, limit))
+        return minimum(tokens, limit)
+
+    return Interval(longest(budget.value), longest(budget.low), longest(budget.high))
+
+
+def room_each(
+    layout: CacheLayout, room: Number, concurrency_per_replica: Number, step_tokens: Number
+) -> Number:
+    """Room of each sequence, one of which holds a step's worth of tokens beside its windows [B]."""
+    prefill = step_tokens * layout.windowed_bytes_per_token
+    return (room - prefill) / maximum(concurrency_per_replica, 1.0)
+
+
+def reach(line: SizeLine, room: Number, block_tokens: int, limit: float) -> Number:
+    """Longest sequence in whole pages by one line; the limit where it does not grow [token]."""
+    if line.bytes_per_token > 0.0:
+        return (
+            floor((room - line.constant_bytes) / line.bytes_per_token / block_tokens) * block_tokens
+        )
+    return where(room >= line.constant_bytes, limit, 0.0)
+
+
+def size_lines(layout: CacheLayout) -> list[SizeLine]:
+    """A sequence's size with 0, 1, 2 … windows filled, narrowest first."""
+    block = layout.block_tokens
+    constant: Number = layout.state_bytes
+    slope = full_bytes(layout) + layout.windowed_bytes_per_token
+    lines = [SizeLine(constant, slope)]
+    for part in layout.windowed:
+        pages = ceil(part.window_tokens / block) + 1.0
+        constant = constant + part.bytes_per_token * block * pages
+        slope = slope - part.bytes_per_token
+        # What is left of the last window by subtraction is rounding, not bytes.
+        lines.append(
+            SizeLine(constant, slope if part is not layout.windowed[-1] else full_bytes(layout))
+        )
+    return lines
+
+
+def full_bytes(layout: CacheLayout) -> float:
+    """Bytes that the next token adds in layers that see everything [B/token]."""
+    return layout.full_bytes_per_token / layout.context_ranks

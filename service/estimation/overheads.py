@@ -1,0 +1,128 @@
+"""Memory that engines take beside what follows from shapes, from the catalog's calibrations.
+
+What an engine does stands in ``memory-runtime/engine``, its generations and the engines that it is
+like saying only what is otherwise; how much it takes is fitted at levels, as speed is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from math import hypot
+
+from service.catalog.entries.engines import kin_of
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import FALLBACK_ENGINE, engine_of_release, release_key
+from service.core.figures import Figures, from_figures
+from service.core.interval import Interval, exact, from_log_sigma
+from service.core.memory.inference.runtime import CALIBRATIONS, EngineRuntime, RuntimeOverheads
+from service.estimation.levels import (
+    MEMORY,
+    MEMORY_SPREAD,
+    Held,
+    Keys,
+    engine_keys,
+    held,
+    unmeasured,
+)
+
+_SIZES, _OVERHEADS = "size_log_sigma", "overhead_log_sigma"
+#: What revisions did not state that are older than levels of memory.
+_UNSTATED: Figures = {
+    "context_bytes": exact(0.0),
+    "unified_context_bytes": exact(0.0),
+    "workspace_bytes": exact(0.0),
+    _SIZES: exact(0.01),
+}
+
+
+@lru_cache(maxsize=16)
+def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
+    """Runtime memory of every engine and release of the catalog; kept for each snapshot."""
+    return RuntimeOverheads(
+        {key: _runtime(snapshot, key) for key in (FALLBACK_ENGINE, *_releases(snapshot))}
+    )
+
+
+def memory_entries(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
+    """Ids of the calibrations that the runtime memory of a release comes from."""
+    levels = [id_ for part in _levels(snapshot, release) for id_ in part.entries]
+    spread = _spread(snapshot, release)
+    return (
+        *levels,
+        *spread.entries,
+        *(f"{CALIBRATIONS}{name}" for name in _stated(snapshot, release)),
+    )
+
+
+def _releases(snapshot: CatalogSnapshot) -> Iterator[str]:
+    for id_, entry in snapshot.engines.items():
+        if "inference" in entry.value.classes and id_ != FALLBACK_ENGINE:
+            yield id_
+            for generation in entry.value.generations:
+                yield release_key(id_, generation.id)
+
+
+def _runtime(snapshot: CatalogSnapshot, release: str) -> EngineRuntime:
+    names = _stated(snapshot, release)
+    stated = [snapshot.calibrations[f"{CALIBRATIONS}{name}"].value for name in names]
+    figures: dict[str, Interval] = dict(_UNSTATED)
+    figures |= _fitted(snapshot, release)
+    for each in reversed(stated):
+        figures |= each
+    engine = snapshot.engines.get(engine_of_release(release))
+    found = from_figures(
+        EngineRuntime, figures, engine=names[0], calibration=f"{CALIBRATIONS}{names[0]}"
+    )
+    return replace(found, fills_share=engine is not None and engine.value.preallocating)
+
+
+def _stated(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
+    """Whose figures hold for a release, the nearest first; those of any engine where none do."""
+    engine = engine_of_release(release)
+    kin = (
+        [name for name, _ in kin_of(release, snapshot.engines)]
+        if engine in snapshot.engines
+        else []
+    )
+    known = tuple(name for name in kin if f"{CALIBRATIONS}{name}" in snapshot.calibrations)
+    return known or (FALLBACK_ENGINE,)
+
+
+def _levels(snapshot: CatalogSnapshot, release: str) -> tuple[Held, Held]:
+    """What was fitted of drivers and of the engine."""
+    keys = _keys(snapshot, release)
+    driver, engine = (held(snapshot, part, kinds, keys) for part, kinds in MEMORY.items())
+    return driver, engine
+
+
+def _spread(snapshot: CatalogSnapshot, release: str) -> Held:
+    return held(snapshot, MEMORY_SPREAD, ("class",), _keys(snapshot, release))
+
+
+def _keys(snapshot: CatalogSnapshot, release: str) -> Keys:
+    """Keys of a release; none for what stands for any engine, where no catalog has it."""
+    entry = snapshot.engines.get(engine_of_release(release))
+    serves = entry is not None and "inference" in entry.value.classes
+    return engine_keys(release, snapshot.engines) if serves else {}
+
+
+def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
+    """Fitted figures as wide as estimates of left-out sources are off by them."""
+    driver, engine = _levels(snapshot, release)
+    if not engine.entries:
+        return {}
+    spread = _spread(snapshot, release).figures
+    sigma = float(spread[_OVERHEADS].value) if spread else 0.0
+    wider = [
+        float(spread[name].value)
+        for kind in engine.missing
+        if (name := unmeasured(engine.part, kind)) in spread
+    ]
+    found = _widened(driver.figures, sigma) | _widened(engine.figures, hypot(sigma, *wider))
+    return found | ({_SIZES: spread[_SIZES]} if _SIZES in spread else {})
+
+
+def _widened(figures: Figures, log_sigma: float) -> dict[str, Interval]:
+    return {name: from_log_sigma(figure.value, log_sigma) for name, figure in figures.items()}
