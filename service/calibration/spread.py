@@ -14,7 +14,7 @@ from service.core.interval import Z_90
 from service.estimation.levels import unmeasured
 
 #: Share of left-out figures that intervals are to hold.
-COVERED_SHARE = 0.90
+_COVERED_SHARE = 0.90
 #: Errors count as no larger than this many times their median.
 _MOST_MEDIANS = 5.0
 #: No interval claims more than this, however well few sources agree: half of the figures that
@@ -82,7 +82,7 @@ def _weights(rows: Sequence[LeftOut]) -> FloatArray:
 def _covering(rows: Sequence[LeftOut]) -> float:
     """The variance for which the wanted share of figures lies inside."""
     needed = np.array([(row.error / Z_90) ** 2 - row.added for row in rows])
-    return max(quantile(needed, _weights(rows), COVERED_SHARE), _LEAST_LOG_SIGMA**2)
+    return max(quantile(needed, _weights(rows), _COVERED_SHARE), _LEAST_LOG_SIGMA**2)
 
 
 def _shares(rows: Sequence[LeftOut]) -> Mapping[str, float]:

@@ -9,7 +9,6 @@ import yaml
 
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import snapshot_from_documents
-
 from service.core.engines import engine_of_release, release_key
 from service.core.figures import Figures
 from service.core.interval import Interval

@@ -82,11 +82,14 @@ def cache_layout(
     parallelism: Parallelism,
     block_tokens: int = 16,
     stage: int | None = None,
+    *,
+    cross_attended: bool = False,
 ) -> CacheLayout:
     """What a sequence keeps on a rank of one pipeline stage, or of the deepest one if None.
 
     Where layers differ, each stage is taken to hold every kind in proportion. Models that do not
-    generate keep nothing.
+    generate keep nothing. With ``cross_attended`` layers that look at images are given as many
+    pages as the others.
     """
     if not architecture.generates:
         return CacheLayout(0.0, (), 0.0, block_tokens, parallelism.context)
@@ -97,10 +100,12 @@ def cache_layout(
     full = 0.0
     state = 0.0
     windowed: dict[tuple[int, bool], float] = {}
+    images = architecture.images
+    every = cross_attended and images is not None and images.cross_attended
     for group in architecture.groups:
         held = group.count * share
         match group.mixer:
-            case Attention(shares_kv=False) as attention:
+            case Attention(shares_kv=shared) as attention if every or not shared:
                 entry = held * _attention_entry_bytes(attention, kv_format, ranks)
                 if attention.window_tokens is None:
                     full += entry

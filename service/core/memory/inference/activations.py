@@ -145,15 +145,16 @@ def layer_bytes(peak: StepPeak, shape: StepShape) -> Number:
 def _image_bytes(images: ImageEncoder | None, width: float, parallelism: Parallelism) -> float:
     """Temporary bytes while an image is encoded: inside a layer, or where kept outputs are joined.
 
-    At the end the kept outputs stand beside a stack of them and beside what joins them and the last
-    one. Source: order of operations in vLLM's and Hugging Face transformers' vision towers, 2025.
+    At the end the kept outputs stand beside a stack of them, beside what joins them and the last
+    one, and beside the last one without its padding and before its norm. Source: order of
+    operations in vLLM's and Hugging Face transformers' vision towers, 2025.
     """
     if images is None:
         return 0.0
     results = 3.0 if images.gated else 2.0
     inside = (RESIDUAL_COPIES + images.kept_layers) * images.width
     inside += results * images.intermediate_size / parallelism.tensor
-    joining = (2.0 * images.kept_layers + (images.kept_layers + 1.0) + 2.0) * images.width
+    joining = (2.0 * images.kept_layers + (images.kept_layers + 1.0) + 3.0) * images.width
     return images.most_patches * max(inside, joining) * width
 
 

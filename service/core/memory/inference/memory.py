@@ -192,6 +192,7 @@ def inference_memory(
         deployment.parallelism,
         serving.kv_block_tokens,
         engine.loading,
+        cross_attended=engine.pages_images,
     )
     estimates = [_on_stage(plan, deployment, workload, serving, engine) for plan in plans]
     return fullest(estimates, lambda memory: memory.total_bytes.value)
@@ -204,8 +205,14 @@ def stage_plans(
     parallelism: Parallelism,
     block_tokens: int,
     loading: Loading,
+    *,
+    cross_attended: bool = False,
 ) -> tuple[StagePlan, ...]:
-    """Plans of the pipeline stages that can be the fullest: no other holds more of everything."""
+    """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
+
+    ``loading`` and ``cross_attended`` say how the engine holds weights, and whether it gives pages
+    to layers that look at images.
+    """
     peak = step_peak(architecture, precision.activations, parallelism)
     plans: list[StagePlan] = []
     for stage in range(parallelism.pipeline):
@@ -217,7 +224,14 @@ def stage_plans(
         ]
         if any(outdone):
             continue
-        layout = cache_layout(architecture, precision.kv_cache, parallelism, block_tokens, stage)
+        layout = cache_layout(
+            architecture,
+            precision.kv_cache,
+            parallelism,
+            block_tokens,
+            stage,
+            cross_attended=cross_attended,
+        )
         plans.append(StagePlan(weights, layout, peak))
     return tuple(plans)
 

@@ -46,11 +46,12 @@ class EngineRuntime:
     at once; zero where nothing is prepared. A step computes at most ``most_step_tokens`` even where
     settings allow more. An engine that ``prefills_whole`` prompts does not split them, and with
     ``whole_prompt_logits`` it computes logits for each of their tokens; one that ``reserves_cache``
-    measures a full step when it starts and fills the rest of its share with cache, and one that
-    ``profiles_images`` measures the largest images, too. One that ``allocates_context`` takes the
-    caches of the longest sequence at once. At its peak it holds ``cache_copies`` of its caches: two
-    where a longer cache is completed before the old one goes. It ``fills_share`` where it takes all
-    of its share when it starts; ``activations_in_share``, ``graphs_in_share`` and
+    measures a full step when it starts and fills the rest of its share with cache. One that
+    ``profiles_images`` measures the largest images, too, and one that ``pages_images`` gives layers
+    that look at images as many pages as the others. One that ``allocates_context`` takes the caches
+    of the longest sequence at once. At its peak it holds ``cache_copies`` of its caches: two where
+    a longer cache is completed before the old one goes. It ``fills_share`` where it takes all of
+    its share when it starts; ``activations_in_share``, ``graphs_in_share`` and
     ``context_in_share`` say whether these count against the share, or lie beside it.
 
     It ``widens_matrices`` where kernels want that, ``loads_repeated`` tables before it shares them,
@@ -87,6 +88,7 @@ class EngineRuntime:
     whole_prompt_logits: bool = False
     allocates_context: bool = False
     profiles_images: bool = False
+    pages_images: bool = False
     widens_matrices: bool = False
     loads_repeated: bool = False
     expert_multiple: float = 0.0
