@@ -27,11 +27,11 @@ measured of it. The use cases that answer the API answer it, and both are compar
 the result; repeat it with `./headroom validate`, or hold the estimates against your own
 measurements with `./headroom validate --data FILE`.
 
-- **Left out** is the figure to judge by: each publication is estimated with constants of speed
-  and power that were fitted to all the others, as a new one would be. **In sample** are the same
-  measurements with the constants that ship, which were fitted to them as well. Where there is no
-  left-out figure, no constant of that quantity is fitted by `./headroom calibrate`; what was
-  measured of memory overheads comes from some of the same publications.
+- **Left out** is the figure to judge by: each publication is estimated with constants of speed,
+  power and inference memory that were fitted to all the others, as a new one would be. **In
+  sample** are the same measurements with the constants that ship, which were fitted to them as
+  well. Where there is no left-out figure, no constant of that quantity is fitted by
+  `./headroom calibrate`.
 - **Error** is |estimate / measured − 1|. *Median* and *p90* count every source once, and within a
   source every configuration once, however many figures it has.
 - **Inside** is the share of measurements within the estimate's 90 % interval, **width** the

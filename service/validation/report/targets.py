@@ -39,7 +39,12 @@ _TOTALS = (
 _NONE = (None, None, None, None)
 
 TARGETS = (
-    Target("Size of weights", ("inference",), ("weights_bytes",), *(0.005, 0.02, None, None)),
+    Target(
+        "Size of weights",
+        ("inference",),
+        ("weights_bytes", "checkpoint_bytes"),
+        *(0.005, 0.02, None, None),
+    ),
     Target(
         "Inference memory and room for caches",
         ("inference",),
@@ -49,7 +54,7 @@ TARGETS = (
     Target(
         "Parts of inference memory",
         ("inference",),
-        ("activations_bytes", "libraries_bytes"),
+        ("activations_bytes", "libraries_bytes", "graphs_bytes", "host_bytes"),
         *_NONE,
     ),
     Target("Training memory", ("training",), _TOTALS, *(0.08, 0.20, 0.85, 1.15)),
