@@ -237,7 +237,7 @@ class MemoryPart(Part):
         """How far sizes and overheads are off for sources that were left out, by engine class."""
         every = range(len(self.rows))
         errors = np.abs([one.error for one in self.left_out()])
-        shares = np.array([_shares(row) for row in self.rows])
+        shares = np.array([_shares(row, self.fitted.values(row.keys)) for row in self.rows])
         found = [self._spread(MEMORY_SPREAD, {"part": MEMORY_SPREAD}, every, errors, shares)]
         for class_ in sorted({row.keys["class"] for row in self.rows}):
             numbers = [at for at in every if self.rows[at].keys["class"] == class_]
@@ -310,12 +310,10 @@ def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray
     return found
 
 
-def _shares(row: MeasuredMemory) -> tuple[float, float, float]:
+def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
     """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
-    engine = row.served.estimate.memory.engine
-    fitted = {term.name: getattr(engine, term.name) for term in ALL_TERMS}
-    certain = {name: exact(figure.value) for name, figure in fitted.items()}
-    spread = {name: from_log_sigma(figure.value, _STEP) for name, figure in fitted.items()}
+    certain = {name: exact(value) for name, value in values.items()}
+    spread = {name: from_log_sigma(value, _STEP) for name, value in values.items()}
     return (
         _log_sigma(_read(row, certain, _STEP)) / _STEP,
         _log_sigma(_read(row, spread)) / _STEP,
