@@ -111,7 +111,7 @@ def test_an_engine_that_was_not_measured_on_a_family_takes_what_others_measured_
         ("vllm", "v0.11.0", "v1"),
         ("vllm", "0.8.5.post1", "v1-0.8"),
         ("vllm", "2024-08", "before-0.6"),
-        ("vllm", "0.7.x (2025-02-11)", "v0"),
+        ("vllm", "0.7.x (2025-02-11)", "v0-0.6.6"),
         ("vllm", "V0", "v0"),
         ("vLLM before 0.6", None, "before-0.6"),
         ("vllm-before-0.6", "0.4", "before-0.6"),
