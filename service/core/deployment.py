@@ -150,7 +150,8 @@ class InferenceWorkload:
 
     Lengths are means; ``input_spread`` and ``output_spread`` say how requests differ in them.
 
-    What they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
+    An encoder reads ``encoded_tokens`` positions of each request, beside the prompt [token]. What
+    they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
 
     An agent makes ``calls_per_task`` requests one after the other, with ``tool_s`` between them
     [s], whose prompts grow by ``context_growth_tokens`` each [token]; with ``context_kept_cached``
@@ -169,6 +170,7 @@ class InferenceWorkload:
     task: Task = "generate"
     input_spread: LengthSpread = NO_SPREAD
     output_spread: LengthSpread = NO_SPREAD
+    encoded_tokens: Number = 0.0
 
     @property
     def sequence_tokens(self) -> Number:

@@ -86,9 +86,13 @@ class WorkloadRequest(Request):
     """What the model is used for: to generate text, to embed a sequence, or to rank a document for
     a query, both in one sequence. If null, encoders embed and other models generate."""
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
-    """Prompt length."""
+    """Prompt length. Of an encoder–decoder model for text, what the encoder reads; one that hears
+    begins with a few tokens of instructions unless this is given."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     """Generated tokens; without meaning where sequences are embedded or ranked, and 1 then."""
+    audio_s: float | None = Field(None, gt=0.0, le=1e5, examples=[30.0])
+    """Audio of a request, for models that hear; a whole window of the model if null. Longer audio
+    is as many requests."""
     concurrency: Annotated[
         Annotated[_AsManyAsFit, Tag(BY_ID)]
         | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],

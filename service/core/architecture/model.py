@@ -6,12 +6,12 @@ models are compositions of the parts below; nothing anywhere depends on a model'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from service.core.architecture.tensors import Tensor
+from service.core.architecture.tensors import Shard, Tensor
 from service.core.explanation import EstimateWarning
 from service.core.number_formats import NumberFormat
 
@@ -118,19 +118,56 @@ FeedForward: TypeAlias = DenseFeedForward | MixtureOfExperts
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """``count`` layers alike. A part that a layer lacks is None; ``norms`` are its norm weights."""
+    """``count`` layers alike. A part that a layer lacks is None; ``norms`` are its norm weights.
+
+    ``cross`` is attention to the features of the model's encoder.
+    """
 
     count: int
     mixer: Mixer | None
     feed_forward: FeedForward | None
     norms: tuple[Tensor, ...]
+    cross: Attention | None = None
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """All tensors of one layer of the group."""
         mixer = self.mixer.tensors if self.mixer is not None else ()
+        cross = self.cross.tensors if self.cross is not None else ()
         feed_forward = self.feed_forward.tensors if self.feed_forward is not None else ()
-        return mixer + feed_forward + self.norms
+        return mixer + cross + feed_forward + self.norms
+
+    @property
+    def features_read(self) -> tuple[Tensor, ...]:
+        """Tensors that make keys and values of the encoder's features, once for each of them."""
+        cross = self.cross.tensors if self.cross is not None else ()
+        return tuple(tensor for tensor in cross if tensor.shard is Shard.KV_HEADS)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Layers that read an input of their own, once, for the decoder's layers to attend to.
+
+    ``stem`` comes before and after them: convolutions, tables, norms. Audio is read in windows of
+    ``window_s`` seconds, each of ``window_positions`` positions however much of it is silence.
+    """
+
+    modality: Literal["text", "audio"]
+    hidden_size: int
+    groups: tuple[LayerGroup, ...]
+    stem: tuple[Tensor, ...]
+    window_positions: int | None = None
+    window_s: float | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors, those of all layers together."""
+        layers = tuple(
+            replace(tensor, copies=tensor.copies * group.count)
+            for group in self.groups
+            for tensor in group.tensors
+        )
+        return layers + self.stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +198,10 @@ class ModelArchitecture:
 
     ``embedding`` and ``head`` are the tensors before and after the layers; with tied embeddings
     the output matrix is absent from ``head`` and the input table serves as both. ``other`` holds
-    tensors outside the language model's layers (a vision tower, whose shape ``images`` tells where
-    it is known). ``native_format`` is the id of the
-    listed number format that the checkpoint ships in; where its layout departs from the listed one
-    (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
+    tensors outside the language model's layers: a vision tower, whose shape ``images`` tells where
+    it is known, or an ``encoder``. ``native_format`` is the id of the listed number format that the
+    checkpoint ships in; where its layout departs from the listed one (another group size, classes
+    left in 16 bit), ``native_number_format`` is the layout itself.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
     ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
     reranking). ``warnings`` says what the parser was not sure about.
@@ -184,6 +221,7 @@ class ModelArchitecture:
     causal: bool = True
     generates: bool = True
     images: ImageEncoder | None = None
+    encoder: Encoder | None = None
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property
@@ -194,10 +232,12 @@ class ModelArchitecture:
     @cached_property
     def query_head_counts(self) -> frozenset[int]:
         """Query heads of its attention layers, each of which tensor parallelism must divide."""
+        groups = self.groups + (() if self.encoder is None else self.encoder.groups)
         return frozenset(
-            group.mixer.query_heads
-            for group in self.groups
-            if isinstance(group.mixer, Attention | LatentAttention)
+            mixer.query_heads
+            for group in groups
+            for mixer in (group.mixer, group.cross)
+            if isinstance(mixer, Attention | LatentAttention)
         )
 
     @cached_property

@@ -13,7 +13,7 @@ Model Serving with PagedAttention, 2023, https://arxiv.org/abs/2309.06180
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil as whole
 
@@ -61,13 +61,24 @@ class CacheLayout:
 
     ``full_bytes_per_token`` grows with every token; ``windowed`` layers stop growing at their
     window; ``state_bytes`` is constant. ``context_ranks`` share the tokens of full layers.
+    ``encoded_bytes_per_token`` are kept for each feature of an encoder, which are a constant number
+    once it has run.
     """
 
     full_bytes_per_token: float
     windowed: tuple[WindowedCache, ...]
-    state_bytes: float
+    state_bytes: Number
     block_tokens: int
     context_ranks: int
+    encoded_bytes_per_token: float = 0.0
+
+    def beside(self, encoded_tokens: Number) -> CacheLayout:
+        """The same where a sequence keeps so many features of an encoder, in whole pages."""
+        if not self.encoded_bytes_per_token:
+            return self
+        pages = ceil(encoded_tokens / self.block_tokens)
+        kept = self.encoded_bytes_per_token * self.block_tokens * pages
+        return replace(self, state_bytes=self.state_bytes + kept)
 
     @property
     def windowed_bytes_per_token(self) -> float:
@@ -98,12 +109,14 @@ def cache_layout(
     share = layers / architecture.layer_count
     ranks = parallelism.tensor
     full = 0.0
-    state = 0.0
+    state = encoded = 0.0
     windowed: dict[tuple[int, bool], float] = {}
     images = architecture.images
     every = cross_attended and images is not None and images.cross_attended
     for group in architecture.groups:
         held = group.count * share
+        if group.cross is not None:
+            encoded += held * _attention_entry_bytes(group.cross, kv_format, ranks)
         match group.mixer:
             case Attention(shares_kv=shared) as attention if every or not shared:
                 entry = held * _attention_entry_bytes(attention, kv_format, ranks)
@@ -127,6 +140,7 @@ def cache_layout(
         state_bytes=state,
         block_tokens=block_tokens,
         context_ranks=parallelism.context,
+        encoded_bytes_per_token=encoded,
     )
 
 

@@ -286,6 +286,8 @@ def attention_load(
         prefill_span = prefill_span + 0.5 * load.prefill_tokens / maximum(
             load.prefill_sequences, 1.0
         )
+    if layer.encoded:
+        decode_span = prefill_span = layer.encoded_tokens
     if layer.window_tokens is not None:
         window = float(layer.window_tokens)
         # A chunked window is half full on average; a sliding one is full once it is reached.

@@ -21,6 +21,7 @@ from service.core.architecture.model import (
 from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
+from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
 
 
@@ -57,7 +58,8 @@ class AttentionWork:
     ``flops_per_pair`` per query token and attended token, ``cache_bytes_per_token`` read per
     sequence and attended token, both over all ``layers``. ``window_tokens`` bounds the attended
     tokens; ``chunked`` windows restart instead of sliding. Where attention is not ``causal``,
-    tokens attend to those after them, too.
+    tokens attend to those after them, too. With ``encoded`` they attend to ``encoded_tokens``
+    features of an encoder instead of to each other.
     """
 
     layers: float
@@ -66,11 +68,16 @@ class AttentionWork:
     window_tokens: int | None
     chunked: bool
     causal: bool = True
+    encoded: bool = False
+    encoded_tokens: Number = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RankWork:
-    """All work of a forward step on the ranks of one tensor-parallel group, over full depth."""
+    """All work of a forward step on the ranks of one tensor-parallel group, over full depth.
+
+    ``encoder`` is the work on what an encoder reads, once for each request.
+    """
 
     layers: int
     hidden_size: int
@@ -84,6 +91,17 @@ class RankWork:
     exchanges_bytes_per_token: float
     exchanges: float
     routed_layers: float
+    encoder: RankWork | None = None
+
+    def attending_to(self, encoded_tokens: Number) -> RankWork:
+        """The work where an encoder makes so many features for each request."""
+        if self.encoder is None:
+            return self
+        attention = tuple(
+            replace(one, encoded_tokens=encoded_tokens) if one.encoded else one
+            for one in self.attention
+        )
+        return replace(self, attention=attention)
 
 
 _OPERAND_BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4}
@@ -124,13 +142,17 @@ def rank_work(
         products += [
             _product(tensor, group.count, precision.weights, parallelism, heads, moe)
             for tensor in group.tensors
-            if tensor.is_matrix
+            if tensor.is_matrix and tensor not in group.features_read
         ]
         # Residual adds and norms read and write the hidden state about six times a layer.
         elementwise += group.count * 6.0 * architecture.hidden_size * activation_bytes
         reductions += group.count * ((group.mixer is not None) + (group.feed_forward is not None))
         if moe is not None:
             routed_layers += group.count
+        if group.cross is not None:
+            reductions += group.count
+            features = _attention(group.cross, group.count, precision.kv_cache, parallelism)
+            attention.append(replace(features, encoded=True))
         mixer = group.mixer
         if isinstance(mixer, StateMixer):
             share = max(1.0, min(parallelism.tensor, mixer.heads))
@@ -173,7 +195,38 @@ def rank_work(
         exchanges_bytes_per_token=exchange_bytes,
         exchanges=exchanges,
         routed_layers=routed_layers,
+        encoder=_encoder_work(architecture, precision, parallelism),
     )
+
+
+def _encoder_work(
+    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
+) -> RankWork | None:
+    """The work of an encoder, and of keys and values that the decoder makes of its features."""
+    encoder = architecture.encoder
+    if encoder is None:
+        return None
+    layers = replace(
+        architecture,
+        hidden_size=encoder.hidden_size,
+        groups=encoder.groups,
+        causal=False,
+        generates=False,
+        encoder=None,
+    )
+    work = rank_work(layers, precision, parallelism)
+    read = [(1, 1, tensor) for tensor in encoder.stem]
+    read += [
+        (group.count, kv_heads(group), tensor)
+        for group in architecture.groups
+        for tensor in group.features_read
+    ]
+    products = tuple(
+        _product(tensor, count, precision.weights, parallelism, heads, None)
+        for count, heads, tensor in read
+        if tensor.is_matrix
+    )
+    return replace(work, products=work.products + products)
 
 
 def _product(

@@ -149,8 +149,8 @@ class LatencyFigures(Answer):
     output_tokens_per_s: Interval | None
     """Of the whole deployment; null where nothing is generated."""
     input_tokens_per_s: Interval
-    """Prompt tokens of answered requests per second, cached ones included, of the whole
-    deployment."""
+    """Prompt tokens of answered requests per second, cached ones and what an encoder reads
+    included, of the whole deployment."""
     requests_per_s: Interval
     """Requests answered per second: sequences, where they are embedded or ranked."""
     saturation_requests_per_s: Interval

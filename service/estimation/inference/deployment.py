@@ -185,14 +185,13 @@ def resolve_deployment(
         request.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )
     asked = request.workload.concurrency
-    workload = task_workload(
-        valued(
-            InferenceWorkload,
-            request.workload,
-            concurrency=1.0 if asked == MOST else float(asked),
-            task=request.workload.task or usual_task(model.value),
-        )
+    workload = valued(
+        InferenceWorkload,
+        request.workload,
+        concurrency=1.0 if asked == MOST else float(asked),
+        task=request.workload.task or usual_task(model.value),
     )
+    workload = task_workload(request, workload, model.value, problems)
     serving = valued(
         ServingSettings,
         request.serving,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     EngineSettings: TypeAlias = Answer
     Offload: TypeAlias = Answer
 else:
-    AskedWorkload = repeated(WorkloadRequest, "concurrency")
+    AskedWorkload = repeated(WorkloadRequest, "concurrency", "audio_s")
     EngineSettings = repeated(ServingRequest, *_RESOLVED)
     Offload = repeated(OffloadRequest)
 
@@ -40,6 +40,9 @@ class Workload(AskedWorkload):
 
     concurrency: int
     """Requests in flight over all replicas."""
+    encoded_tokens: int
+    """Positions that an encoder reads for each request, tokens or frames of audio; 0 without one.
+    The decoder then begins with input_tokens."""
     task_prefill_tokens: float
     """Prompt tokens computed over all calls."""
 
@@ -122,6 +125,7 @@ def _workload(workload: InferenceWorkload) -> Workload:
     return {
         **written(workload, AskedWorkload),
         "concurrency": int(workload.concurrency),
+        "encoded_tokens": int(workload.encoded_tokens),
         "task_prefill_tokens": prefill_tokens(workload),
     }
 

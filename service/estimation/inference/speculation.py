@@ -52,6 +52,8 @@ def resolve_speculation(
         place = f"{pointer}/draft_model"
         draft = problems.attempt(place, lambda: resolve_model(wanted, snapshot))
         if draft is not None:
+            if not draft.value.generates or draft.value.encoder is not None:
+                problems.add(place, f"{draft.id} has an encoder and drafts nothing")
             check_division(draft.value, parallelism, place, problems)
     acceptance, log_sigma = asked.acceptance_ratio, 0.0
     warnings: list[EstimateWarning] = []

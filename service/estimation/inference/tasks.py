@@ -12,6 +12,10 @@ from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 
+#: Tokens that a model which hears begins with: start, language, task, no timestamps.
+#: Source: Radford et al., Whisper, 2022, section 2.3, https://arxiv.org/abs/2212.04356.
+_INSTRUCTIONS = 4.0
+
 
 def resolve_task(
     request: DeploymentRequest | ImpactsRequest, model: ModelArchitecture, problems: Problems
@@ -24,16 +28,56 @@ def resolve_task(
                 "/workload/task",
                 f"{model.model_type} is an encoder: it can embed and rerank, not generate",
             )
+        elif model.encoder is not None:
+            _refuse_decoding(request, "models with an encoder are not served so", problems)
         return model
-    for name in ("speculative", "disaggregated"):
-        if getattr(request.serving, name) is not None:
-            problems.add(f"/serving/{name}", f"nothing is decoded to {task}")
+    if model.encoder is not None:
+        problems.add("/workload/task", f"{model.model_type} models generate; they do not {task}")
+        return model
+    _refuse_decoding(request, f"nothing is decoded to {task}", problems)
     return for_task(model, task)
 
 
-def task_workload(workload: InferenceWorkload) -> InferenceWorkload:
-    """The workload with one result instead of output where nothing is generated."""
-    return workload if workload.task == "generate" else replace(workload, output_tokens=1.0)
+def _refuse_decoding(
+    request: DeploymentRequest | ImpactsRequest, reason: str, problems: Problems
+) -> None:
+    """Note settings of how tokens are decoded, where they have no meaning."""
+    for name in ("speculative", "disaggregated"):
+        if getattr(request.serving, name) is not None:
+            problems.add(f"/serving/{name}", reason)
+
+
+def task_workload(
+    request: DeploymentRequest | ImpactsRequest,
+    workload: InferenceWorkload,
+    model: ModelArchitecture,
+    problems: Problems,
+) -> InferenceWorkload:
+    """The workload as a model does it: what an encoder reads, and one result to embed or rank.
+
+    Audio that is longer than a window, or that a model does not hear, is noted.
+    """
+    encoder, audio_s = model.encoder, request.workload.audio_s
+    if audio_s is not None and (encoder is None or encoder.modality != "audio"):
+        problems.add("/workload/audio_s", f"{model.model_type} models read no audio")
+    if workload.task != "generate":
+        return replace(workload, output_tokens=1.0)
+    if encoder is None:
+        return workload
+    if encoder.window_positions is None or encoder.window_s is None:
+        return replace(workload, encoded_tokens=workload.input_tokens, input_tokens=1.0)
+    if audio_s is not None and audio_s > encoder.window_s:
+        problems.add(
+            "/workload/audio_s",
+            f"{model.model_type} models read {encoder.window_s:g} s at a time; longer audio is "
+            "as many requests",
+        )
+    asked = "input_tokens" in request.workload.model_fields_set
+    return replace(
+        workload,
+        encoded_tokens=float(encoder.window_positions),
+        input_tokens=workload.input_tokens if asked else _INSTRUCTIONS,
+    )
 
 
 def step_budget(chunk_tokens: int, workload: InferenceWorkload) -> int:

@@ -109,6 +109,8 @@ def resolve_training(
         asked, request.accelerator_count, model.value if model is not None else None, problems
     )
     if model is not None:
+        if model.value.encoder is not None:
+            problems.add("/model", f"training of {model.value.model_type} models is not estimated")
         _check_settings(request.training, model.value, problems)
         if parallelism is not None:
             tokens = float(training.sequence_length)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from service.core.architecture.config.families.images import IMAGES
+from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
 from service.core.architecture.config.families.vision import VISION_TOWERS
 from service.core.architecture.config.family import Family, assemble
 from service.core.architecture.config.fields import ConfigNotUnderstood, Fields
@@ -51,6 +52,14 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         raise ConfigNotUnderstood("", "a configuration must be a JSON object")
     text, path = _language_part(config)
     model_type = _model_type(text, config, path)
+    if model_type in SEQ2SEQ_MODELS:
+        return _seq2seq(config, text, path, model_type)
+    if config.get("is_encoder_decoder") is True:
+        raise ConfigNotUnderstood(
+            "is_encoder_decoder",
+            f"{model_type!r} is no encoder–decoder model that is known; these are: "
+            + ", ".join(SEQ2SEQ_MODELS),
+        )
     family = FAMILIES.get(model_type)
     tower = VISION_TOWERS.get(_outer_type(config)) if "vision_config" in config else None
     warnings = _warnings(config, text, model_type, family, tower is not None)
@@ -75,6 +84,21 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         native_number_format=stored.exact,
         images=images,
         warnings=(*warnings, *stored.warnings),
+    )
+
+
+def _seq2seq(
+    config: Mapping[str, Any], text: Mapping[str, Any], path: str, model_type: str
+) -> ModelArchitecture:
+    """An encoder–decoder model, which has its sides in one configuration."""
+    build, defaults = SEQ2SEQ_MODELS[model_type]
+    architecture = build(Fields(text, defaults, path), model_type)
+    stored = checkpoint_format(config, text)
+    return replace(
+        architecture,
+        native_format=stored.listed_id,
+        native_number_format=stored.exact,
+        warnings=stored.warnings,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from service.core.architecture.model import ModelArchitecture
@@ -244,6 +244,7 @@ def _on_stage(
     engine: EngineRuntime,
 ) -> InferenceMemory:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    plan = replace(plan, cache=plan.cache.beside(workload.encoded_tokens))
     layout = plan.cache
     tokens = engine.held_tokens(
         workload.input_tokens + workload.output_tokens, serving.max_model_len

@@ -252,10 +252,14 @@ LATENCY = (
     ),
     Formula(
         "input_tokens_per_s",
-        "requests_per_s * input_tokens",
+        "requests_per_s * (input_tokens + encoded_tokens)",
         "definition",
         "latency.input_tokens_per_s",
-        paths("setup.workload.input_tokens", "latency.requests_per_s"),
+        paths(
+            "setup.workload.input_tokens",
+            "setup.workload.encoded_tokens",
+            "latency.requests_per_s",
+        ),
     ),
     Formula(
         "utilisation_ratio",

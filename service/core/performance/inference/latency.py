@@ -268,7 +268,7 @@ def _latency(
             output_tokens_per_s, 1.0 / parallelism.accelerator_count
         ),
         output_tokens_per_s=output_tokens_per_s,
-        input_tokens_per_s=scale(requests_per_s, workload.input_tokens),
+        input_tokens_per_s=scale(requests_per_s, workload.input_tokens + workload.encoded_tokens),
         requests_per_s=requests_per_s,
         saturation_requests_per_s=from_log_sigma(saturation_per_s, rate_sigma),
         running_sequences_per_replica=load.running_sequences,

@@ -183,11 +183,12 @@ def searched_models(
 
 
 def check_generates(model: Entry[ModelArchitecture], pointer: str, problems: Problems) -> None:
-    """Note a model that only embeds or ranks: searches are of models that generate."""
-    if not model.value.generates:
+    """Note a model that is or has an encoder: searches are of models that only decode."""
+    if not model.value.generates or model.value.encoder is not None:
+        has = "is" if model.value.encoder is None else "has"
         problems.add(
             pointer,
-            f"{model.id} is an encoder, which searches do not try; ask "
+            f"{model.id} {has} an encoder, which searches do not try; ask "
             "/v1/estimates/inference what one accelerator or another does",
         )
 

@@ -98,6 +98,10 @@ def resolve_training_search(
     """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
+    for model in models:
+        if model.value.encoder is not None:
+            pointer = "/model" if request.models is None else "/models"
+            problems.add(pointer, f"training of {model.value.model_type} models is not estimated")
     release = resolve_framework(
         request.run.framework, request.run.framework_version, "/run", snapshot, problems
     )
