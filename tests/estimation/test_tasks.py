@@ -1,4 +1,4 @@
-"""Models that embed or rerank, asked through the use cases."""
+"""Models that embed or rerank, or have an encoder, asked through the use cases."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from service.estimation.charts.throughput import ThroughputChartRequest, throughput_chart
-from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.estimate import inference_estimate, inference_memory_answer
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.space import resolve_search
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.rejection import Rejected
+from service.estimation.requests import MemoryInferenceRequest
+from service.estimation.training.estimate import training_memory_answer
+from service.estimation.training.requests import EXAMPLE_TRAINING, MemoryTrainingRequest
 
 ENCODER = "BAAI/bge-large-en-v1.5"
 OF_TOKENS = (
@@ -94,3 +97,82 @@ def test_searches_and_charts_of_tokens_refuse_encoders(packaged_snapshot):
     chart |= {"workload": {"input_tokens": 512}, "concurrencies": [1, 2]}
     with pytest.raises(Rejected, match="models that generate"):
         throughput_chart(ThroughputChartRequest.model_validate(chart), packaged_snapshot)
+
+
+WHISPER = "openai/whisper-large-v3"
+
+
+def test_a_request_of_whisper_is_a_window_of_audio(packaged_snapshot):
+    body = {"output_tokens": 100, "concurrency": 8, "input_tokens": 4}
+    answer = ask(packaged_snapshot, model=WHISPER, **body)
+    workload = answer["deployment"]["workload"]
+    assert (workload["input_tokens"], workload["encoded_tokens"]) == (4, 1500)
+    # Eight sequences of 94 pages of features and 7 of tokens, 163,840 B a position.
+    assert answer["memory"]["kv_cache_bytes"]["low"] <= 8 * 101 * 16 * 163_840
+    assert answer["memory"]["kv_cache_bytes"]["high"] >= 8 * 101 * 16 * 163_840
+    latency = answer["latency"]
+    assert latency["input_tokens_per_s"]["value"] == pytest.approx(
+        1504 * latency["requests_per_s"]["value"]
+    )
+    # The encoder's 2.6 TFLOP take longer than any step of the decoder.
+    assert latency["prefill"]["step_s"] > latency["decode"]["step_s"]
+    assert latency["prefill"]["bottleneck"] == "compute"
+
+
+def test_a_model_that_hears_begins_with_its_instructions(packaged_snapshot):
+    request = {"model": WHISPER, "accelerator": "nvidia-a100-sxm-80gb"}
+    request |= {"workload": {"output_tokens": 100, "audio_s": 12.5}}
+    answer = inference_memory_answer(
+        MemoryInferenceRequest.model_validate(request), packaged_snapshot
+    )
+    workload = answer["deployment"]["workload"]
+    assert (workload["input_tokens"], workload["encoded_tokens"]) == (4, 1500)
+
+
+def test_the_encoder_of_a_model_for_text_reads_the_prompt(packaged_snapshot):
+    model = "google/flan-t5-base"
+    short = ask(packaged_snapshot, model=model, input_tokens=64, output_tokens=32)
+    long = ask(packaged_snapshot, model=model, input_tokens=4096, output_tokens=32)
+    assert long["deployment"]["workload"]["input_tokens"] == 1
+    assert long["deployment"]["workload"]["encoded_tokens"] == 4096
+    for name in ("ttft_s", "tpot_s"):
+        assert long["latency"][name]["value"] > short["latency"][name]["value"]
+    kept = [one["memory"]["kv_cache_bytes"]["value"] for one in (short, long)]
+    # 12 layers keep keys and values of 12 heads of 64 in 16 bit for each of 4,032 tokens more.
+    assert kept[1] - kept[0] == pytest.approx(4_032 * 12 * 2 * 768 * 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "pointer"),
+    [
+        (WHISPER, {"audio_s": 45.0}, "/workload/audio_s"),
+        (WHISPER, {"task": "embed"}, "/workload/task"),
+        (WHISPER, {"serving": {"disaggregated": {}}}, "/serving/disaggregated"),
+        ("google/flan-t5-base", {"audio_s": 10.0}, "/workload/audio_s"),
+        ("Qwen/Qwen3-8B", {"audio_s": 10.0}, "/workload/audio_s"),
+        (
+            "Qwen/Qwen3-8B",
+            {"serving": {"speculative": {"draft_model": WHISPER}}},
+            "/serving/speculative/draft_model",
+        ),
+    ],
+)
+def test_what_models_with_or_without_an_encoder_cannot_do_is_refused(
+    packaged_snapshot, model, asked, pointer
+):
+    with pytest.raises(Rejected) as refused:
+        ask(packaged_snapshot, model=model, **asked)
+    assert pointer in {error.pointer for error in refused.value.errors}
+
+
+def test_an_encoder_decoder_of_no_known_kind_is_refused_by_name(packaged_snapshot):
+    config = {"model_type": "prophetnet", "is_encoder_decoder": True, "hidden_size": 1024}
+    request = {"model": {"config": config}, "accelerator": "nvidia-a100-sxm-80gb"}
+    with pytest.raises(Rejected, match="prophetnet' is no encoder–decoder model that is known"):
+        inference_memory_answer(MemoryInferenceRequest.model_validate(request), packaged_snapshot)
+
+
+def test_training_of_an_encoder_decoder_is_refused(packaged_snapshot):
+    body = EXAMPLE_TRAINING | {"model": WHISPER}
+    with pytest.raises(Rejected, match="training of whisper models is not estimated"):
+        training_memory_answer(MemoryTrainingRequest.model_validate(body), packaged_snapshot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
@@ -71,6 +71,15 @@ class StepTime:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+
+    def followed_by(self, other: StepTime, times: Number) -> StepTime:
+        """The step and then so many of another."""
+        return StepTime(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name) * times
+                for each in fields(self)
+            }
+        )
 
     def slowed(self, ratio: Number) -> StepTime:
         """The same work in a multiple of the time."""

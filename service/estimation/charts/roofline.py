@@ -14,7 +14,6 @@ from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.replica import lone_loads
 from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
-from service.core.performance.work import rank_work
 from service.estimation.answers import warning_entries
 from service.estimation.charts.answers import ChartFindings, ChartSeries
 from service.estimation.charts.kind import ChartKind
@@ -101,20 +100,19 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     """Operators of a step of a prompt alone, and of one of decoding sequences alone."""
     deployment = computed.estimate.deployment
     parallelism = deployment.parallelism
-    work = rank_work(deployment.architecture, deployment.precision, parallelism)
     resolved = computed.resolved
-    requests = replica_of(
+    replica = replica_of(
         deployment, resolved.workload, resolved.serving, computed.estimate.calibration
-    ).requests
+    )
     prefill, decode = lone_loads(
-        requests,
+        replica.requests,
         computed.latency.running_sequences_per_replica / parallelism.pipeline,
         resolved.serving.chunked_prefill_tokens,
     )
 
     def operators(load: StepLoad) -> tuple[Operator, ...]:
         return step_operators(
-            work, load, deployment.accelerator, parallelism, computed.estimate.calibration
+            replica.work, load, deployment.accelerator, parallelism, computed.estimate.calibration
         )
 
     phases = {"prefill": operators(prefill)}

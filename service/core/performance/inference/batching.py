@@ -153,7 +153,8 @@ def companions(replica: Replica, sequences: Number) -> tuple[Number, Number]:
     groups dissolve.
     """
     requests = replica.requests
-    group = maximum(minimum(sequences, replica.chunk_tokens / requests.new_input_tokens), 1.0)
+    fitting = replica.encodable(replica.chunk_tokens / requests.new_input_tokens)
+    group = maximum(minimum(sequences, fitting), 1.0)
     spread_steps = (
         maximum(requests.output_spread.square_ratio - 1.0, 0.0) ** 0.5 * requests.output_tokens
     )

@@ -24,7 +24,13 @@ from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, 
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
-from service.core.performance.step import StepTime, accumulate_precision, peak_flops_per_s
+from service.core.performance.step import (
+    StepLoad,
+    StepTime,
+    accumulate_precision,
+    peak_flops_per_s,
+    step_time,
+)
 from service.core.performance.work import rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
@@ -183,9 +189,14 @@ def replica_of(
     calibration: PerformanceCalibration,
 ) -> Replica:
     """A replica of a deployment with the requests that it runs."""
-    parallelism = deployment.parallelism
+    parallelism, encoded_tokens = deployment.parallelism, workload.encoded_tokens
+    work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    encoder: StepTime | None = None
+    if work.encoder is not None:
+        read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
+        encoder = step_time(work.encoder, read, deployment.accelerator, parallelism, calibration)
     return Replica(
-        work=rank_work(deployment.architecture, deployment.precision, parallelism),
+        work=work.attending_to(encoded_tokens),
         accelerator=deployment.accelerator,
         parallelism=parallelism,
         calibration=calibration,
@@ -193,11 +204,13 @@ def replica_of(
             new_input_tokens=new_input_tokens(workload),
             context_tokens=workload.input_tokens,
             output_tokens=workload.output_tokens,
+            encoded_tokens=encoded_tokens,
             input_spread=workload.input_spread,
             output_spread=workload.output_spread,
         ),
         chunk_tokens=serving.chunked_prefill_tokens,
         drafting=_drafting(serving, parallelism),
+        encoder=encoder,
     )
 
 

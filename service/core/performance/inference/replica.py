@@ -33,6 +33,7 @@ class Requests:
     new_input_tokens: Number
     context_tokens: Number
     output_tokens: Number
+    encoded_tokens: Number = 0.0
     input_spread: LengthSpread = NO_SPREAD
     output_spread: LengthSpread = NO_SPREAD
 
@@ -95,7 +96,8 @@ class Replica:
     """What runs requests, and how its steps are filled.
 
     ``chunk_tokens`` is the budget of a step [token]; ``drafting`` says how tokens are drafted where
-    decoding is speculative, whose steps are then by the token.
+    decoding is speculative, whose steps are then by the token. ``encoder`` is the pass over what an
+    encoder reads of one request, before its prompt.
     """
 
     work: RankWork
@@ -105,6 +107,7 @@ class Replica:
     requests: Requests
     chunk_tokens: int
     drafting: Drafting | None = None
+    encoder: StepTime | None = None
 
     @property
     def stages_at_work(self) -> Number:
@@ -120,7 +123,19 @@ class Replica:
     def prompts_by_budget(self) -> Number:
         """Prompts that a step takes at most in the long run: all tokens go through steps [-]."""
         requests = self.requests
-        return self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
+        return self.encodable(
+            self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
+        )
+
+    def encodable(self, prompts: Number) -> Number:
+        """So many prompts, or as many as an encoder has room for in a step [-].
+
+        What it reads has a budget of its own, as large as that of the prompts' tokens: vLLM,
+        ``max_num_encoder_input_tokens``, 2025.
+        """
+        if self.encoder is None:
+            return prompts
+        return minimum(prompts, maximum(self.chunk_tokens / self.requests.encoded_tokens, 1.0))
 
     @property
     def held_steps(self) -> Number:
@@ -172,6 +187,7 @@ class Replica:
         if together is None:
             together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
         decodes = requests.later_tokens > 0
+        room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
         _, decode_load = lone_loads(requests, neighbours + 1.0, self.chunk_tokens)
         mixed_load = StepLoad(
@@ -228,8 +244,11 @@ class Replica:
         return decode, mixed
 
     def step(self, load: StepLoad) -> StepTime:
-        """A step of a load, before corrections."""
-        return step_time(self.work, load, self.accelerator, self.parallelism, self.calibration)
+        """A step of a load, before corrections, with the encoder's share of its prompts."""
+        step = step_time(self.work, load, self.accelerator, self.parallelism, self.calibration)
+        if self.encoder is None:
+            return step
+        return step.followed_by(self.encoder, load.prefill_tokens / self.requests.new_input_tokens)
 
 
 def _parts(

@@ -1,4 +1,4 @@
-"""Steps of models that read a sequence once: encoders, and decoders that embed."""
+"""Steps of models that read something once: encoders, decoders that embed, encoder–decoders."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from service.core.architecture.config import parse_config
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import for_task, usual_task
 from service.core.deployment import Parallelism, Precision
-from service.core.memory.kv_cache import cache_layout
+from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.performance.step import StepLoad, step_time
+from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100
 
@@ -79,3 +79,64 @@ def test_encoders_embed_unless_it_is_said():
     assert (usual_task(encoder), usual_task(decoder)) == ("embed", "generate")
     assert for_task(encoder, "rerank") is encoder
     assert for_task(decoder, "generate") is decoder
+
+
+#: Radford et al., Whisper, 2022, https://arxiv.org/abs/2212.04356: large, of version 3.
+WHISPER = {
+    "model_type": "whisper",
+    "is_encoder_decoder": True,
+    "d_model": 1280,
+    "encoder_layers": 32,
+    "decoder_layers": 32,
+    "encoder_attention_heads": 20,
+    "decoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120,
+    "decoder_ffn_dim": 5120,
+    "num_mel_bins": 128,
+    "max_source_positions": 1500,
+    "max_target_positions": 448,
+    "vocab_size": 51866,
+}
+#: Weights of a layer's four projections of attention, and of both its feed-forward matrices.
+ATTENTION, FEED_FORWARD = 4 * 1280**2, 2 * 1280 * 5120
+
+
+def test_flops_of_whisper_s_encoder_over_a_window():
+    work = rank_work(parse_config(WHISPER), Precision(BF16, BF16, BF16), Parallelism())
+    assert work.encoder is not None
+    load = StepLoad(1500.0, 1.0, 750.0, 0.0, 0.0)
+    step = step_time(work.encoder, load, H100, Parallelism(), CALIBRATION)
+    layers = 32 * (ATTENTION + FEED_FORWARD)
+    convolutions = 3 * 128 * 1280 + 3 * 1280 * 1280
+    # Keys and values of the decoder's 32 layers are made of the features here, once.
+    crossed = 32 * 2 * 1280**2
+    attention = 32 * 4.0 * 1280 * 1500**2
+    flops = 2.0 * 1500 * (layers + convolutions + crossed) + attention
+    assert step.flops == pytest.approx(flops)
+    assert flops == pytest.approx(2.587e12, rel=1e-3)
+
+
+def test_a_step_of_whisper_s_decoder_reads_the_features_of_each_sequence():
+    work = rank_work(parse_config(WHISPER), Precision(BF16, BF16, BF16), Parallelism())
+
+    def step(sequences: float, features: float) -> StepTime:
+        load = StepLoad(0.0, 0.0, 0.0, sequences, 100.0)
+        return step_time(work.attending_to(features), load, H100, Parallelism(), CALIBRATION)
+
+    # Keys and values of 1280 elements of 16 bit in 32 layers for each of 1500 features.
+    read = step(8.0, 1500.0).memory_bytes - step(8.0, 0.0).memory_bytes
+    assert read == pytest.approx(8 * 1500 * 32 * 2 * 1280 * 2)
+    # Queries and outputs of both attentions, keys and values of the first, the feed-forward part
+    # and the output matrix multiply a token; it attends to 100 tokens and 1500 features.
+    weights = 32 * (ATTENTION + 2 * 1280**2 + FEED_FORWARD) + 51866 * 1280
+    attended = 32 * 4.0 * 1280 * (100 + 1500)
+    assert step(1.0, 1500.0).flops == pytest.approx(2.0 * weights + attended)
+
+
+def test_a_sequence_keeps_its_tokens_and_the_features():
+    layout = cache_layout(parse_config(WHISPER), BF16, Parallelism())
+    each = 32 * 2 * 1280 * 2
+    assert layout.full_bytes_per_token == layout.encoded_bytes_per_token == each
+    # In pages of 16: 94 of features, 7 of tokens.
+    kept = layout_sequence_bytes(layout.beside(1500.0), 104.0)
+    assert kept == (94 + 7) * 16 * each
