@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import Task
 from service.core.elementwise import Number
@@ -150,7 +151,8 @@ class InferenceWorkload:
 
     Lengths are means; ``input_spread`` and ``output_spread`` say how requests differ in them.
 
-    An encoder reads ``encoded_tokens`` positions of each request, beside the prompt [token]. What
+    An encoder reads ``encoded_tokens`` positions of each request, beside the prompt [token]. Of
+    ``images`` [-] like ``image`` in each request, the prompt has the tokens. What
     they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
 
     An agent makes ``calls_per_task`` requests one after the other, with ``tool_s`` between them
@@ -171,6 +173,8 @@ class InferenceWorkload:
     input_spread: LengthSpread = NO_SPREAD
     output_spread: LengthSpread = NO_SPREAD
     encoded_tokens: Number = 0.0
+    images: Number = 0.0
+    image: ImageView | None = None
 
     @property
     def sequence_tokens(self) -> Number:

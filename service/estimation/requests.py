@@ -90,6 +90,12 @@ class WorkloadRequest(Request):
     begins with a few tokens of instructions unless this is given."""
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     """Generated tokens; without meaning where sequences are embedded or ranked, and 1 then."""
+    images_per_request: int = Field(0, ge=0, le=1000)
+    """Images in the prompt, whose tokens come beside input_tokens; for models that see."""
+    image_width_px: int = Field(1024, ge=1, le=100_000)
+    """Width of each image."""
+    image_height_px: int = Field(1024, ge=1, le=100_000)
+    """Height of each image."""
     audio_s: float | None = Field(None, gt=0.0, le=1e5, examples=[30.0])
     """Audio of a request, for models that hear; a whole window of the model if null. Longer audio
     is as many requests."""

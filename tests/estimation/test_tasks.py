@@ -1,4 +1,4 @@
-"""Models that embed or rerank, or have an encoder, asked through the use cases."""
+"""Models that embed or rerank, that hear or see, asked through the use cases."""
 
 from __future__ import annotations
 
@@ -176,3 +176,48 @@ def test_training_of_an_encoder_decoder_is_refused(packaged_snapshot):
     body = EXAMPLE_TRAINING | {"model": WHISPER}
     with pytest.raises(Rejected, match="training of whisper models is not estimated"):
         training_memory_answer(MemoryTrainingRequest.model_validate(body), packaged_snapshot)
+
+
+SEES = "Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+def test_images_bring_tokens_into_the_prompt_and_time_before_it(packaged_snapshot):
+    body = {"input_tokens": 100, "output_tokens": 50}
+    none = ask(packaged_snapshot, model=SEES, **body)
+    one = ask(packaged_snapshot, model=SEES, **body, images_per_request=1)
+    four = ask(packaged_snapshot, model=SEES, **body, images_per_request=4)
+    # 1,024 px are 37 squares of 28 px, to the nearest.
+    told = [each["deployment"]["workload"] for each in (none, one, four)]
+    assert [each["image_tokens"] for each in told] == [0, 1369, 4 * 1369]
+    assert [each["input_tokens"] for each in told] == [100, 1469, 100 + 4 * 1369]
+    text = ask(packaged_snapshot, model=SEES, **body | {"input_tokens": 1469})
+    encoded_s = one["latency"]["ttft_s"]["value"] - text["latency"]["ttft_s"]["value"]
+    # 7.4 TFLOP of the tower, at 312 TFLOP/s or less.
+    assert 7.4e12 / 312e12 < encoded_s < 7.4e12 / 60e12
+    assert one["memory"]["kv_cache_bytes"]["value"] == pytest.approx(
+        text["memory"]["kv_cache_bytes"]["value"]
+    )
+    assert four["latency"]["ttft_s"]["value"] > one["latency"]["ttft_s"]["value"]
+
+
+def test_a_larger_image_has_more_tokens_up_to_the_largest(packaged_snapshot):
+    tokens = [
+        ask(
+            packaged_snapshot,
+            model=SEES,
+            images_per_request=1,
+            image_width_px=side,
+            image_height_px=side,
+        )["deployment"]["workload"]["image_tokens"]
+        for side in (100, 1000, 10_000, 100_000)
+    ]
+    assert tokens == [16, 36 * 36, 16_384, 16_384]
+
+
+@pytest.mark.parametrize(
+    "model", ["Qwen/Qwen3-8B", "meta-llama/Llama-3.2-11B-Vision-Instruct", ENCODER, WHISPER]
+)
+def test_images_of_models_that_see_none_are_refused(packaged_snapshot, model):
+    with pytest.raises(Rejected) as refused:
+        ask(packaged_snapshot, model=model, images_per_request=1)
+    assert "/workload/images_per_request" in {one.pointer for one in refused.value.errors}

@@ -171,6 +171,29 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageGrid:
+    """How an image is cut into squares, and what becomes of each.
+
+    An image is made smaller until no side is longer than ``longest_px`` and it has at most
+    ``most_units`` squares of ``unit_px``, to whole ones (to the ``nearest``, else filled up).
+    Without a ``unit_px`` it becomes one square, whatever its size. A square has ``unit_patches``
+    and ``unit_tokens``, each row of them ``row_tokens`` more; with an ``overview`` the whole image
+    comes once more beside several squares. Patches attend to those of the image, or of their square
+    where these stand ``apart``.
+    """
+
+    unit_px: int | None
+    unit_patches: int
+    unit_tokens: int
+    most_units: int | None = None
+    longest_px: int | None = None
+    row_tokens: int = 0
+    nearest: bool = False
+    overview: bool = False
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ImageEncoder:
     """The tower that turns images into what the language model reads.
 
@@ -179,6 +202,10 @@ class ImageEncoder:
     of such an image. The outputs of ``kept_layers`` are joined to the last one at the end. Of a
     model that is ``cross_attended``, the language model's layers look at the features instead of
     reading them among the tokens of the prompt.
+
+    Each patch is multiplied by the matrices of the ``tower``, each token by those of the
+    ``projector``. Of the ``layers``, ``windowed_layers`` attend to ``window_patches`` only.
+    ``grid`` is None where it is not known what becomes of an image.
     """
 
     width: int
@@ -188,6 +215,12 @@ class ImageEncoder:
     most_tokens: int
     kept_layers: int = 0
     cross_attended: bool = False
+    layers: int = 0
+    windowed_layers: int = 0
+    window_patches: int | None = None
+    grid: ImageGrid | None = None
+    tower: tuple[Tensor, ...] = ()
+    projector: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,8 @@ class AttentionWork:
 class RankWork:
     """All work of a forward step on the ranks of one tensor-parallel group, over full depth.
 
-    ``encoder`` is the work on what an encoder reads, once for each request.
+    ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
+    patches of its images.
     """
 
     layers: int
@@ -92,6 +93,7 @@ class RankWork:
     exchanges: float
     routed_layers: float
     encoder: RankWork | None = None
+    images: RankWork | None = None
 
     def attending_to(self, encoded_tokens: Number) -> RankWork:
         """The work where an encoder makes so many features for each request."""
@@ -196,6 +198,53 @@ def rank_work(
         exchanges=exchanges,
         routed_layers=routed_layers,
         encoder=_encoder_work(architecture, precision, parallelism),
+        images=_image_work(architecture, precision, parallelism),
+    )
+
+
+def _image_work(
+    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
+) -> RankWork | None:
+    """The work of a vision tower by patches; tokens, of which there are fewer, by their share."""
+    images = architecture.images
+    if images is None or images.grid is None:
+        return None
+    tokens_each = images.grid.unit_tokens / images.grid.unit_patches
+    products = []
+    for tensors, share in ((images.tower, 1.0), (images.projector, tokens_each)):
+        for tensor in tensors:
+            if tensor.is_matrix:
+                one = _product(tensor, tensor.copies, precision.weights, parallelism, 1, None)
+                # Fewer rows, of weights that are read all the same.
+                rows = replace(one, calls=one.calls * share, weight_bytes=one.weight_bytes / share)
+                products.append(rows)
+    width_here = images.width / parallelism.tensor
+    activation_bytes = precision.activations.bytes_per_element
+    full = images.layers - images.windowed_layers
+    return RankWork(
+        layers=images.layers,
+        hidden_size=images.width,
+        activation_bytes=activation_bytes,
+        products=tuple(products),
+        attention=tuple(
+            AttentionWork(
+                layers=layers,
+                flops_per_pair=layers * 4.0 * width_here,
+                cache_bytes_per_token=layers * 2.0 * width_here * activation_bytes,
+                window_tokens=window,
+                chunked=False,
+                causal=False,
+            )
+            for layers, window in ((full, None), (images.windowed_layers, images.window_patches))
+            if layers
+        ),
+        state_bytes_per_sequence=0.0,
+        state_flops_per_token=0.0,
+        elementwise_bytes_per_token=images.layers * 6.0 * images.width * activation_bytes,
+        reductions=2.0 * images.layers,
+        exchanges_bytes_per_token=0.0,
+        exchanges=0.0,
+        routed_layers=0.0,
     )
 
 

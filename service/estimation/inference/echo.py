@@ -13,6 +13,8 @@ from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.requests import OffloadRequest, ServingRequest, WorkloadRequest
 from service.estimation.writing import repeated, written
 
+#: Fields of the workload that say what encoders read.
+_OF_SENSES = ("audio_s", "images_per_request", "image_width_px", "image_height_px")
 #: Settings of serving that are resolved before they are repeated.
 _RESOLVED = ("engine", "speculative", "disaggregated", "memory_tiers", "offload")
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     EngineSettings: TypeAlias = Answer
     Offload: TypeAlias = Answer
 else:
-    AskedWorkload = repeated(WorkloadRequest, "concurrency", "audio_s")
+    AskedWorkload = repeated(WorkloadRequest, "concurrency", *_OF_SENSES)
     EngineSettings = repeated(ServingRequest, *_RESOLVED)
     Offload = repeated(OffloadRequest)
 
@@ -43,6 +45,9 @@ class Workload(AskedWorkload):
     encoded_tokens: int
     """Positions that an encoder reads for each request, tokens or frames of audio; 0 without one.
     The decoder then begins with input_tokens."""
+    images_per_request: int
+    image_tokens: int
+    """Tokens of all images of a request, part of input_tokens."""
     task_prefill_tokens: float
     """Prompt tokens computed over all calls."""
 
@@ -122,10 +127,13 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
 
 
 def _workload(workload: InferenceWorkload) -> Workload:
+    image = workload.image
     return {
         **written(workload, AskedWorkload),
         "concurrency": int(workload.concurrency),
         "encoded_tokens": int(workload.encoded_tokens),
+        "images_per_request": int(workload.images),
+        "image_tokens": 0 if image is None else int(workload.images * image.tokens),
         "task_prefill_tokens": prefill_tokens(workload),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from service.core.architecture.images import image_view
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import for_task, usual_task
 from service.core.deployment import InferenceWorkload
@@ -60,6 +61,7 @@ def task_workload(
     encoder, audio_s = model.encoder, request.workload.audio_s
     if audio_s is not None and (encoder is None or encoder.modality != "audio"):
         problems.add("/workload/audio_s", f"{model.model_type} models read no audio")
+    workload = _with_images(request, workload, model, problems)
     if workload.task != "generate":
         return replace(workload, output_tokens=1.0)
     if encoder is None:
@@ -77,6 +79,32 @@ def task_workload(
         workload,
         encoded_tokens=float(encoder.window_positions),
         input_tokens=workload.input_tokens if asked else _INSTRUCTIONS,
+    )
+
+
+def _with_images(
+    request: DeploymentRequest | ImpactsRequest,
+    workload: InferenceWorkload,
+    model: ModelArchitecture,
+    problems: Problems,
+) -> InferenceWorkload:
+    """The workload with the tokens of its images in the prompt; notes models that see none."""
+    asked = request.workload
+    if not asked.images_per_request:
+        return workload
+    grid = None if model.images is None else model.images.grid
+    if grid is None:
+        problems.add(
+            "/workload/images_per_request",
+            f"{model.model_type} models read no images, or none in a way that is known here",
+        )
+        return workload
+    image = image_view(grid, asked.image_width_px, asked.image_height_px)
+    return replace(
+        workload,
+        images=float(asked.images_per_request),
+        image=image,
+        input_tokens=workload.input_tokens + asked.images_per_request * image.tokens,
     )
 
 

@@ -24,6 +24,8 @@ from service.core.explanation import EstimateWarning
 
 __all__ = ["FAMILIES", "ConfigNotUnderstood", "parse_config"]
 
+#: What names of tensors begin with that each patch of an image is multiplied by.
+_OF_TOWER = "vision."
 #: Keys under which multimodal configurations nest their language model.
 _TEXT_SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 #: Keys whose presence says that a checkpoint has parts besides the language model.
@@ -75,7 +77,12 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         section = Fields(config, {}).section("vision_config", vision_defaults)
         if section is not None:
             vision = build(section, architecture.hidden_size)
-            images = IMAGES[_outer_type(config)](section)
+            tower_tensors = tuple(one for one in vision if one.name.startswith(_OF_TOWER))
+            images = replace(
+                IMAGES[_outer_type(config)](section),
+                tower=tower_tensors,
+                projector=tuple(one for one in vision if one not in tower_tensors),
+            )
     stored = checkpoint_format(config, text)
     return replace(
         architecture,

@@ -192,9 +192,14 @@ def replica_of(
     parallelism, encoded_tokens = deployment.parallelism, workload.encoded_tokens
     work = rank_work(deployment.architecture, deployment.precision, parallelism)
     encoder: StepTime | None = None
-    if work.encoder is not None:
-        read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
-        encoder = step_time(work.encoder, read, deployment.accelerator, parallelism, calibration)
+    image, encodes = workload.image, work.encoder
+    read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
+    if image is not None:
+        encodes, encoded_tokens = work.images, workload.images * image.tokens
+        parts, patches = workload.images * image.parts, workload.images * image.patches
+        read = StepLoad(patches, parts, image.patches / image.parts / 2.0, 0.0, 0.0)
+    if encodes is not None:
+        encoder = step_time(encodes, read, deployment.accelerator, parallelism, calibration)
     return Replica(
         work=work.attending_to(encoded_tokens),
         accelerator=deployment.accelerator,

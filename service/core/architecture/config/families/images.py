@@ -7,10 +7,11 @@ Largest images are those of the published image processors (Hugging Face transfo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
-from service.core.architecture.config.fields import Fields
-from service.core.architecture.model import ImageEncoder
+from service.core.architecture.config.fields import MAX_LAYERS, Fields
+from service.core.architecture.model import ImageEncoder, ImageGrid
 
 #: Reads the vision section.
 ImageReader: TypeAlias = Callable[[Fields], ImageEncoder]
@@ -36,6 +37,8 @@ def _encoder(
     gated: bool = False,
     kept: int = 0,
     cross: bool = False,
+    grid: ImageGrid | None = None,
+    layers: str = "num_hidden_layers",
 ) -> ImageEncoder:
     return ImageEncoder(
         width=fields.size("hidden_size"),
@@ -45,6 +48,8 @@ def _encoder(
         most_tokens=tokens,
         kept_layers=kept,
         cross_attended=cross,
+        layers=fields.size(layers, MAX_LAYERS),
+        grid=grid,
     )
 
 
@@ -55,25 +60,49 @@ def _side(fields: Fields) -> int:
 
 def _of_pixels(pixels: int, *, gated: bool) -> ImageReader:
     def read(fields: Fields) -> ImageEncoder:
-        patches = max(pixels // fields.size("patch_size", _MOST) ** 2, 1)
-        merged = fields.size("spatial_merge_size", 64) ** 2
-        return _encoder(fields, patches, max(patches // merged, 1), gated=gated)
+        patch, merged = fields.size("patch_size", _MOST), fields.size("spatial_merge_size", 64)
+        patches = max(pixels // patch**2, 1)
+        most = max(patches // merged**2, 1)
+        grid = ImageGrid(patch * merged, merged**2, 1, most_units=most, nearest=True)
+        encoder = _encoder(fields, patches, most, gated=gated, grid=grid, layers="depth")
+        window = fields.optional_size("window_size", _MOST)
+        if window is None:
+            return encoder
+        full = fields.indices("fullatt_block_indexes", encoder.layers) or frozenset()
+        return replace(
+            encoder,
+            windowed_layers=encoder.layers - len(full),
+            window_patches=max(window // patch, 1) ** 2,
+        )
 
     return read
 
 
 def _gemma3(fields: Fields) -> ImageEncoder:
-    return _encoder(fields, _side(fields) ** 2, _GEMMA3_TOKENS)
+    patches = _side(fields) ** 2
+    grid = ImageGrid(None, patches, _GEMMA3_TOKENS)
+    return _encoder(fields, patches, _GEMMA3_TOKENS, grid=grid)
 
 
 def _pixtral(fields: Fields) -> ImageEncoder:
-    side = _side(fields)
-    return _encoder(fields, side**2, max((side // 2) ** 2, 1), gated=True)
+    side, patch = _side(fields), fields.size("patch_size", _MOST)
+    # Each row of tokens ends with one that says so.
+    grid = ImageGrid(2 * patch, 4, 1, longest_px=fields.size("image_size", _MOST), row_tokens=1)
+    return _encoder(fields, side**2, max((side // 2) ** 2, 1), gated=True, grid=grid)
 
 
 def _llama4(fields: Fields) -> ImageEncoder:
-    patches = (_side(fields) ** 2 + 1) * (_LLAMA4_TILES + 1)
-    return _encoder(fields, patches, max(patches // _LLAMA4_SHUFFLED, 1))
+    tile = _side(fields) ** 2
+    patches = (tile + 1) * (_LLAMA4_TILES + 1)
+    grid = ImageGrid(
+        fields.size("image_size", _MOST),
+        tile + 1,
+        max(tile // _LLAMA4_SHUFFLED, 1),
+        most_units=_LLAMA4_TILES,
+        overview=True,
+        apart=True,
+    )
+    return _encoder(fields, patches, max(patches // _LLAMA4_SHUFFLED, 1), grid=grid)
 
 
 def _mllama(fields: Fields) -> ImageEncoder:

@@ -225,6 +225,8 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
             "patch_size": 14,
             "temporal_patch_size": 2,
             "spatial_merge_size": 2,
+            "window_size": 112,
+            "fullatt_block_indexes": (7, 15, 23, 31),
         },
     ),
     "qwen3_vl": (qwen3_vision, _QWEN3_VISION),
