@@ -19,7 +19,7 @@ from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.core.errors import InvalidInput
-from service.estimation.levels import POWER_SPREAD, SPREAD_OF, SPREADS
+from service.estimation.levels import POWER_SPREADS, SPREAD_OF, SPREADS
 from service.estimation.measurements.documents import MeasurementDocument
 from service.validation.left_out import LeftOutFigure
 from service.validation.reading import FileInvalid, read_files
@@ -157,8 +157,20 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         SPREADS,
     )
     speed_spreads = of_speed.spreads()
+    of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
+    training_spreads = of_training.spreads()
+    products = training.products_entries(of_training, snapshot)
     # Power follows from how hard accelerators work, which the constants of speed say.
-    timed = with_entries(snapshot, [*of_speed.entries(), *speed_spreads])
+    timed = with_entries(
+        snapshot,
+        [
+            *of_speed.entries(),
+            *speed_spreads,
+            *of_training.entries(),
+            *training_spreads,
+            *products,
+        ],
+    )
     powers = power.measured_powers(documents, timed)
     of_power = Part(
         power.TERMS,
@@ -166,15 +178,12 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         power.fit_power(powers),
         timed,
         dict,
-        lambda _: POWER_SPREAD,
-        {POWER_SPREAD: ()},
+        lambda row: str(row.spread),
+        POWER_SPREADS,
     )
     power_spreads = of_power.spreads()
     of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
     memory_spreads = of_memory.spreads()
-    of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
-    training_spreads = of_training.spreads()
-    products = training.products_entries(of_training, snapshot)
     left_out = left_out_figures(
         documents,
         frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),

@@ -1,4 +1,4 @@
-"""Power of accelerators over what they do, fitted to measured power of whole hardware families."""
+"""Power of accelerators and of whole machines over what they do, fitted to measured power."""
 
 from __future__ import annotations
 
@@ -10,89 +10,135 @@ import numpy as np
 
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator
 from service.core.elementwise import FloatArray
+from service.core.estimate.inference import inference_energy
+from service.core.estimate.training import run_energy
+from service.core.impacts.energy import DeploymentPower
 from service.core.learning import is_implausible
-from service.core.performance.inference.latency import Usage
+from service.core.performance.usage import PhaseUse
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
-from service.estimation.levels import hardware_keys
+from service.estimation.levels import MACHINES, POWER_SPREAD, hardware_keys
 from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.views import trained
 from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import resolve_training
 
 COMMENT = (
-    "Power of an accelerator as a share of the span from idle to thermal design power, for all",
-    "hardware, for what a vendor makes and by hardware family, written by `./headroom calibrate",
-    "--write` from published power and energy: never per model, never per row.",
+    "What accelerators draw by what they do, for all hardware, for what a vendor makes and by",
+    "hardware family, and how far power is off for sources left out, of accelerators and of whole",
+    "machines. Written by `./headroom calibrate --write` from published power and energy: never",
+    "per model, never per row.",
 )
-_LEVELS = (Level("vendor", 0.10), Level("family", 0.20))
+_LEVELS = (Level("vendor", 0.07), Level("family", 0.12))
 
-#: What is fitted, of the span from idle to thermal design power. A model that is resident and idle
-#: draws 60 to 70 W above an empty accelerator (listings of nvidia-smi), a tenth of the span; what
-#: kernels draw is left to the rows.
+#: What is fitted. A model that is resident and idle draws 60 to 70 W above an empty accelerator
+#: (listings of nvidia-smi), a tenth of what there is above idle. A byte from HBM takes some 4 pJ a
+#: bit in the memory and as much again on its way to registers; an operation of matrix units on
+#: 16-bit operands half a picojoule in 4 to 7 nm, its share of caches included.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "power": (
         Term("resident_ratio", 0.08, 0.0, 0.3, 0.3, _LEVELS),
-        Term("active_ratio", 0.4, 0.0, 1.2, 0.3, _LEVELS),
-        Term("memory_ratio", 0.5, 0.0, 2.0, 0.3, _LEVELS),
-        Term("compute_ratio", 0.9, 0.0, 2.5, 0.3, _LEVELS),
+        Term("active_ratio", 0.3, 0.0, 1.0, 0.3, _LEVELS),
+        Term("memory_j_per_byte", 1e-10, 2e-11, 5e-10, 0.2, _LEVELS, logarithmic=True),
+        Term("matrix_j_per_flop", 5e-13, 1e-13, 3e-12, 0.2, _LEVELS, logarithmic=True),
     )
 }
 _SHARED_POWER = 0.5
 _ASSUMED_WEIGHT = 0.5
+#: Figures of whole machines.
+_OF_MACHINES = ("it_power_w", "wall_power_w")
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPower:
-    """Measured mean power of one accelerator [W], and what it did meanwhile."""
+    """Measured mean power of an accelerator or, where ``spread`` is that of machines, of them [W].
+
+    ``power`` is what was estimated, of which what was done and the machine count.
+    """
 
     document: MeasurementDocument
     source: str
     model: str
     measured: float
-    idle_w: float
-    thermal_design_power_w: float
-    usage: Usage
+    power: DeploymentPower
+    spread: str
     keys: Keys
 
 
 def measured_powers(
     documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
 ) -> list[MeasuredPower]:
-    """Power of every run whose power was measured, or energy and rate."""
+    """Power of every run whose power was measured, or energy and rate.
+
+    Parameters
+    ----------
+    documents
+        What was measured.
+    snapshot
+        The catalog, with the constants of speed that say how hard accelerators work.
+    """
     found = []
     for document in documents:
-        if document.kind != "inference" or document.confidence == "low":
+        if document.kind == "impacts" or document.confidence == "low":
             continue
-        if not any(name in document.figures for name in _POWER_OF):
+        if not any(name in document.figures for name in (*_POWER_OF, *_OF_MACHINES)):
             continue
-        request = cast("DeploymentRequest", document.request)
         try:
-            computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+            of_run = _trained if document.kind == "training" else _served
+            model, accelerator, power, output_tokens = of_run(document, snapshot)
         except Rejected:
             continue
-        resolved = computed.resolved
-        accelerator, count = resolved.deployment.accelerator, resolved.deployment.parallelism
-        measured_w = _power_w(
-            document, float(resolved.workload.output_tokens), count.accelerator_count
-        )
-        tdp_w = accelerator.thermal_design_power_w
-        if tdp_w is None or measured_w is None or is_implausible(float(tdp_w), measured_w):
+        if power is None:
             continue
-        idle_w = resolved.calibration.infrastructure.idle_power_w(accelerator)
-        found.append(
-            MeasuredPower(
-                document=document,
-                source=str(document.source),
-                model=resolved.model.id,
-                measured=measured_w,
-                idle_w=float(idle_w.value),
-                thermal_design_power_w=float(tdp_w),
-                usage=computed.latency.usage,
-                keys=hardware_keys(accelerator.family),
-            )
-        )
+        for measured_w, spread, estimate_w in _measured(document, power, output_tokens):
+            if is_implausible(estimate_w, measured_w):
+                continue
+            keys = hardware_keys(accelerator.family)
+            if spread == MACHINES:
+                keys["platform"] = power.platform.kind
+            source = str(document.source)
+            found.append(MeasuredPower(document, source, model, measured_w, power, spread, keys))
     return found
+
+
+_Run = tuple[str, Accelerator, DeploymentPower | None, float]
+
+
+def _served(document: MeasurementDocument, snapshot: CatalogSnapshot) -> _Run:
+    request = cast("DeploymentRequest", document.request)
+    computed = compute_deployment(resolve_deployment(request, snapshot, Problems()))
+    resolved = computed.resolved
+    accelerator, power = resolved.deployment.accelerator, None
+    if accelerator.thermal_design_power_w is not None:
+        around = resolved.calibration.infrastructure
+        power = inference_energy(computed.estimate, around).power
+    return resolved.model.id, accelerator, power, float(resolved.workload.output_tokens)
+
+
+def _trained(document: MeasurementDocument, snapshot: CatalogSnapshot) -> _Run:
+    request = cast("TrainingRequest", document.request)
+    resolved = resolve_training(request, snapshot, Problems())
+    accelerator, power = resolved.setup.deployment.accelerator, None
+    if accelerator.thermal_design_power_w is not None:
+        view = trained(resolved, request, snapshot)
+        power = run_energy(view.speed, view.infrastructure).power
+    return resolved.model.id, accelerator, power, 1.0
+
+
+def _measured(
+    document: MeasurementDocument, power: DeploymentPower, output_tokens: float
+) -> Iterable[tuple[float, str, float]]:
+    """What was measured, whose spread it tells of, and what was estimated [W]."""
+    each_w = _power_w(document, output_tokens, power.accelerator_count)
+    if each_w is not None:
+        yield each_w, POWER_SPREAD, float(power.accelerator_mean_power_w.value)
+    whole_w = next((document.figures[n] for n in _OF_MACHINES if n in document.figures), None)
+    if whole_w is not None:
+        yield whole_w, MACHINES, float(power.it_power_w.value)
 
 
 def fit_power(rows: Sequence[MeasuredPower]) -> Fitted:
@@ -117,24 +163,63 @@ def predictor(rows: Sequence[MeasuredPower]) -> Predict:
     def column(read: Callable[[MeasuredPower], float]) -> FloatArray:
         return np.array([read(row) for row in rows])[:, None]
 
-    idle = column(lambda row: row.idle_w)
-    span = column(lambda row: row.thermal_design_power_w) - idle
-    kernels = column(lambda row: float(row.usage.kernel_ratio))
-    memory = column(lambda row: float(row.usage.memory_utilisation_ratio))
-    compute = column(lambda row: float(row.usage.compute_utilisation_ratio))
+    idle = column(lambda row: float(row.power.idle_power_w.value))
+    most = column(lambda row: float(row.power.most_power_w))
+    span = np.maximum(most - idle, 1e-9)
+    phases = [
+        tuple(column(lambda row, read=read, at=at: read(_phase(row, at))) for read in _USES)  # type: ignore[misc]
+        for at in (0, -1)
+    ]
+    busy = column(lambda row: float(row.power.usage.busy_ratio))
+    times, host_w = column(_accelerators), column(_host_w)
 
     def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
         at = list(chosen)
-        share = (
-            values["resident_ratio"]
-            + values["active_ratio"] * kernels[at]
-            + values["memory_ratio"] * memory[at]
-            + values["compute_ratio"] * compute[at]
-        )
-        logs: FloatArray = np.log(idle[at] + span[at] * np.minimum(share, 1.0))
+        busy_w: FloatArray | float = 0.0
+        for time_ratio, kernels, moved, computed in phases:
+            wanted = (
+                span[at] * (values["resident_ratio"] + values["active_ratio"] * kernels[at])
+                + values["memory_j_per_byte"] * moved[at]
+                + values["matrix_j_per_flop"] * computed[at]
+            )
+            drawn = wanted / np.sqrt(np.sqrt(1.0 + (wanted / span[at]) ** 4))
+            busy_w = busy_w + time_ratio[at] * (idle[at] + drawn)
+        mean_w = busy[at] * busy_w + (1.0 - busy[at]) * idle[at]
+        logs: FloatArray = np.log(times[at] * mean_w + host_w[at])
         return logs
 
     return predict
+
+
+_USES: tuple[Callable[[PhaseUse | None], float], ...] = (
+    lambda use: 0.0 if use is None else float(use.time_ratio),
+    lambda use: 0.0 if use is None else float(use.kernel_ratio),
+    lambda use: 0.0 if use is None else float(use.bytes_per_s),
+    lambda use: 0.0 if use is None else float(use.matrix_flops_per_s),
+)
+
+
+def _phase(row: MeasuredPower, at: int) -> PhaseUse | None:
+    """The first phase where there are two, or the last one."""
+    phases = row.power.usage.phases
+    return None if at == 0 and len(phases) == 1 else phases[at]
+
+
+def _accelerators(row: MeasuredPower) -> float:
+    """How often an accelerator's power is in what was measured [-]."""
+    if row.spread == POWER_SPREAD:
+        return 1.0
+    power = row.power
+    return float(power.accelerator_count / power.platform.supply_efficiency_ratio)
+
+
+def _host_w(row: MeasuredPower) -> float:
+    """Power of hosts in what was measured [W]."""
+    if row.spread == POWER_SPREAD:
+        return 0.0
+    power, platform = row.power, row.power.platform
+    host_w = platform.host_power_w(power.usage.busy_ratio).value
+    return float(power.machines * host_w / platform.supply_efficiency_ratio)
 
 
 def _power_w(

@@ -32,6 +32,7 @@ _INSTALLED = INSTALLATION / "hardware_catalog"
 #: Folder of the files of each collection.
 FOLDERS: Mapping[str, str] = {
     "accelerators": "accelerators",
+    "platforms": "platforms",
     "models": "models",
     "regions": "regions",
     "memory-tiers": "memory_tiers",

@@ -29,6 +29,7 @@ from service.catalog.entries.documents import (
 )
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
+from service.catalog.entries.platforms import platform_from_document, put_in, usual_platform
 from service.catalog.entries.references import ReferenceIndex, UnknownReference
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
@@ -40,6 +41,7 @@ from service.core.deployment import Accelerator, Region
 from service.core.engines import Engine
 from service.core.interval import Interval
 from service.core.memory.tiers import Interconnect, MemoryTier
+from service.core.platform import Machine
 
 Value = TypeVar("Value")
 
@@ -55,6 +57,7 @@ class CatalogSnapshot:
     revision: int
     content_hash: str
     accelerators: Mapping[str, Entry[Accelerator]]
+    platforms: Mapping[str, Entry[Machine]]
     models: Mapping[str, Entry[ModelArchitecture]]
     regions: Mapping[str, Entry[Region]]
     memory_tiers: Mapping[str, Entry[MemoryTier]]
@@ -70,6 +73,8 @@ class CatalogSnapshot:
 
     @overload
     def find(self, collection: Literal["accelerators"], reference: str) -> Entry[Accelerator]: ...
+    @overload
+    def find(self, collection: Literal["platforms"], reference: str) -> Entry[Machine]: ...
     @overload
     def find(self, collection: Literal["models"], reference: str) -> Entry[ModelArchitecture]: ...
     @overload
@@ -181,12 +186,22 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         year=year_looked_after(documents),
     )
     regions, engines = documents.get("regions", {}), documents.get("engines", {})
+    machines = documents.get("platforms", {})
+    platforms = converted(
+        "platforms",
+        lambda document: platform_from_document(document, machines, calibrations, defaults),
+    )
+
+    def in_its_platform(document: Document) -> Entry[Accelerator]:
+        entry = accelerator_from_document(document, defaults)
+        usual = usual_platform(entry, platforms)
+        return entry if usual is None else put_in(entry, usual)
+
     snapshot = CatalogSnapshot(
         revision=revision,
         content_hash=content_hash(hashes_of(documents)),
-        accelerators=converted(
-            "accelerators", lambda document: accelerator_from_document(document, defaults)
-        ),
+        accelerators=converted("accelerators", in_its_platform),
+        platforms=platforms,
         models=converted("models", model_from_document),
         regions=converted(
             "regions", lambda document: region_from_document(document, regions.get, defaults)

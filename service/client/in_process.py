@@ -36,8 +36,8 @@ from service.hub.hub import Hub
 from service.settings import Settings
 
 _COLLECTIONS = (
-    *("accelerators", "models", "regions", "memory-tiers", "interconnects", "instances"),
-    "engines",
+    *("accelerators", "platforms", "models", "regions", "memory-tiers", "interconnects"),
+    *("instances", "engines"),
 )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import Task
-from service.core.elementwise import Number
+from service.core.elementwise import Number, minimum
 from service.core.engines import USUAL_ENGINE, Hardware, release_key
 from service.core.interval import Interval
 from service.core.number_formats import NumberFormat
+from service.core.platform import ALONE, Platform
 from service.core.stacking import ALIKE, FIGURE, NAME
 
 
@@ -71,8 +72,9 @@ class Accelerator:
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
     where there is nothing better); ``scale_out`` joins the domains. Engines prepare for fewer
-    sequences than its memory would allow on one with a ``small_default_batch``. Unknown figures are
-    None.
+    sequences than its memory would allow on one with a ``small_default_batch``. It stands in a
+    ``platform``. Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks
+    follow. Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -94,6 +96,15 @@ class Accelerator:
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     unified_memory: bool = field(default=False, metadata=ALIKE)
     small_default_batch: bool = field(default=False, metadata=ALIKE)
+    platform: Platform = field(default=ALONE, metadata=FIGURE)
+    power_limit_w: Number = field(default=inf, metadata=FIGURE)
+    clock_ratio: Number = field(default=1.0, metadata=FIGURE)
+
+    @property
+    def most_power_w(self) -> Number | None:
+        """The most that it may draw [W]; None where its thermal design power is unknown."""
+        power_w = self.thermal_design_power_w
+        return None if power_w is None else minimum(power_w, self.power_limit_w)
 
     @property
     def hardware(self) -> Hardware:
@@ -110,6 +121,7 @@ class Region:
     per kWh drawn from the grid, ``water_stress`` the basin's withdrawal-to-supply ratio.
     ``residual`` is the grid without contracted electricity, ``marginal`` what one more kWh makes it
     emit, ``carbon_free_energy`` the share that the operator states, ``adpe`` depletion of elements.
+    Where nobody states its PUE, one ``pue_stood_in``.
     """
 
     id: str
@@ -126,6 +138,7 @@ class Region:
     carbon_free_energy_ratio: Interval | None = None
     primary_energy_mj_per_kwh: Interval | None = None
     adpe_kgsbeq_per_kwh: Interval | None = None
+    pue_stood_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)

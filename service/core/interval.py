@@ -154,6 +154,20 @@ def quotient(numerator: Interval, denominator: Interval) -> Interval:
     )
 
 
+def damped(figure: Interval, ratio: Number) -> Interval:
+    """A positive figure whose logarithm is a share as uncertain: what a rate leaves in an energy.
+
+    Where energy is power over a rate, a rate that turns out higher comes with more power: of its
+    spread only the share that power does not follow is left.
+    """
+    if figure.low is figure.high:
+        return figure
+    value = figure.value
+    return Interval(
+        value, value * (figure.low / value) ** ratio, value * (figure.high / value) ** ratio
+    )
+
+
 def bounded(figure: Interval, least: Number, most: Number) -> Interval:
     """The figure with all three numbers kept within physical limits."""
     return Interval(

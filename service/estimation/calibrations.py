@@ -32,8 +32,10 @@ from service.core.performance.calibration import (
     power_model,
 )
 from service.estimation.levels import (
+    MACHINES,
     POWER,
     POWER_SPREAD,
+    POWER_SPREADS,
     SPEED,
     SPREADS,
     Held,
@@ -101,12 +103,15 @@ def calibration(
         With a warning for each part that had to fall back on figures of other engines or hardware.
     """
     if accelerator is None:
-        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "")
-    return _calibration(snapshot, release, accelerator.family, link_of(accelerator))
+        return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "")
+    link, machine = link_of(accelerator), accelerator.platform.kind
+    return _calibration(snapshot, release, accelerator.family, link, machine)
 
 
 @lru_cache(maxsize=512)
-def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str) -> Calibration:
+def _calibration(
+    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
+) -> Calibration:
     engine = engine_of_release(release)
     class_ = snapshot.engines[engine].value.classes["inference"]
     keys = speed_keys(release, family, link, snapshot.engines)
@@ -127,7 +132,7 @@ def _calibration(snapshot: CatalogSnapshot, release: str, family: str, link: str
     for id_ in pairs:
         figures |= snapshot.calibrations[id_].value
     warnings = [] if pairs else list(_speed_warnings(release, family, parts))
-    power_ids, power, power_warnings = power_of(snapshot, family)
+    power_ids, power, power_warnings = power_of(snapshot, family, machine)
     infrastructure_id, around = infrastructure_of(snapshot)
     runtime = runtime_memory(snapshot)
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
@@ -226,29 +231,35 @@ def with_stand_ins(
 
 
 def power_of(
-    snapshot: CatalogSnapshot, family: str
+    snapshot: CatalogSnapshot, family: str, machine: str
 ) -> tuple[tuple[str, ...], PowerModel, tuple[EstimateWarning, ...]]:
-    """Power model of a hardware family, ids of its entries, and a warning where it is another's."""
-    keys = hardware_keys(family)
+    """Power model of a hardware family, ids of its entries, and a warning where it is another's.
+
+    ``machine`` is the class of machine whose power is to be told.
+    """
+    keys = hardware_keys(family) | {"platform": machine}
     ((name, kinds),) = POWER.items()
     found = held(snapshot, name, kinds, keys)
-    spread = held(snapshot, POWER_SPREAD, (), keys)
-    figures = dict(found.figures)
-    if spread.entries:
-        missing = [(name, kind) for kind in found.missing]
-        figures["power_log_sigma"] = exact(log_sigma(spread.figures, missing))
+    missing = [(name, kind) for kind in found.missing]
+    figures, ids, sigmas = dict(found.figures), list(found.entries), {}
+    for spread, levels in POWER_SPREADS.items():
+        spreads = held(snapshot, spread, levels, keys)
+        if spreads.entries:
+            sigmas[spread] = log_sigma(spreads.figures, missing)
+            ids += spreads.entries
+    if POWER_SPREAD in sigmas:
+        figures["power_log_sigma"] = exact(sigmas[POWER_SPREAD])
     warnings: tuple[EstimateWarning, ...] = ()
     if "family" in found.missing:
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"there are no power measurements of {family}; the power draw of "
-                f"{found.narrowest}, as a share of thermal design power, is used, with a wider "
-                "interval",
+                f"there are no power measurements of {family}; what {found.narrowest} draws for "
+                "the same work is used, with a wider interval",
             ),
         )
-    ids = (*found.entries, *spread.entries)
-    return ids, power_model(figures, found.entries[-1]), warnings
+    model = power_model(figures, sigmas.get(MACHINES, 0.0), found.entries[-1])
+    return tuple(ids), model, warnings
 
 
 def infrastructure_of(snapshot: CatalogSnapshot) -> tuple[str, Infrastructure]:

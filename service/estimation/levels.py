@@ -51,6 +51,10 @@ SPREADS: Mapping[str, tuple[str, ...]] = {
     "speed/spread/throughput": ("class",),
 }
 POWER_SPREAD = "power/spread"
+#: The spread of the power of whole machines, by class of machine where enough sources measured it.
+MACHINES = "power/machines"
+#: Kinds of levels of spreads of power.
+POWER_SPREADS: Mapping[str, tuple[str, ...]] = {POWER_SPREAD: (), MACHINES: ("platform",)}
 #: The spread that an estimate of a quantity has.
 SPREAD_OF: Mapping[str, str] = {
     **dict.fromkeys(

@@ -63,6 +63,9 @@ FrameworkReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "
 ReleaseText = Annotated[str, Field(min_length=1, max_length=60)]
 Degree = Annotated[int, Field(ge=1, le=100_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+#: Limit of power of one accelerator [W].
+PowerLimit = Annotated[float, Field(gt=0.0, le=1e6)]
+SiteClass = Literal["hyperscale", "colocation", "enterprise", "office", "home"]
 
 
 class ModelConfig(Request):
@@ -179,6 +182,50 @@ class InlineAccelerator(Request):
     )
 
 
+class InlinePlatform(Request):
+    """A machine that is not in the catalog, with the fields of a catalog entry."""
+
+    id: Reference | None = None
+    """Id in the answer; if null, inline."""
+    name: Reference | None = None
+    """Display name; if null, the id."""
+    like: Reference | None = Field(None, examples=["workstation"])
+    """Catalog platform whose figures are used where none are given here; without it,
+    figures.host_idle_w and figures.host_load_w are required."""
+    site_class: SiteClass | None = None
+    """Where it stands; if null, as what it is like."""
+    accelerators: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators of one machine; if null, as what it is like, else 1."""
+    shared: bool | None = None
+    """Whether accelerators of a machine that are not asked about belong to others."""
+    integrated: bool | None = None
+    """Whether the accelerator's power is that of the whole machine."""
+    contains_accelerators: bool | None = None
+    """Whether making and mass are those of the accelerators, too; if null, as integrated."""
+    peer_to_peer: bool | None = None
+    """Whether accelerators reach each other's memory without passing the host's."""
+    scale_up_link: Reference | None = None
+    """What joins accelerators: names that begin with pcie are slots, which cards use as far as both
+    go; others come in place of the accelerators' own links."""
+    scale_up_domain_accelerators: int | None = Field(None, ge=1, le=100_000)
+    """Accelerators that the link joins; if null, all of the machine."""
+    figures: dict[str, Figure] = Field(
+        default_factory=dict,
+        description=f"{', '.join(FIGURES['platforms'])}, in the units of their names.",
+        max_length=40,
+    )
+
+
+class FacilityRequest(Request):
+    """The building that the hardware stands in."""
+
+    site_class: SiteClass | None = None
+    """Class of sites whose usual PUE is taken; if null, what the region or its operator states,
+    else that of the site in which the platform usually stands."""
+    pue_ratio: float | None = Field(None, ge=1.0, le=10.0)
+    """PUE of the site, before anything else."""
+
+
 class CoolingTower(Request):
     """Evaporative cooling, from which on-site water follows where no WUE is known."""
 
@@ -218,6 +265,9 @@ ModelReference = Annotated[
 ]
 AcceleratorReference = Annotated[
     Annotated[Reference, Tag(BY_ID)] | Annotated[InlineAccelerator, Tag(IN_LINE)], EITHER
+]
+PlatformReference = Annotated[
+    Annotated[Reference, Tag(BY_ID)] | Annotated[InlinePlatform, Tag(IN_LINE)], EITHER
 ]
 RegionReference = Annotated[
     Annotated[Reference, Tag(BY_ID)] | Annotated[InlineRegion, Tag(IN_LINE)], EITHER

@@ -20,6 +20,8 @@ from service.estimation.references import (
     Figure,
     FormatName,
     ModelReference,
+    PlatformReference,
+    PowerLimit,
     Ratio,
     Reference,
     ReleaseText,
@@ -266,6 +268,13 @@ class DeploymentRequest(CatalogRequest):
     precision: PrecisionRequest = PrecisionRequest()
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
+    platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
+    """Machine that the accelerators stand in, which decides power and making of the host, links
+    and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null, the one
+    that the accelerator usually stands in."""
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    fall with it. If null, its thermal design power."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas together; if null, as many as parallelism uses, else 1."""
     parallelism: ParallelismRequest | None = None

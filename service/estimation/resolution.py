@@ -11,6 +11,7 @@ from service.catalog.database.own import is_own
 from service.catalog.entries.convert import accelerator_from_document
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
+from service.catalog.entries.platforms import put_in, usual_platform
 from service.catalog.entries.references import UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -197,10 +198,12 @@ def _warned_if_old(architecture: ModelArchitecture, model: FetchedModel) -> Mode
 def resolve_accelerator(
     accelerator: str | InlineAccelerator, snapshot: CatalogSnapshot
 ) -> Entry[Accelerator]:
-    """A catalog accelerator, or one given in the request."""
+    """A catalog accelerator, or one given in the request, in the machine it usually stands in."""
     if isinstance(accelerator, str):
         return snapshot.find("accelerators", accelerator)
-    return accelerator_from_document(_document(accelerator), snapshot.defaults)
+    sold = accelerator_from_document(document_of(accelerator), snapshot.defaults)
+    usual = usual_platform(sold, snapshot.platforms)
+    return sold if usual is None else put_in(sold, usual)
 
 
 def resolve_region(
@@ -213,7 +216,7 @@ def resolve_region(
     if isinstance(region, str):
         entry = snapshot.find("regions", region)
         return entry if as_of is None else _dated_region(entry, snapshot, as_of)
-    document = _document(region)
+    document = document_of(region)
     tower = document.pop("cooling", None)
     if tower is not None and "wue_l_per_kwh" not in document["figures"]:
         wue = evaporative_wue(**tower)
@@ -291,5 +294,6 @@ def check_pools(prefill_replicas: int | None, parallelism: Parallelism, problems
         )
 
 
-def _document(inline: Request) -> dict[str, Any]:
+def document_of(inline: Request) -> dict[str, Any]:
+    """An object given in a request, as a catalog's document."""
     return inline.model_dump(exclude_none=True)

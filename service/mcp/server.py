@@ -46,7 +46,14 @@ Concurrency = Annotated[int | None, Field(description="Requests in flight over a
 Rate = Annotated[float | None, Field(description="Arrival rate, instead of concurrency.")]
 Limit = float | None
 Collection = Literal[
-    "accelerators", "models", "regions", "memory-tiers", "interconnects", "instances", "engines"
+    "accelerators",
+    "platforms",
+    "models",
+    "regions",
+    "memory-tiers",
+    "interconnects",
+    "instances",
+    "engines",
 ]
 
 

@@ -43,6 +43,7 @@ FILE = Path(service.api.__file__).parent / "static" / "examples.json"
 
 CATALOG = {
     "Accelerator": ("accelerators", "nvidia-h100-sxm-80gb"),
+    "Platform": ("platforms", "nvidia-dgx-h100"),
     "Model": ("models", "meta-llama/Llama-3.1-70B"),
     "Region": ("regions", "aws/eu-north-1"),
     "MemoryTier": ("memory-tiers", "cxl-2.0-ddr5-direct"),

@@ -40,6 +40,21 @@ def accelerator(entry_id: str = "acme-one-80gb", **figures: Any) -> dict[str, An
     }
 
 
+def platform(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "acme-box",
+        "name": "Acme Box",
+        "kind": "server-8",
+        "site_class": "colocation",
+        "accelerators": 8,
+        "shared": True,
+        "default_for": ["acme-*"],
+        "aliases": ["box"],
+        "figures": {"host_idle_w": figure(800.0), "host_load_w": figure(1600.0)},
+        **changes,
+    }
+
+
 def instance(*prices: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": "aws/acme.8x",
@@ -178,6 +193,7 @@ def small_catalog() -> Documents:
     }
     entries = {
         "accelerators": [accelerator()],
+        "platforms": [platform()],
         "models": [model()],
         "regions": [
             region(

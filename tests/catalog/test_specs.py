@@ -35,8 +35,9 @@ def test_schemas_name_the_figures_that_are_declared():
 def test_values_of_the_core_are_named_as_figures_are(collection):
     """A field with a unit in its name is a figure of that name."""
     units = ("_bytes", "_bytes_per_s", "_w", "_kgco2e", "_kg", "_per_kwh", "_ratio", "_s", "_j")
-    # Two links of an accelerator are made of two figures each, and peaks stand by precision.
-    made = {"peak_flops_per_s"}
+    # Two links of an accelerator are made of two figures each, and peaks stand by precision; a
+    # limit of power is a request's.
+    made = {"peak_flops_per_s", "power_limit_w", "clock_ratio"}
     named = {one.name for one in fields(CORE[collection]) if one.name.endswith(units)}
     assert named - made <= set(FIGURES[collection])
 

@@ -23,6 +23,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
     PowerModel,
 )
+from service.core.platform import Platform
 
 LLAMA_70B = {
     "model_type": "llama",
@@ -49,6 +50,24 @@ MIXTRAL_8X7B = {
     "tie_word_embeddings": False,
 }
 
+SERVER = Platform(
+    id="server",
+    name="Server of eight",
+    kind="server-8",
+    site_class="colocation",
+    accelerators=8.0,
+    shared_ratio=1.0,
+    host_idle_w=Interval(1200.0, 800.0, 1800.0),
+    host_load_w=Interval(2000.0, 1200.0, 3200.0),
+    supply_efficiency_ratio=0.95,
+    site_pue_ratio=Interval(1.35, 1.1, 1.6),
+    rated_power_w=10_200.0,
+    embodied_kgco2e=Interval(4160.0, 3040.0, 5696.0),
+    embodied_adpe_kgsbeq=Interval(0.304, 0.248, 0.368),
+    embodied_primary_energy_mj=Interval(51_800.0, 38_328.0, 70_000.0),
+    mass_kg=Interval(116.8, 106.4, 121.6),
+)
+
 H100 = Accelerator(
     id="nvidia-h100-sxm-80gb",
     name="NVIDIA H100 SXM 80GB",
@@ -67,6 +86,7 @@ H100 = Accelerator(
     mass_kg=exact(1.69),
     embodied_adpe_kgsbeq=Interval(0.0072, 0.0058, 0.009),
     embodied_primary_energy_mj=Interval(5426.0, 3721.0, 7912.0),
+    platform=SERVER,
 )
 
 STOCKHOLM = Region(
@@ -82,13 +102,8 @@ STOCKHOLM = Region(
 )
 
 INFRASTRUCTURE = Infrastructure(
-    host_power_w=Interval(290.0, 150.0, 575.0),
-    server_embodied_kgco2e=Interval(520.0, 380.0, 712.0),
     hardware_life_years=Interval(5.0, 4.0, 6.0),
     idle_ratio=Interval(0.12, 0.07, 0.2),
-    server_adpe_kgsbeq=Interval(0.038, 0.031, 0.046),
-    server_primary_energy_mj=Interval(6475.0, 4791.0, 8750.0),
-    server_mass_kg=Interval(14.6, 13.3, 15.2),
     primary_energy_mj_per_kwh=Interval(6.84, 3.6, 12.0),
     e_waste_collected_ratio=exact(0.223),
     e_waste_boards_ratio=Interval(0.3, 0.2, 0.4),
@@ -112,7 +127,14 @@ CALIBRATION = PerformanceCalibration(
     engine=EngineOverhead(
         step_s=6e-4, layer_s=5e-5, sequence_s=2e-5, collective_s=2e-5, launch_bound=False
     ),
-    power=PowerModel(active_ratio=0.43, memory_ratio=0.3, compute_ratio=1.4, log_sigma=0.18),
+    power=PowerModel(
+        resident_ratio=0.08,
+        active_ratio=0.4,
+        memory_j_per_byte=1e-10,
+        matrix_j_per_flop=6e-13,
+        log_sigma=0.18,
+        machine_log_sigma=0.1,
+    ),
     source="test",
     measured=True,
 )

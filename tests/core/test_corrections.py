@@ -96,7 +96,7 @@ def test_energy_of_a_request_follows_its_time_and_the_power():
     both = Corrections(decode=slower, prefill=slower)
     published, own, hungry = (
         inference_energy(estimate_inference(corrected(each)), INFRASTRUCTURE)
-        for each in (NO_CORRECTIONS, both, Corrections(power=Correction(ratio=1.2)))
+        for each in (NO_CORRECTIONS, both, Corrections(power=Correction(ratio=0.8)))
     )
     assert own.request.it_wh.value == pytest.approx(
         1.5
@@ -105,7 +105,7 @@ def test_energy_of_a_request_follows_its_time_and_the_power():
         / published.power.it_power_w.value
     )
     above_idle = [each.power.busy_power_w.value - 70.0 for each in (published, hungry)]
-    assert above_idle[1] == pytest.approx(1.2 * above_idle[0])
+    assert above_idle[1] == pytest.approx(0.8 * above_idle[0])
 
 
 def test_memory_beside_weights_and_cache_is_corrected():

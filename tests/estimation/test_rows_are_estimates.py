@@ -14,6 +14,7 @@ from service.catalog.snapshot import snapshot_from_documents
 from service.core.estimate.inference import estimate_inference, inference_energy
 from service.core.impacts.footprint import footprint
 from service.core.interval import exact
+from service.core.search.regions import in_usual_site
 from service.core.search.training_candidates import training_candidates
 from service.estimation.inference.deployment import resolve_deployment
 from service.estimation.inference.estimate import inference_estimate
@@ -338,6 +339,7 @@ def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, dra
             continue
         device = search.context.accelerators[rows.offer[row]].value
         infrastructure, region = search.environment.infrastructure, search.context.regions[0].value
+        region = in_usual_site(region, device.platform.site_pue_ratio)
         worn = footprint(
             exact(rows.it_wh[row] / 1000.0),
             exact(rows.accelerator_hours[row]),

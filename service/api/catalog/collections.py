@@ -45,6 +45,15 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         },
         {"memory_bytes": "memory", "memory_bandwidth_bytes_per_s": "peak memory bandwidth"},
     ),
+    "platforms": (
+        {
+            "kind": "Class of machine, e.g. server-8, desktop, laptop",
+            "site_class": "Where it usually stands: hyperscale, colocation, enterprise, office or "
+            "home",
+            "vendor": "Manufacturer, e.g. NVIDIA",
+        },
+        {},
+    ),
     "models": ({"organisation": "Who published it, e.g. Meta"}, {}),
     "regions": (
         {

@@ -57,6 +57,51 @@ class AcceleratorEntry(CatalogEntry):
     figures: dict[str, CatalogFigure]
 
 
+class PlatformEntry(CatalogEntry):
+    """A machine that holds accelerators, with what is stated for it by itself.
+
+    What it lacks is as in the platform that it is like; figures are those of the machine without
+    accelerators, unless it contains them.
+    """
+
+    name: str
+    vendor: NotRequired[str]
+    release_year: NotRequired[int]
+    like: NotRequired[str]
+    kind: NotRequired[
+        Literal[
+            "server-8",
+            "server-superchip",
+            "server-pcie",
+            "server-asic",
+            "server-cpu",
+            "rack",
+            "workstation",
+            "desktop",
+            "mini-pc",
+            "laptop",
+            "soc-board",
+            "phone",
+        ]
+    ]
+    site_class: NotRequired[Literal["hyperscale", "colocation", "enterprise", "office", "home"]]
+    accelerators: NotRequired[int]
+    shared: NotRequired[bool]
+    integrated: NotRequired[bool]
+    contains_accelerators: NotRequired[bool]
+    peer_to_peer: NotRequired[bool]
+    processors: NotRequired[str]
+    power_supplies: NotRequired[str]
+    host_link: NotRequired[str]
+    scale_up_link: NotRequired[str]
+    scale_up_domain_accelerators: NotRequired[int]
+    default_for: NotRequired[list[str]]
+    default_form_factors: NotRequired[list[str]]
+    described_by: NotRequired[str]
+    aliases: list[str]
+    figures: dict[str, CatalogFigure]
+
+
 class ModelEntry(CatalogEntry):
     """A model with the facts of its published config."""
 
@@ -235,6 +280,7 @@ class Page(Answer):
 #: What operations call an entry of each collection.
 NAMES: Mapping[str, str] = {
     "accelerators": "Accelerator",
+    "platforms": "Platform",
     "models": "Model",
     "regions": "Region",
     "memory-tiers": "MemoryTier",
@@ -247,6 +293,7 @@ NAMES: Mapping[str, str] = {
 
 ENTRIES: Mapping[str, Any] = {
     "accelerators": AcceleratorEntry,
+    "platforms": PlatformEntry,
     "models": ModelEntry,
     "regions": RegionEntry,
     "memory-tiers": MemoryTierEntry,
@@ -262,6 +309,12 @@ class AcceleratorPage(Page):
     """Accelerators, in the order asked for."""
 
     items: list[AcceleratorEntry]
+
+
+class PlatformPage(Page):
+    """Platforms, in the order asked for."""
+
+    items: list[PlatformEntry]
 
 
 class ModelPage(Page):
@@ -314,6 +367,7 @@ class SourcePage(Page):
 
 PAGES: Mapping[str, Any] = {
     "accelerators": AcceleratorPage,
+    "platforms": PlatformPage,
     "models": ModelPage,
     "regions": RegionPage,
     "memory-tiers": MemoryTierPage,

@@ -94,6 +94,8 @@ class CatalogFileContent(Request):
 
     accelerators: list[dict[str, JsonValue]] = Field([])
     """Chips, cards and modules."""
+    platforms: list[dict[str, JsonValue]] = Field([])
+    """Machines that hold accelerators."""
     models: list[dict[str, JsonValue]] = Field([])
     """Models with their config.json."""
     regions: list[dict[str, JsonValue]] = Field([])

@@ -9,10 +9,10 @@ type or out of bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
-from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.documents import Document, DocumentInvalid
 from service.catalog.entries.entry import (
     CatalogDefaults,
     Entry,
@@ -20,7 +20,8 @@ from service.catalog.entries.entry import (
     origin,
     read_calibration,
 )
-from service.catalog.entries.figures import Figure, read_dated_figures, read_figure, read_figures
+from service.catalog.entries.figures import read_dated_figures, read_figure, read_figures
+from service.catalog.entries.reading import Chosen, fields_of, flag, text, whole_number
 from service.catalog.entries.shelf_life import is_stale
 from service.catalog.entries.specs import FIGURES, Bounds
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -29,11 +30,6 @@ from service.core.costs import Instance, Price
 from service.core.deployment import Accelerator, Link, Region
 from service.core.interval import Interval, bounded
 from service.core.memory.tiers import Interconnect, MemoryTier
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Held = TypeVar("Held", bound="DataclassInstance")
 
 #: Peaks the core knows, by the name of the precision.
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp16_accumulate", "fp8", "int8", "fp4")
@@ -124,11 +120,11 @@ def accelerator_from_document(
     defaults
         Stand-ins for a missing link and spreads for figures without an interval.
     """
-    fields = _fields(document, _ACCELERATOR_KEYS)
+    fields = fields_of(document, _ACCELERATOR_KEYS)
     defaults = defaults or CatalogDefaults()
-    entry_id = _text(fields, "id", "inline")
+    entry_id = text(fields, "id", "inline")
     figures = read_figures(fields.get("figures"), "/figures", FIGURES["accelerators"])
-    chosen = _Chosen("accelerators", entry_id, figures, defaults)
+    chosen = Chosen("accelerators", entry_id, figures, defaults)
     peaks = {
         precision: chosen.number(f"peak_{precision}_flops_per_s")
         for precision in PRECISIONS
@@ -138,13 +134,13 @@ def accelerator_from_document(
     link = "scale_up_bandwidth_bytes_per_s"
     if link not in figures and "host_link_bandwidth_bytes_per_s" in figures:
         link = "host_link_bandwidth_bytes_per_s"
-    built = _BUILT_AS.get(_text(fields, "form_factor", ""))
-    family = _text(fields, "family", "default")
+    built = _BUILT_AS.get(text(fields, "form_factor", ""))
+    family = text(fields, "family", "default")
     value = chosen.value(
         Accelerator,
         id=entry_id,
-        name=_text(fields, "name", entry_id),
-        vendor=_text(fields, "vendor", "unknown"),
+        name=text(fields, "name", entry_id),
+        vendor=text(fields, "vendor", "unknown"),
         family=family,
         memory_bytes=chosen.number(usable),
         peak_flops_per_s=peaks,
@@ -160,7 +156,7 @@ def accelerator_from_document(
         ),
         embodied_kgco2e=chosen.typical("embodied_kgco2e", built),
         mass_kg=chosen.typical("mass_kg", built),
-        unified_memory=_flag(fields, "unified_memory"),
+        unified_memory=flag(fields, "unified_memory"),
         small_default_batch=defaults.holds("small_default_batch", family),
     )
     return Entry(entry_id, fields, value, chosen.origins)
@@ -189,9 +185,9 @@ def region_from_document(
         Use figures of this year or earlier where there are any, else the earliest later ones; None
         for the newest.
     """
-    fields = _fields(document, _REGION_KEYS)
-    entry_id = _text(fields, "id", "inline")
-    chosen = _Chosen("regions", entry_id, {}, defaults)
+    fields = fields_of(document, _REGION_KEYS)
+    entry_id = text(fields, "id", "inline")
+    chosen = Chosen("regions", entry_id, {}, defaults)
     country = ""
     link: Document | None = fields
     holder, passed = entry_id, [entry_id]
@@ -200,7 +196,7 @@ def region_from_document(
         pointer = "/figures" if link is fields else "/parent"
         dated = read_dated_figures(link.get("figures") or {}, pointer, FIGURES["regions"], as_of)
         chosen.add_missing(holder, dated)
-        country = country or _text(link, "country", "")
+        country = country or text(link, "country", "")
         parent = link.get("parent")
         if parent is None:
             break
@@ -214,12 +210,13 @@ def region_from_document(
     value = chosen.value(
         Region,
         id=entry_id,
-        name=_text(fields, "name", entry_id),
+        name=text(fields, "name", entry_id),
         country=country or UNKNOWN_COUNTRY,
         pue_ratio=bounded(
             chosen.interval("pue_ratio"), 1.0, FIGURES["regions"]["pue_ratio"].bounds.most
         ),
     )
+    value = replace(value, pue_stood_in=chosen.origins["pue_ratio"].collection == "calibrations")
     stale = () if as_of is not None else _stale(chosen.origins, defaults.year)
     return Entry(entry_id, fields, value, chosen.origins, stale)
 
@@ -233,15 +230,15 @@ def _stale(origins: Mapping[str, FigureOrigin], present_year: int) -> tuple[str,
     )
 
 
-def _served(collection: str, document: Any, keys: frozenset[str]) -> tuple[Document, str, _Chosen]:
+def _served(collection: str, document: Any, keys: frozenset[str]) -> tuple[Document, str, Chosen]:
     """A document's fields, its id and all its figures.
 
     Figures that nothing computes with are served too, each with its source.
     """
-    fields = _fields(document, keys)
-    entry_id = _text(fields, "id", "inline")
+    fields = fields_of(document, keys)
+    entry_id = text(fields, "id", "inline")
     figures = read_figures(fields.get("figures"), "/figures", FIGURES[collection])
-    chosen = _Chosen(collection, entry_id, figures, CatalogDefaults())
+    chosen = Chosen(collection, entry_id, figures, CatalogDefaults())
     for figure_name in figures:
         chosen.known_interval(figure_name)
     return fields, entry_id, chosen
@@ -253,8 +250,8 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
     value = chosen.value(
         MemoryTier,
         id=entry_id,
-        name=_text(fields, "name", entry_id),
-        kind=_text(fields, "kind", "host"),
+        name=text(fields, "name", entry_id),
+        kind=text(fields, "kind", "host"),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 
@@ -262,7 +259,7 @@ def memory_tier_from_document(document: Any) -> Entry[MemoryTier]:
 def interconnect_from_document(document: Any) -> Entry[Interconnect]:
     """A link from a catalog document."""
     fields, entry_id, chosen = _served("interconnects", document, _INTERCONNECT_KEYS)
-    value = chosen.value(Interconnect, id=entry_id, name=_text(fields, "name", entry_id))
+    value = chosen.value(Interconnect, id=entry_id, name=text(fields, "name", entry_id))
     return Entry(entry_id, fields, value, chosen.origins)
 
 
@@ -288,8 +285,8 @@ def instance_from_document(document: Any) -> Entry[Instance]:
         origins[f"price in {region or 'all regions'}"] = origin("instances", entry_id, figure)
     value = Instance(
         id=entry_id,
-        provider=_text(fields, "provider", "inline"),
-        accelerator=_text(fields, "accelerator", ""),
+        provider=text(fields, "provider", "inline"),
+        accelerator=text(fields, "accelerator", ""),
         accelerators=accelerators,
         prices=tuple(prices),
     )
@@ -304,8 +301,8 @@ def model_from_document(document: Any) -> Entry[ModelArchitecture]:
     DocumentInvalid
         If there is no ``config``, or it describes nothing that can be computed.
     """
-    fields = _fields(document, _MODEL_KEYS)
-    entry_id = _text(fields, "id", "inline")
+    fields = fields_of(document, _MODEL_KEYS)
+    entry_id = text(fields, "id", "inline")
     if "config" not in fields:
         raise DocumentInvalid("/config", "is required")
     try:
@@ -329,112 +326,7 @@ def calibration_from_document(document: Document) -> Entry[Mapping[str, Interval
     )
 
 
-class _Chosen:
-    """The figures of one entry, noting the origin of each one that is used."""
-
-    def __init__(
-        self,
-        collection: str,
-        entry_id: str,
-        figures: Mapping[str, Figure],
-        defaults: CatalogDefaults,
-    ) -> None:
-        self._collection = collection
-        self._defaults = defaults
-        self._figures: dict[str, tuple[str, Figure]] = {}
-        self.origins: dict[str, FigureOrigin] = {}
-        self.add_missing(entry_id, figures)
-
-    def add_missing(self, entry_id: str, figures: Mapping[str, Figure]) -> None:
-        """Take over the figures that are not there yet."""
-        for name, figure in figures.items():
-            self._figures.setdefault(name, (entry_id, figure))
-
-    def value(self, core: type[Held], /, **given: Any) -> Held:
-        """A value of the core from what is given and the figures that its fields are named after.
-
-        A field that may be None is None where nobody states its figure; any other figure is
-        required, or has a documented stand-in.
-        """
-        specs = FIGURES[self._collection]
-        for field in dataclass_fields(core):
-            if field.name in given or field.name not in specs:
-                continue
-            declared = str(field.type)
-            figure = (
-                self.known_interval(field.name)
-                if declared.endswith("| None")
-                else self.interval(field.name)
-            )
-            plain = figure is not None and not declared.startswith("Interval")
-            given[field.name] = figure.value if figure is not None and plain else figure
-        return core(**given)
-
-    def known_interval(self, name: str) -> Interval | None:
-        """The figure with its interval, None where nobody states it."""
-        held = self._figures.get(name)
-        if held is None:
-            return None
-        entry_id, figure = held
-        self.origins[name] = origin(self._collection, entry_id, figure)
-        return figure.interval(self._defaults.spread(name))
-
-    def typical(self, name: str, built: str | None) -> Interval | None:
-        """The figure, or the documented stand-in for things built like this, if there is one."""
-        known = self.known_interval(name)
-        stand_in = self._defaults.stand_ins.get(f"{built}_{name}")
-        if known is not None or stand_in is None:
-            return known
-        self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
-        return stand_in.figure.interval()
-
-    def interval(self, name: str) -> Interval:
-        """The figure with its interval, or its documented stand-in."""
-        known = self.known_interval(name)
-        if known is not None:
-            return known
-        stand_in = self._defaults.stand_ins.get(name)
-        if stand_in is None:
-            raise DocumentInvalid(f"/figures/{name}", "is required")
-        self.origins[name] = origin("calibrations", stand_in.entry_id, stand_in.figure)
-        return stand_in.figure.interval()
-
-    def number(self, name: str) -> float:
-        """The figure without its interval, or its documented stand-in."""
-        return float(self.interval(name).value)
-
-
-def _fields(document: Any, known: frozenset[str]) -> dict[str, Any]:
-    if not isinstance(document, Mapping):
-        raise DocumentInvalid("", "must be an object")
-    for key in document:
-        if key not in known:
-            raise DocumentInvalid("", f"unknown field {key!r:.80}")
-    fields: dict[str, Any] = canonical(document)
-    return fields
-
-
-def _text(fields: Document, key: str, default: str) -> str:
-    value = fields.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, str) or not 0 < len(value) <= 200:
-        raise DocumentInvalid(f"/{key}", "must be a text of 1 to 200 characters")
-    return value
-
-
-def _flag(fields: Document, key: str) -> bool:
-    value = fields.get(key, False)
-    if not isinstance(value, bool):
-        raise DocumentInvalid(f"/{key}", "must be true or false")
-    return value
-
-
-def _domain(fields: Document, chosen: _Chosen) -> int:
+def _domain(fields: Document, chosen: Chosen) -> int:
     key = "scale_up_domain_accelerators"
-    count = fields.get(key)
-    if count is None:
-        return int(chosen.number(key))
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 100_000:
-        raise DocumentInvalid(f"/{key}", "must be a whole number from 1 to 100000")
-    return count
+    stated = fields.get(key) is not None
+    return whole_number(fields, key, 1) if stated else int(chosen.number(key))

@@ -19,6 +19,7 @@ DocumentSet: TypeAlias = Mapping[str, Mapping[str, Document]]
 
 COLLECTIONS = (
     "accelerators",
+    "platforms",
     "models",
     "regions",
     "memory-tiers",

@@ -19,6 +19,19 @@ _POWER_OF_ANY, _POWER = "power/default", "power"
 
 #: What ids of engines' memory begin with, and what came with the levels of memory.
 _RUNTIME, _COUNTED_SINCE = "memory-runtime/", "memory/engines"
+#: What shares of peaks have become, and what an H100 draws at most, beyond idle, over its peaks.
+_WORK = {
+    "memory_ratio": ("memory_j_per_byte", 629.0 / 3.35e12),
+    "compute_ratio": ("matrix_j_per_flop", 629.0 / 9.894e14),
+}
+#: Figures of the server by what they are called now.
+_SERVER = {
+    "host_power_w": "host_idle_w",
+    "server_embodied_kgco2e": "embodied_kgco2e",
+    "server_adpe_kgsbeq": "embodied_adpe_kgsbeq",
+    "server_primary_energy_mj": "embodied_primary_energy_mj",
+    "server_mass_kg": "mass_kg",
+}
 
 #: Figures of calibrations that were 1 or 0 under another name.
 _TRUTHS = (
@@ -29,9 +42,8 @@ _TRUTHS = (
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
-    return _with_counted_memory(
-        _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
-    )
+    documents = _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
+    return _with_platforms(_with_work(_with_counted_memory(documents)))
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -124,6 +136,57 @@ def _with_levels(documents: dict[str, dict[str, Document]]) -> dict[str, dict[st
     }
     any_power = {**renamed.pop(_POWER_OF_ANY), "id": _POWER}
     return documents | {"calibrations": {_POWER: any_power, **renamed}}
+
+
+def _with_work(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Power went by shares of peaks once: of those of an H100, to which most was fitted."""
+    return documents | {
+        "calibrations": {
+            id_: _of_work(document) if id_.partition("/")[0] == _POWER else document
+            for id_, document in documents["calibrations"].items()
+        }
+    }
+
+
+def _of_work(document: Document) -> Document:
+    figures = document.get("figures")
+    if not isinstance(figures, Mapping) or not _WORK.keys() & figures.keys():
+        return document
+    changed = {
+        _WORK.get(name, (name, 1.0))[0]: one
+        if name not in _WORK
+        else {**one, "value": float(one["value"]) * _WORK[name][1]}
+        for name, one in figures.items()
+    }
+    return {**document, "figures": {"resident_ratio": {"value": 0}, **changed}}
+
+
+def _with_platforms(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Hosts were a share of one server for all accelerators once."""
+    infrastructure = documents["calibrations"].get("infrastructure/default")
+    figures = {} if infrastructure is None else infrastructure.get("figures", {})
+    if documents["platforms"] or "host_power_w" not in figures:
+        return documents
+    platform: Document = {
+        "id": "server-8",
+        "name": "Server of eight accelerators",
+        "kind": "server-8",
+        "site_class": "unknown",
+        "accelerators": 8,
+        "shared": True,
+        "default_for": ["*"],
+        "aliases": [],
+        "figures": {
+            name: _of_eight(figures[old]) for old, name in _SERVER.items() if old in figures
+        }
+        | {"host_load_w": _of_eight(figures["host_power_w"])},
+    }
+    return documents | {"platforms": {platform["id"]: platform}}
+
+
+def _of_eight(figure: Document) -> Document:
+    ends = ("value", "low", "high")
+    return {name: 8 * one if name in ends else one for name, one in figure.items()}
 
 
 def _with_rates(document: Document) -> Document:

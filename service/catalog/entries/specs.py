@@ -49,6 +49,7 @@ _INTENSITY = Bounds(0.0, 5000.0)
 _PER_KWH = Bounds(0.0, 1000.0)
 _SHARE = Bounds(0.0, 1.0)
 _CAPACITY = Bounds(1000.0, 1e16)
+_HOST_POWER = Bounds(0.0, 1e6)
 
 _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
     "accelerators": (
@@ -269,6 +270,88 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
         ),
         FigureSpec("link_bandwidth_bytes_per_s", "B/s", "One link or lane, one direction", _RATE),
         FigureSpec("latency_s", "s", "Time of the smallest message through the hardware", _LATENCY),
+    ),
+    "platforms": (
+        FigureSpec(
+            "host_idle_w",
+            "W",
+            "Power of a machine without its accelerators while nothing runs, before its power"
+            " supplies",
+            _HOST_POWER,
+        ),
+        FigureSpec(
+            "host_load_w",
+            "W",
+            "The same while requests are in flight or a model is trained",
+            _HOST_POWER,
+        ),
+        FigureSpec(
+            "supply_efficiency_ratio",
+            "-",
+            "Share of the power from the socket that power supplies pass on",
+            Bounds(0.3, 1.0),
+        ),
+        FigureSpec(
+            "rated_power_w", "W", "Most that a machine draws, by its maker", Bounds(0.1, 1e7)
+        ),
+        FigureSpec(
+            "accelerator_power_w",
+            "W",
+            "Power limit that the machine sets each accelerator, where it is not the part's own",
+            Bounds(1e-3, 1e6),
+        ),
+        FigureSpec(
+            "idle_wall_w",
+            "W",
+            "Measured power of the whole machine at the socket while nothing runs",
+            _HOST_POWER,
+        ),
+        FigureSpec(
+            "load_wall_w",
+            "W",
+            "Measured power of the whole machine at the socket under load",
+            _HOST_POWER,
+        ),
+        FigureSpec(
+            "scale_up_bandwidth_bytes_per_s",
+            "B/s",
+            "Links between accelerators of the machine, all of one accelerator, one direction",
+            _RATE,
+        ),
+        FigureSpec(
+            "scale_up_latency_s",
+            "s",
+            "Least time of one message between its accelerators",
+            _LATENCY,
+        ),
+        FigureSpec(
+            "host_link_bandwidth_bytes_per_s",
+            "B/s",
+            "Link between host and accelerator, one direction",
+            _RATE,
+        ),
+        FigureSpec("host_memory_bytes", "B", "Memory of the host", Bounds(1e6, 1e16)),
+        FigureSpec(
+            "embodied_kgco2e",
+            "kgCO2e",
+            "Greenhouse gases of making one machine, without its accelerators unless they are a"
+            " part of it",
+            Bounds(1e-3, 1e8),
+        ),
+        FigureSpec(
+            "embodied_adpe_kgsbeq",
+            "kg Sb-eq",
+            "Abiotic depletion of elements by making it",
+            Bounds(1e-12, 10000.0),
+        ),
+        FigureSpec(
+            "embodied_primary_energy_mj", "MJ", "Primary energy of making it", Bounds(1e-6, 1e10)
+        ),
+        FigureSpec("mass_kg", "kg", "Mass of one machine, counted likewise", Bounds(1e-3, 1e6)),
+        FigureSpec(
+            "noise_dba", "dB(A)", "Sound pressure at a metre, or as noted", Bounds(0.0, 200.0)
+        ),
+        FigureSpec("price_usd", "USD", "Price of one machine", Bounds(1e-6, 1e9)),
     ),
     "instances": (
         FigureSpec("vcpus", "-", "Virtual processors", _SPEEDUP),

@@ -210,11 +210,7 @@ def inference_energy(
     if offered_per_s is not None:
         ended_per_s = minimum(offered_per_s / setup.copies, rate.value)
         share = minimum(ended_per_s / rate.value, 1.0)
-        usage = replace(
-            usage,
-            compute_utilisation_ratio=usage.compute_utilisation_ratio * share,
-            busy_ratio=minimum(latency.running_sequences_per_replica * share, 1.0),
-        )
+        usage = usage.less(share, minimum(latency.running_sequences_per_replica * share, 1.0))
         rate = exact(ended_per_s)
     power = deployment_power(
         setup.deployment.accelerator, count, usage, setup.calibration.power, infrastructure

@@ -5,45 +5,79 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.explanation import Formula, paths
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import (
     Interval,
     bounded,
+    damped,
     from_log_sigma,
     independent_sum,
-    product,
     quotient,
     scale,
 )
 from service.core.performance.calibration import PowerModel
-from service.core.performance.inference.latency import Usage
+from service.core.performance.usage import PhaseUse, Usage
+from service.core.platform import Platform
 
 SECONDS_PER_HOUR = 3600.0
-_ONE = Interval(1.0, 1.0, 1.0)
+#: What stands for a span of no width [W].
+_LEAST_SPAN_W = 1e-9
 
 
-#: Paths start at an ``InferenceEnergy`` or a ``TrainingEnergy``.
+def _phase_formulas(name: str, phase: str) -> tuple[Formula, Formula]:
+    """What a phase would draw above idle, and what it draws as the limit of power nears."""
+    return (
+        Formula(
+            f"accelerator_{name}_wanted_w",
+            "max(most_power_w - idle_power_w, 0) * (resident_ratio + active_ratio * kernel_ratio)"
+            " + memory_j_per_byte * bytes_per_s + matrix_j_per_flop * matrix_flops_per_s",
+            "fitted on measured power, see the named calibration",
+            f"power.{phase}.wanted_w",
+            paths(
+                "power.most_power_w",
+                "power.idle_power_w",
+                "power.model.resident_ratio",
+                "power.model.active_ratio",
+                "power.model.memory_j_per_byte",
+                "power.model.matrix_j_per_flop",
+                f"power.{phase}.use.kernel_ratio",
+                f"power.{phase}.use.bytes_per_s",
+                f"power.{phase}.use.matrix_flops_per_s",
+                coefficients="power.model.source",
+            ),
+        ),
+        Formula(
+            f"accelerator_{name}_power_w",
+            "idle_power_w + min(own_ratio * wanted_w / sqrt(sqrt(1 + (wanted_w / max(most_power_w"
+            " - idle_power_w, 1e-9)) ** 4)), max(most_power_w - idle_power_w, 0))",
+            "governors keep the mean below the limit, as measured nodes show",
+            f"power.{phase}.power_w",
+            paths(
+                "power.most_power_w",
+                "power.idle_power_w",
+                "power.model.own_ratio",
+                f"power.{phase}.wanted_w",
+            ),
+        ),
+    )
+
+
+#: Paths start at an ``InferenceEnergy`` or a ``TrainingEnergy``; a run of training has one phase.
 POWER = (
+    *_phase_formulas("prefill", "prefill"),
+    *_phase_formulas("main", "main"),
     Formula(
         "accelerator_busy_power_w",
-        "min(idle_power_w + max(thermal_design_power_w - idle_power_w, 0) * min(resident_ratio"
-        " + active_ratio * kernel_ratio + memory_ratio * memory_utilisation_ratio"
-        " + compute_ratio * compute_utilisation_ratio, 1), thermal_design_power_w)",
-        "fitted on measured power, see the named calibration",
+        "prefill_ratio * prefill_power_w + main_ratio * main_power_w",
+        "definition; of a single phase, its power",
         "power.busy_power_w",
         paths(
-            "power.thermal_design_power_w",
-            "power.usage.kernel_ratio",
-            "power.model.resident_ratio",
-            "power.model.active_ratio",
-            "power.model.memory_ratio",
-            "power.model.compute_ratio",
-            "power.idle_power_w",
-            "power.usage.memory_utilisation_ratio",
-            "power.usage.compute_utilisation_ratio",
-            coefficients="power.model.source",
+            prefill_ratio="power.prefill.use.time_ratio",
+            prefill_power_w="power.prefill.power_w",
+            main_ratio="power.main.use.time_ratio",
+            main_power_w="power.main.power_w",
         ),
     ),
     Formula(
@@ -52,6 +86,25 @@ POWER = (
         "definition",
         "power.accelerator_mean_power_w",
         paths("power.usage.busy_ratio", "power.busy_power_w", "power.idle_power_w"),
+    ),
+    Formula(
+        "host_power_w",
+        "min((machines * (host_idle_w + max(host_load_w - host_idle_w, 0) * busy_ratio)"
+        " / accelerator_count + accelerator_mean_power_w) / supply_efficiency_ratio,"
+        " rated_power_w * machines / accelerator_count) - accelerator_mean_power_w",
+        "figures of the platform",
+        "power.host_power_w",
+        paths(
+            "power.machines",
+            "power.accelerator_count",
+            "power.platform.host_idle_w",
+            "power.platform.host_load_w",
+            "power.platform.supply_efficiency_ratio",
+            "power.platform.rated_power_w",
+            "power.usage.busy_ratio",
+            "power.accelerator_mean_power_w",
+            platform="power.platform.id",
+        ),
     ),
     Formula(
         "it_power_w",
@@ -74,23 +127,58 @@ REQUEST = (
 
 
 @dataclass(frozen=True, slots=True)
+class PhasePower:
+    """Power of one accelerator in a phase of its work [W].
+
+    ``wanted_w`` is what the work would take above idle if nothing limited it.
+    """
+
+    use: PhaseUse
+    wanted_w: Number
+    power_w: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
 
     Per accelerator [W]: ``busy_power_w`` while requests are in flight, ``idle_power_w`` otherwise,
-    ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the server. ``it_power_w``
-    is the whole deployment's.
+    ``accelerator_mean_power_w`` over time, ``host_power_w`` its share of the machine, with what
+    power supplies lose. ``it_power_w`` is the whole deployment's, at the socket. ``phases`` have
+    the power of computing prompts, if that is told apart, and of the rest. ``following_ratio`` is
+    the share of the accelerator's mean power that goes with the speed of the work [-],
+    ``machines`` how many the accelerators take up.
     """
 
+    phases: tuple[PhasePower, ...]
     busy_power_w: Interval
     idle_power_w: Interval
     accelerator_mean_power_w: Interval
     host_power_w: Interval
     it_power_w: Interval
-    thermal_design_power_w: Number
+    most_power_w: Number
+    following_ratio: Number
     accelerator_count: int
+    machines: Number
+    platform: Platform
     usage: Usage
     model: PowerModel
+
+    @property
+    def prefill(self) -> PhasePower | None:
+        """Power while prompts are computed; None where that is not told apart."""
+        return self.phases[0] if len(self.phases) > 1 else None
+
+    @property
+    def following_it_ratio(self) -> Number:
+        """Share of the IT power that goes with the speed of the work [-]."""
+        accelerators_w = self.accelerator_count * self.accelerator_mean_power_w.value
+        return self.following_ratio * accelerators_w / self.it_power_w.value
+
+    @property
+    def main(self) -> PhasePower:
+        """Power while tokens are decoded, or a model is trained."""
+        return self.phases[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,61 +197,112 @@ def deployment_power(
     model: PowerModel,
     infrastructure: Infrastructure,
 ) -> DeploymentPower:
-    """Mean IT power of a deployment under load, never above the thermal design power [W].
+    """Mean IT power of a deployment under load, never above the limits of power [W].
 
-    ``P = P_idle + (TDP − P_idle) · min(1, r + a·kernels + m·u_memory + c·u_compute)`` while busy,
-    where the coefficients are fitted on measured power and ``kernels`` is the share of that time
-    in which kernels run. An accelerator that waits for its engine draws little more than one that
-    holds a model and does nothing.
+    In each phase work takes ``W = S·(r + a·kernels) + e_m·bytes/s + e_c·FLOP/s`` above idle, of
+    the span ``S`` to the limit of power: a model that is resident and kernels that run draw shares
+    of it, and every byte that moves and every operation of matrix units takes an energy of its
+    own. Near the limit power grows less, ``P = P_idle + W / (1 + (W/S)⁴)^¼``. The constants are
+    fitted on measured power. An accelerator that waits for its engine draws little more than one
+    that holds a model and does nothing.
 
     Parameters
     ----------
     accelerator, accelerator_count
-        Device and how many.
+        Device in its platform, and how many.
     usage
-        Shares of peak bandwidth, peak FLOP/s and time in use [-].
+        What it does, phase by phase, and share of time in use [-].
     model
-        Fitted coefficients and their residual spread.
+        Fitted constants and their residual spread.
     infrastructure
-        Host share and default idle power.
+        Default idle power.
 
     Raises
     ------
     ValueError
         If the accelerator's thermal design power is unknown.
     """
-    tdp_w = accelerator.thermal_design_power_w
-    if tdp_w is None:
+    most_w = accelerator.most_power_w
+    if most_w is None:
         raise ValueError(f"{accelerator.id} has no thermal design power")
-    idle_w = infrastructure.idle_power_w(accelerator)
-    share = minimum(
-        model.resident_ratio
-        + model.active_ratio * usage.kernel_ratio
-        + model.memory_ratio * usage.memory_utilisation_ratio
-        + model.compute_ratio * usage.compute_utilisation_ratio,
-        1.0,
-    )
-    busy_value = idle_w.value + maximum(tdp_w - idle_w.value, 0.0) * share
-    busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, tdp_w)
-    mean_w = independent_sum(
-        (scale(busy_w, usage.busy_ratio), scale(idle_w, 1.0 - usage.busy_ratio))
-    )
-    it_w = scale(independent_sum((mean_w, infrastructure.host_power_w)), accelerator_count)
+    idle_w, busy = infrastructure.idle_power_w(accelerator), usage.busy_ratio
+    span_w = maximum(most_w - idle_w.value, 0.0)
+    resident_w = span_w * model.resident_ratio
+    phases = []
+    busy_value: Number = 0.0
+    following_w: Number = 0.0
+    for use in usage.phases:
+        moving_w = (
+            span_w * model.active_ratio * use.kernel_ratio
+            + model.memory_j_per_byte * use.bytes_per_s
+            + model.matrix_j_per_flop * use.matrix_flops_per_s
+        )
+        wanted_w = resident_w + moving_w
+        exceeded = wanted_w / maximum(span_w, _LEAST_SPAN_W)
+        square = exceeded * exceeded
+        # The sharpness is four: roots that are rounded alike for one and for arrays.
+        damping = 1.0 + square * square
+        root = sqrt(sqrt(damping))
+        value = idle_w.value + minimum(model.own_ratio * wanted_w / root, span_w)
+        busy_value = busy_value + use.time_ratio * value
+        following_w = following_w + use.time_ratio * model.own_ratio * moving_w / (root * damping)
+        power_w = bounded(from_log_sigma(value, model.log_sigma), idle_w.low, most_w)
+        phases.append(PhasePower(use, wanted_w, power_w))
+    busy_w = bounded(from_log_sigma(busy_value, model.log_sigma), idle_w.low, most_w)
+    mean_w = independent_sum((scale(busy_w, busy), scale(idle_w, 1.0 - busy)))
+    platform = accelerator.platform
+    machines = platform.machines(accelerator_count)
+    host_w = _host_power_w(platform, machines / accelerator_count, busy, mean_w)
+    it_w = _it_power_w(mean_w, host_w, accelerator_count, machines, platform, model)
     return DeploymentPower(
+        phases=tuple(phases),
         busy_power_w=busy_w,
         idle_power_w=idle_w,
         accelerator_mean_power_w=mean_w,
-        host_power_w=infrastructure.host_power_w,
+        host_power_w=host_w,
         it_power_w=it_w,
-        thermal_design_power_w=tdp_w,
+        most_power_w=most_w,
+        following_ratio=following_w * busy / mean_w.value,
         accelerator_count=accelerator_count,
+        machines=machines,
+        platform=platform,
         usage=usage,
         model=model,
     )
 
 
+def _host_power_w(platform: Platform, share: Number, busy: Number, mean_w: Interval) -> Interval:
+    """An accelerator's share of its machine's host, and of what power supplies lose [W]."""
+    host_w = scale(platform.host_power_w(busy), share)
+    lost = 1.0 / platform.supply_efficiency_ratio
+    at_most = maximum(platform.rated_power_w * share - mean_w.value, 0.0)
+    return Interval(
+        *(
+            minimum((one + mean_w.value) * lost - mean_w.value, at_most)
+            for one in (host_w.value, host_w.low, host_w.high)
+        )
+    )
+
+
+def _it_power_w(
+    mean_w: Interval,
+    host_w: Interval,
+    count: int,
+    machines: Number,
+    platform: Platform,
+    model: PowerModel,
+) -> Interval:
+    """Accelerators and hosts together, at least as uncertain as measured machines show [W]."""
+    parts = scale(independent_sum((mean_w, host_w)), count)
+    whole = from_log_sigma(parts.value, model.machine_log_sigma)
+    found = Interval(parts.value, minimum(parts.low, whole.low), maximum(parts.high, whole.high))
+    return bounded(found, 0.0, machines * platform.rated_power_w)
+
+
 def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestEnergy:
     """Energy of one request: mean power over the rate of requests [Wh].
+
+    Where the rate turns out higher, so does the part of the power that follows it.
 
     Parameters
     ----------
@@ -172,12 +311,13 @@ def request_energy(power: DeploymentPower, requests_per_s: Interval) -> RequestE
     requests_per_s
         Requests ended per second by the whole deployment [1/s].
     """
-    per_request_h = scale(quotient(_ONE, requests_per_s), 1.0 / SECONDS_PER_HOUR)
+    per_hour = scale(requests_per_s, SECONDS_PER_HOUR)
     count = power.accelerator_count
-    accelerators_wh = product(scale(power.accelerator_mean_power_w, count), per_request_h)
-    host_wh = product(scale(power.host_power_w, count), per_request_h)
     return RequestEnergy(
-        accelerators_wh=accelerators_wh,
-        host_wh=host_wh,
-        it_wh=product(power.it_power_w, per_request_h),
+        accelerators_wh=quotient(
+            scale(power.accelerator_mean_power_w, count),
+            damped(per_hour, 1.0 - power.following_ratio),
+        ),
+        host_wh=quotient(scale(power.host_power_w, count), per_hour),
+        it_wh=quotient(power.it_power_w, damped(per_hour, 1.0 - power.following_it_ratio)),
     )

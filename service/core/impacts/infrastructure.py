@@ -1,4 +1,4 @@
-"""What stands around the accelerators: hosts, their power, their making, their life and waste."""
+"""What becomes of accelerators and their machines: life, waste, and whose making they carry."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number
 from service.core.interval import Interval, independent_sum, scale
+from service.core.platform import share_of, with_machine
 
 #: Mean length of a year with leap days: SCI's 4 years are 35,064 hours.
 #: Source: Green Software Foundation, Software Carbon Intensity (ISO/IEC 21031:2024).
@@ -15,12 +16,10 @@ HOURS_PER_YEAR = 8766.0
 
 @dataclass(frozen=True, slots=True)
 class Infrastructure:
-    """Share of the server that one accelerator carries, and how long hardware is kept.
+    """How long hardware is kept, what becomes of it, and what stands in for unknown figures.
 
-    ``host_power_w`` covers processors, memory, network and fans per accelerator; the ``server_``
-    figures the making and mass of all but the accelerators, per accelerator; ``idle_ratio`` the
-    idle share of thermal design power where a device's own is unknown; ``primary_energy`` stands
-    in for grids whose own is unknown.
+    ``idle_ratio`` is the idle share of thermal design power where a device's own is unknown;
+    ``primary_energy`` stands in for grids whose own is unknown.
 
     The making is shared out over ``hardware_life_years`` and the ``second_life_years`` that
     another owner adds. By default over calendar time; ``in_use_ratio`` below 1 shares it out over
@@ -29,13 +28,8 @@ class Infrastructure:
     ``memory_kgco2e`` is the making of memory that was added to the server, per accelerator.
     """
 
-    host_power_w: Interval
-    server_embodied_kgco2e: Interval
     hardware_life_years: Interval
     idle_ratio: Interval
-    server_adpe_kgsbeq: Interval | None = None
-    server_primary_energy_mj: Interval | None = None
-    server_mass_kg: Interval | None = None
     primary_energy_mj_per_kwh: Interval | None = None
     e_waste_collected_ratio: Interval | None = None
     e_waste_boards_ratio: Interval | None = None
@@ -55,13 +49,11 @@ class Infrastructure:
         return scale(self.idle_ratio, power_w)
 
     def embodied_kgco2e(self, accelerator: Accelerator) -> Interval | None:
-        """Making of one accelerator with its share of the server [kgCO2e]; None if unknown."""
-        if accelerator.embodied_kgco2e is None:
-            return None
-        parts = [accelerator.embodied_kgco2e, self.server_embodied_kgco2e]
-        if self.memory_kgco2e is not None:
-            parts.append(self.memory_kgco2e)
-        return independent_sum(parts)
+        """Making of one accelerator with its share of the machine [kgCO2e]; None if unknown."""
+        made = of_machine(accelerator, "embodied_kgco2e")
+        if made is None or self.memory_kgco2e is None:
+            return made
+        return independent_sum((made, self.memory_kgco2e))
 
     def service_hours(self) -> Interval:
         """Hours that the making of hardware is shared out over, second life included [h]."""
@@ -74,7 +66,7 @@ class Infrastructure:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Making and mass of one accelerator with its share of the server, over its service hours.
+    """Making and mass of one accelerator with its share of the machine, over its service hours.
 
     None where a part is unknown. It is the same for every footprint of a deployment.
     """
@@ -87,18 +79,21 @@ class Making:
 
 
 def making(accelerator: Accelerator | None, around: Infrastructure) -> Making:
-    """Making and mass of an accelerator with its share of the server; unknown without one."""
+    """Making and mass of an accelerator with its share of the machine; unknown without one."""
     hours = around.service_hours()
     if accelerator is None:
         return Making(None, None, None, None, hours)
     return Making(
         around.embodied_kgco2e(accelerator),
-        _sum(accelerator.mass_kg, around.server_mass_kg),
-        _sum(accelerator.embodied_adpe_kgsbeq, around.server_adpe_kgsbeq),
-        _sum(accelerator.embodied_primary_energy_mj, around.server_primary_energy_mj),
+        of_machine(accelerator, "mass_kg"),
+        of_machine(accelerator, "embodied_adpe_kgsbeq"),
+        of_machine(accelerator, "embodied_primary_energy_mj"),
         hours,
     )
 
 
-def _sum(first: Interval | None, second: Interval | None) -> Interval | None:
-    return None if first is None or second is None else independent_sum((first, second))
+def of_machine(accelerator: Accelerator, name: str) -> Interval | None:
+    """A figure of an accelerator with its share of the machine, which has one of that name."""
+    platform = accelerator.platform
+    share = share_of(getattr(platform, name), platform)
+    return with_machine(getattr(accelerator, name), share, bool(platform.whole_ratio))

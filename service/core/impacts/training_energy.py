@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
-from service.core.elementwise import maximum, minimum
+from service.core.elementwise import minimum
 from service.core.explanation import Formula, paths
 from service.core.impacts.energy import SECONDS_PER_HOUR, DeploymentPower, deployment_power
 from service.core.impacts.infrastructure import Infrastructure
-from service.core.interval import Interval, product, scale
+from service.core.interval import Interval, damped, product, scale
 from service.core.performance.calibration import PowerModel
-from service.core.performance.inference.latency import Usage
 from service.core.performance.training.run import TrainingRun
 from service.core.performance.training.step import TrainingStep
+from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 
 _WATTS = 1000.0
 
@@ -51,9 +51,8 @@ class TrainingEnergy:
 
     @property
     def step_kwh(self) -> Interval:
-        """Energy of a step [kWh]."""
-        step_h = scale(self.step_s, 1.0 / SECONDS_PER_HOUR)
-        return scale(product(self.power.it_power_w, step_h), 1.0 / _WATTS)
+        """Energy of a step [kWh]: where it takes less time, power that follows speed is higher."""
+        return self._energy_kwh(self.step_s)
 
     @property
     def step_hours(self) -> Interval:
@@ -65,9 +64,11 @@ class TrainingEnergy:
         """Energy of the whole run [kWh]."""
         if self.run is None:
             return None
-        return scale(
-            product(self.power.it_power_w, self.run.wall_s), 1.0 / SECONDS_PER_HOUR / _WATTS
-        )
+        return self._energy_kwh(self.run.wall_s)
+
+    def _energy_kwh(self, time_s: Interval) -> Interval:
+        rest_s = damped(time_s, 1.0 - self.power.following_it_ratio)
+        return scale(product(self.power.it_power_w, rest_s), 1.0 / SECONDS_PER_HOUR / _WATTS)
 
 
 def training_energy(
@@ -99,11 +100,21 @@ def training_energy(
     """
     bandwidth = accelerator.memory_bandwidth_bytes_per_s
     waiting_s = step.pipeline_bubble_s + step.overhead_s + step.offload_stall_s
+    slowed = step.step_s / step.published_step_s
     usage = Usage(
         memory_utilisation_ratio=minimum(step.memory_bytes / step.step_s / bandwidth, 1.0),
         compute_utilisation_ratio=minimum(step.hfu_ratio, 1.0),
         busy_ratio=1.0,
-        kernel_ratio=maximum(1.0 - waiting_s / step.published_step_s, 0.0),
+        phases=(
+            phase_use(
+                1.0,
+                step.step_s,
+                waiting_s * slowed,
+                step.memory_bytes,
+                step.matrix_products_s + step.attention_s,
+                reference_flops_per_s(accelerator),
+            ),
+        ),
     )
     power = deployment_power(accelerator, accelerators, usage, model, infrastructure)
     return TrainingEnergy(power, accelerators, step_s, run)

@@ -8,6 +8,7 @@ from service.core.deployment import Accelerator
 from service.core.elementwise import Number
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
 from service.core.interval import Interval, exact, independent_sum, product, quotient, scale
+from service.core.platform import share_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,19 @@ def waste(
     accelerator_hours
         Time for which accelerators are reserved, all together [h].
     accelerator
-        The device, with its mass [kg].
+        The device, with its mass and that of the machine that it stands in [kg].
     infrastructure
-        Mass of the server per accelerator [kg], service life, reuse, and shares of the streams.
+        Service life, reuse, and shares of the streams.
 
     Returns
     -------
     Waste or None
-        None where the mass of the device or of its server is unknown.
+        None where the mass of the device or of its machine is unknown.
     """
-    device_kg, server_kg = accelerator.mass_kg, infrastructure.server_mass_kg
+    platform = accelerator.platform
+    device_kg, server_kg = accelerator.mass_kg, share_of(platform.mass_kg, platform)
+    if platform.whole_ratio:
+        device_kg = exact(0.0)
     if device_kg is None or server_kg is None:
         return None
     worn = quotient(accelerator_hours, infrastructure.service_hours())

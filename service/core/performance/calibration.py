@@ -80,28 +80,30 @@ class EngineOverhead:
 
 @dataclass(frozen=True, slots=True)
 class PowerModel:
-    """Share of the span between idle and thermal design power that work draws.
+    """What an accelerator draws above idle, by what it does.
 
-    ``resident_ratio`` is drawn as long as requests are in flight, clocks up and a model in memory;
-    ``active_ratio`` in proportion to the time in which kernels run; ``memory_ratio`` and
-    ``compute_ratio`` to the shares of peak bandwidth and of peak FLOP/s in use.
+    ``resident_ratio`` of what there is between idle and the limit of power is drawn as long as
+    requests are in flight, clocks up and a model in memory; ``active_ratio`` in proportion to the
+    time in which kernels run. Every byte to or from memory takes ``memory_j_per_byte``, every
+    operation of matrix units on 16-bit operands ``matrix_j_per_flop``, and on narrower ones in
+    proportion less. Own measurements show ``own_ratio`` of all that together. ``log_sigma`` is
+    the spread of an accelerator's power, ``machine_log_sigma`` that of whole machines.
     """
 
+    resident_ratio: float = field(metadata=FIGURE)
     active_ratio: float = field(metadata=FIGURE)
-    memory_ratio: float = field(metadata=FIGURE)
-    compute_ratio: float = field(metadata=FIGURE)
+    memory_j_per_byte: float = field(metadata=FIGURE)
+    matrix_j_per_flop: float = field(metadata=FIGURE)
     log_sigma: float = field(metadata=FIGURE)
-    resident_ratio: float = field(default=0.0, metadata=FIGURE)
+    machine_log_sigma: float = field(default=0.0, metadata=FIGURE)
+    own_ratio: float = field(default=1.0, metadata=FIGURE)
     source: str = field(default="", metadata=NAME)
 
     def corrected(self, correction: Correction) -> PowerModel:
         """The model with all that is drawn above idle corrected."""
         return replace(
             self,
-            resident_ratio=self.resident_ratio * correction.ratio,
-            active_ratio=self.active_ratio * correction.ratio,
-            memory_ratio=self.memory_ratio * correction.ratio,
-            compute_ratio=self.compute_ratio * correction.ratio,
+            own_ratio=self.own_ratio * correction.ratio,
             log_sigma=self.log_sigma * correction.spread_ratio,
         )
 
@@ -155,7 +157,12 @@ def hardware_efficiency(figures: Figures) -> HardwareEfficiency:
     return from_figures(HardwareEfficiency, figures, matrix_ratio=ratios)
 
 
-def power_model(figures: Figures, source: str) -> PowerModel:
-    """A power model from its figures, named by where they stand."""
-    log_sigma = figures["power_log_sigma"].value
-    return from_figures(PowerModel, figures, log_sigma=log_sigma, source=source)
+def power_model(figures: Figures, machine_log_sigma: Number, source: str) -> PowerModel:
+    """A power model from its figures, named by where they stand, and the spread of machines."""
+    return from_figures(
+        PowerModel,
+        figures,
+        log_sigma=figures["power_log_sigma"].value,
+        machine_log_sigma=machine_log_sigma,
+        source=source,
+    )

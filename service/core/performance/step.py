@@ -231,7 +231,7 @@ def product_rates(
     # A plain infinity limits none of the configurations, so that nothing need be computed.
     if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
         # Clocks fall gradually towards what the power allows.
-        exceeded = rate / (power_w * per_joule * (16.0 / bits))
+        exceeded = rate / (power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
         square = exceeded * exceeded
         # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
         rate = rate / sqrt(sqrt(1.0 + square * square))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.deployment import Region
+from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Interval, exact
 
+_ENDS = ("value", "low", "high")
 #: What stands in arrays where nobody knows a figure.
 UNKNOWN = exact(np.array(np.nan))
 
@@ -24,6 +26,7 @@ def in_regions(
     regions: Sequence[Region],
     infrastructure: Infrastructure,
     read: Callable[[Footprint], dict[str, Interval | None]],
+    site_pue_ratio: Interval | None = None,
 ) -> dict[str, Interval]:
     """Figures of footprints by row, then region; NaN where a factor is unknown.
 
@@ -35,13 +38,37 @@ def in_regions(
         Where the rows may run, and what stands around accelerators.
     read
         Takes the figures wanted from the footprint of all rows in a region.
+    site_pue_ratio
+        PUE of the site in which each row's machines usually stand, for regions that state none.
     """
     rows = len(np.atleast_1d(it_energy_kwh.value))
     figures = [
-        read(footprint(it_energy_kwh, accelerator_hours, None, region, infrastructure, made))
+        read(
+            footprint(
+                it_energy_kwh,
+                accelerator_hours,
+                None,
+                in_usual_site(region, site_pue_ratio),
+                infrastructure,
+                made,
+            )
+        )
         for region in regions
     ]
     return {name: _by_row([each[name] or UNKNOWN for each in figures], rows) for name in figures[0]}
+
+
+def in_usual_site(region: Region, site_pue_ratio: Interval | None) -> Region:
+    """A region with the PUE of the usual site, where it states none of its own."""
+    if site_pue_ratio is None or not region.pue_stood_in:
+        return region
+    return replace(region, pue_ratio=site_pue_ratio)
+
+
+def site_pue_of_rows(accelerators: Sequence[Accelerator], offer: NDArray[np.intp]) -> Interval:
+    """PUE of the site in which the machine of each row's accelerator usually stands [-]."""
+    each = [accelerator.platform.site_pue_ratio for accelerator in accelerators]
+    return Interval(*(np.array([getattr(one, end) for one in each])[offer] for end in _ENDS))
 
 
 def making_of_rows(
@@ -62,10 +89,7 @@ def making_of_rows(
     """
     each = [one or UNKNOWN for one in embodied_kgco2e]
     embodied = Interval(
-        *(
-            np.array([float(getattr(one, end)) for one in each])[offer]
-            for end in ("value", "low", "high")
-        )
+        *(np.array([float(getattr(one, end)) for one in each])[offer] for end in _ENDS)
     )
     return Making(embodied, None, None, None, infrastructure.service_hours())
 

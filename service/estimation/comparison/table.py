@@ -43,6 +43,8 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
                 workload=request.workload,
                 serving=request.serving,
                 period=request.period,
+                platform=request.platform,
+                facility=request.facility,
             ),
             (model_at, accelerator_at, region_at),
             snapshot,

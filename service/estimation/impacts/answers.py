@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from service.estimation.answers import Answer, Interval, Repeatable
 from service.estimation.inference.echo import PlacedDeployment
+from service.estimation.platforms import Facility
 
 
 class DeploymentEnergy(Answer):
@@ -18,9 +19,13 @@ class DeploymentEnergy(Answer):
     accelerator_mean_power_w: Interval
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval
-    """Its share of the server."""
+    """Its share of the machine, with what power supplies lose."""
     it_power_w: Interval
-    """Mean of the whole deployment, without PUE."""
+    """Mean of the whole deployment at the socket, without PUE."""
+    accelerator_prefill_power_w: Interval
+    """Per accelerator, while prompts are computed."""
+    accelerator_decode_power_w: Interval
+    """Per accelerator, while tokens are decoded."""
     busy_ratio: float
     """Share of time in which requests are in flight."""
     memory_utilisation_ratio: float
@@ -44,7 +49,7 @@ class Carbon(Answer):
     """Facility energy × intensity of the purchased electricity: contracts, and the residual mix for
     the rest."""
     embodied_gco2e: Interval | None
-    """Share of manufacturing accelerators, servers and added memory."""
+    """Share of manufacturing accelerators, machines around them and added memory."""
     total_gco2e: Interval | None
     """Location-based operation and embodied."""
     marginal_signal_gco2e: Interval | None
@@ -189,7 +194,8 @@ class Hardware(Answer):
     in_use_ratio: float
     reused_ratio: float
     accelerator_embodied_kgco2e: Interval | None
-    server_share_embodied_kgco2e: Interval
+    server_share_embodied_kgco2e: Interval | None
+    """Share of the machine; null where its making is unknown."""
     added_memory_embodied_kgco2e: Interval | None
     embodied_basis: str | None
     """Sources that the range covers."""
@@ -280,5 +286,6 @@ class ImpactsAnswer(Surroundings, Repeatable):
 
     deployment: PlacedDeployment | None
     region: str
+    facility: Facility
     energy: DeploymentEnergy | PlainEnergy | None
     impacts: DetailedDeploymentImpacts | PlainImpacts | None

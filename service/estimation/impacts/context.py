@@ -14,6 +14,7 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.impacts.site import land_m2_years
 from service.core.impacts.waste import avoided_by_reuse
 from service.core.interval import scale
+from service.core.platform import share_of
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import footprint_confidence
 from service.estimation.impacts.answers import Electricity, Hardware, Surroundings
@@ -116,7 +117,11 @@ class ImpactContext:
             "accelerator_embodied_kgco2e": known_figure(
                 None if device is None else device.embodied_kgco2e
             ),
-            "server_share_embodied_kgco2e": figure(around.server_embodied_kgco2e),
+            "server_share_embodied_kgco2e": known_figure(
+                None
+                if device is None
+                else share_of(device.platform.embodied_kgco2e, device.platform)
+            ),
             "added_memory_embodied_kgco2e": known_figure(around.memory_kgco2e),
             "embodied_basis": self._embodied_basis(),
             "avoided_gco2e": known_figure(avoided),
@@ -143,7 +148,7 @@ def resolve_impact_context(
     site = None
     if request.site is not None:
         device = None if accelerator is None else accelerator.value
-        site = Site(request.site, snapshot, device, around)
+        site = Site(request.site, snapshot, device)
         warnings = (*warnings, *site.warnings())
     given = {
         name

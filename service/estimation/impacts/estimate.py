@@ -16,7 +16,8 @@ from service.core.impacts.energy import POWER, REQUEST, DeploymentPower, deploym
 from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
 from service.core.interval import Interval, exact, independent_sum, scale
-from service.core.performance.inference.latency import Usage
+from service.core.performance.usage import PhaseUse, Usage, reference_flops_per_s
+from service.core.platform import Machine
 from service.estimation.answers import CalibrationUsed, figure, frame, grounds
 from service.estimation.calibrations import Calibration, calibration, infrastructure_of
 from service.estimation.impacts import answers
@@ -31,10 +32,10 @@ from service.estimation.inference.deployment import (
 from service.estimation.inference.echo import PlacedDeployment, echo
 from service.estimation.learning.deployments import calibration_used, learnt_deployment
 from service.estimation.learning.learnt import Learnt, learnt_steps
+from service.estimation.platforms import resolve_machine, resolve_placed, sited
 from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import (
     Problems,
-    resolve_accelerator,
     resolve_region,
 )
 from service.estimation.software import resolve_serving_engine
@@ -44,14 +45,11 @@ _DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
 _TOKENS_PER_BASIS = 1000.0
 _JOULES_PER_WH = 3600.0
 
-#: Use of an accelerator that is only known to have been in use, and the least that is likely. At
-#: most it draws its thermal design power.
-_USUAL_USE = Usage(
-    memory_utilisation_ratio=0.5, compute_utilisation_ratio=0.2, busy_ratio=1.0, kernel_ratio=0.7
-)
-_LIGHT_USE = Usage(
-    memory_utilisation_ratio=0.2, compute_utilisation_ratio=0.05, busy_ratio=1.0, kernel_ratio=0.3
-)
+#: Use of an accelerator that is only known to have been in use, and the least that is likely: the
+#: shares of time in which kernels run, of peak bandwidth, and of time at the peak of matrix units.
+#: At most it draws its limit of power.
+_USUAL_USE = (0.7, 0.5, 0.35)
+_LIGHT_USE = (0.3, 0.2, 0.05)
 
 Energy = TypeVar("Energy")
 Bases = TypeVar("Bases")
@@ -108,16 +106,20 @@ def impacts_with_result(
         learnt = resolved.learnt
         accelerator = resolved.accelerator
         entries = resolved.entries()
+        machine = resolved.machine
         warnings = computed.warnings
     else:
-        accelerator = _given_accelerator(request, snapshot, problems)
+        accelerator, machine = _given(request, snapshot, problems)
         given = () if accelerator is None else (accelerator.value,)
         release = resolve_serving_engine(request.serving, given, snapshot, problems)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
+        if machine is not None:
+            entries.append(("platforms", machine))
     around = kept(infrastructure_of(snapshot)[1], request.hardware, snapshot, problems)
     problems.stop_if_any()
-    region = problems.resolved(region)
+    located = sited(problems.resolved(region), machine, request.facility, snapshot)
+    region = located.region
     place = resolve_impact_context(request, region, accelerator, around, snapshot)
     echoed: PlacedDeployment | None = None
     result: DeploymentImpacts | PlainImpacts
@@ -133,6 +135,7 @@ def impacts_with_result(
         **frame(snapshot.revision),
         "deployment": echoed,
         "region": region.id,
+        "facility": located.facility,
         "energy": result.energy,
         # The writer of the place writes every basis with its parts.
         "impacts": cast(
@@ -216,13 +219,16 @@ def deployment_impacts(
     )
 
 
-def _given_accelerator(
+def _given(
     request: ImpactsRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> Entry[Accelerator] | None:
-    given = request.accelerator
-    if given is None:
-        return None
-    return problems.attempt("/accelerator", lambda: resolve_accelerator(given, snapshot))
+) -> tuple[Entry[Accelerator] | None, Entry[Machine] | None]:
+    """The accelerator without a model, and its machine; a machine alone says where it stands."""
+    given, platform = request.accelerator, request.platform
+    if given is not None:
+        return resolve_placed(given, platform, request.power_limit_w, snapshot, problems)
+    if platform is None:
+        return None, None
+    return None, problems.attempt("/platform", lambda: resolve_machine(platform, snapshot))
 
 
 def _plain_impacts(
@@ -237,8 +243,8 @@ def _plain_impacts(
     warnings: list[EstimateWarning] = []
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
-    elif device is not None and device.thermal_design_power_w is not None:
-        power_w = _assumed_power_w(device, device.thermal_design_power_w, chosen, around)
+    elif device is not None and device.most_power_w is not None:
+        power_w = _assumed_power_w(device, device.most_power_w, chosen, around)
         energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
         warnings.append(
             EstimateWarning(
@@ -275,14 +281,22 @@ def _assumed_power_w(
 ) -> Interval:
     """IT power of one accelerator with its host, of which only the time in use is known [W]."""
 
-    def power_in_use(usage: Usage) -> DeploymentPower:
-        return deployment_power(device, 1, usage, chosen.performance.power, around)
+    def power_in_use(use: tuple[float, float, float]) -> DeploymentPower:
+        return deployment_power(device, 1, _usage(device, *use), chosen.performance.power, around)
 
     usual, light = power_in_use(_USUAL_USE), power_in_use(_LIGHT_USE)
     device_w = Interval(
         usual.accelerator_mean_power_w.value, light.accelerator_mean_power_w.value, most_w
     )
     return independent_sum((device_w, usual.host_power_w))
+
+
+def _usage(device: Accelerator, kernels: float, moved: float, computed: float) -> Usage:
+    """Shares of time and of peaks as what an accelerator does."""
+    matrix_flops_per_s = computed * reference_flops_per_s(device)
+    moved_per_s = moved * device.memory_bandwidth_bytes_per_s
+    use = PhaseUse(1.0, kernels, moved_per_s, matrix_flops_per_s)
+    return Usage(moved, computed, 1.0, (use,))
 
 
 def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.PlainImpacts:
@@ -304,6 +318,8 @@ def _energy(energy: InferenceEnergy, per_token: float | None) -> answers.Deploym
         "accelerator_mean_power_w": figure(power.accelerator_mean_power_w),
         "host_power_per_accelerator_w": figure(power.host_power_w),
         "it_power_w": figure(power.it_power_w),
+        "accelerator_prefill_power_w": figure((power.prefill or power.main).power_w),
+        "accelerator_decode_power_w": figure(power.main.power_w),
         "busy_ratio": float(power.usage.busy_ratio),
         "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),
         "compute_utilisation_ratio": float(power.usage.compute_utilisation_ratio),

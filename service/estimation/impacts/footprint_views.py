@@ -10,6 +10,7 @@ from service.core.deployment import Accelerator
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.waste import Waste, waste
 from service.core.interval import Interval, product, scale
+from service.core.platform import share_of
 from service.estimation import answers
 from service.estimation.answers import figure, scaled_figure
 from service.estimation.impacts.answers import DetailedImpact, EmbodiedParts, Impact, WasteStreams
@@ -107,9 +108,13 @@ def _embodied_parts(
     result: Footprint, accelerator: Accelerator | None
 ) -> Callable[[float], EmbodiedParts] | None:
     worn = result.worn_ratio
-    if worn is None or accelerator is None or accelerator.embodied_kgco2e is None:
+    if worn is None or accelerator is None:
         return None
-    around = result.infrastructure
+    around, platform = result.infrastructure, accelerator.platform
+    made = None if platform.whole_ratio else accelerator.embodied_kgco2e
+    machine = share_of(platform.embodied_kgco2e, platform)
+    if made is None and machine is None:
+        return None
 
     def times(count: float) -> EmbodiedParts:
         def grams(part: Interval | None) -> answers.Interval | None:
@@ -118,8 +123,8 @@ def _embodied_parts(
             )
 
         return {
-            "accelerators_gco2e": grams(accelerator.embodied_kgco2e),
-            "servers_gco2e": grams(around.server_embodied_kgco2e),
+            "accelerators_gco2e": grams(made),
+            "servers_gco2e": grams(machine),
             "added_memory_gco2e": grams(around.memory_kgco2e),
         }
 

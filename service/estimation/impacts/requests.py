@@ -9,7 +9,10 @@ from pydantic import ConfigDict, Field, model_validator
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
+    FacilityRequest,
     ModelReference,
+    PlatformReference,
+    PowerLimit,
     Ratio,
     Reference,
     RegionReference,
@@ -176,6 +179,13 @@ class ImpactsRequest(CatalogRequest):
     accelerator: AcceleratorReference | None = None
     """Catalog id or alias, or an inline accelerator; required with a model or with
     accelerator_hours. Power and embodied emissions follow from it."""
+    platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
+    """Machine that the accelerators stand in, which decides power and making of the host, links
+    and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null, the one
+    that the accelerator usually stands in. Without an accelerator it decides the site alone."""
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    fall with it. If null, its thermal design power."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of a deployment; if null, as many as parallelism uses, else 1.
     Without a model it has no effect."""
@@ -185,6 +195,7 @@ class ImpactsRequest(CatalogRequest):
     workload: WorkloadRequest = WorkloadRequest()
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
+    facility: FacilityRequest = FacilityRequest()
     electricity: ElectricityRequest = ElectricityRequest()
     hardware: HardwareRequest = HardwareRequest()
     site: SiteRequest | None = None

@@ -6,7 +6,6 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.impacts.footprint import Footprint
-from service.core.impacts.infrastructure import Infrastructure
 from service.core.impacts.noise import NOISE, SOURCE, Noise, Path, SoundSource, noise
 from service.core.impacts.site import (
     HEAT,
@@ -18,6 +17,7 @@ from service.core.impacts.site import (
     vibration,
 )
 from service.core.interval import Interval, exact, independent_sum, scale
+from service.core.platform import share_of
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import judged
 from service.estimation.impacts.answers import (
@@ -45,11 +45,10 @@ class Site:
         asked: SiteRequest,
         snapshot: CatalogSnapshot,
         accelerator: Accelerator | None,
-        around: Infrastructure,
     ) -> None:
         self._asked = asked
         self.noise = _noise(asked)
-        self.heat = _heat(asked, snapshot, accelerator, around)
+        self.heat = _heat(asked, snapshot, accelerator)
         self.vibration = _vibration(asked, self.heat)
 
     def steps(self) -> tuple[Step, ...]:
@@ -133,16 +132,17 @@ def _heat(
     asked: SiteRequest,
     snapshot: CatalogSnapshot,
     accelerator: Accelerator | None,
-    around: Infrastructure,
 ) -> Heat | None:
     rack_kw: Interval | None = None
     if asked.rack_kw is not None:
         rack_kw = exact(asked.rack_kw)
     elif asked.accelerators_per_rack is not None and accelerator is not None:
-        tdp_w = accelerator.thermal_design_power_w
-        if tdp_w is not None:
-            unit_w = independent_sum((exact(float(tdp_w)), around.host_power_w))
-            rack_kw = scale(unit_w, asked.accelerators_per_rack / 1000.0)
+        most_w, platform = accelerator.most_power_w, accelerator.platform
+        if most_w is not None:
+            host_w = share_of(platform.host_power_w(1.0), platform) or exact(0.0)
+            unit_w = independent_sum((exact(float(most_w)), host_w))
+            each_kw = 1e-3 / float(platform.supply_efficiency_ratio)
+            rack_kw = scale(unit_w, asked.accelerators_per_rack * each_kw)
     if rack_kw is None:
         return None
     limits = snapshot.calibrations[COOLING_CLASSES].value

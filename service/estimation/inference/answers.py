@@ -17,6 +17,7 @@ from service.estimation.costs.answers import InferenceCost
 from service.estimation.impacts.answers import DeploymentEnergy, DeploymentImpacts
 from service.estimation.inference.echo import Deployment, PlacedDeployment
 from service.estimation.inference.placement import Placement
+from service.estimation.platforms import Facility
 
 
 class MemoryParts(Answer):
@@ -190,6 +191,7 @@ class InferenceParts(Answer):
     deployment: PlacedDeployment
     memory: Memory
     latency: Latency
+    facility: Facility
     energy: DeploymentEnergy | None
     impacts: DeploymentImpacts | None
     cost: InferenceCost

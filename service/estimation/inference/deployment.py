@@ -24,6 +24,7 @@ from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
+from service.core.platform import Machine
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
@@ -38,11 +39,11 @@ from service.estimation.layouts import (
     slow_link_warnings,
 )
 from service.estimation.learning.learnt import Learnt
+from service.estimation.platforms import platform_warnings, resolve_placed
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
-    resolve_accelerator,
     resolve_disaggregation,
     resolve_model,
     resolve_precision,
@@ -60,7 +61,8 @@ from service.estimation.writing import valued
 class ResolvedDeployment:
     """A deployment with everything filled in that its request left open or referred to.
 
-    ``learnt`` is how own measurements corrected the calibration, None without any.
+    ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
+    measurements corrected the calibration, None without any.
     """
 
     model: Entry[ModelArchitecture]
@@ -73,6 +75,7 @@ class ResolvedDeployment:
     tiers: ResolvedTiers | None = None
     speculation: ResolvedSpeculation | None = None
     learnt: Learnt | None = None
+    machine: Entry[Machine] | None = None
 
     @property
     def setup(self) -> InferenceSetup:
@@ -94,6 +97,7 @@ class ResolvedDeployment:
             ("models", self.model),
             *(() if draft is None else (("models", draft),)),
             ("accelerators", self.accelerator),
+            *(() if self.machine is None else (("platforms", self.machine),)),
             *(("calibrations", entry) for entry in self.calibration.used),
             *(("memory-tiers", entry) for entry in (self.tiers.entries if self.tiers else ())),
         ]
@@ -155,8 +159,8 @@ def resolve_deployment(
     if asked_model is None or asked_accelerator is None:
         problems.refuse("", "a deployment needs a model and an accelerator")
     model = problems.attempt("/model", lambda: resolve_model(asked_model, snapshot))
-    accelerator = problems.attempt(
-        "/accelerator", lambda: resolve_accelerator(asked_accelerator, snapshot)
+    accelerator, machine = resolve_placed(
+        asked_accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
     given = () if accelerator is None else (accelerator.value,)
     release = resolve_serving_engine(request.serving, given, snapshot, problems)
@@ -233,6 +237,7 @@ def resolve_deployment(
         warnings += left_over_warnings(parallelism, count, model.value)
     else:
         warnings += slow_link_warnings(laid_out)
+    warnings += platform_warnings(accelerator.value, machine, parallelism)
     warnings += _precision_warnings(deployment)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += tiers.warnings if tiers is not None else ()
@@ -247,6 +252,7 @@ def resolve_deployment(
         tuple(warnings),
         tiers,
         speculation,
+        machine=machine,
     )
 
 

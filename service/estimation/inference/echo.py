@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
-from service.core.deployment import InferenceWorkload
+from service.core.deployment import Accelerator, InferenceWorkload
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
 from service.estimation.answers import Answer, Parallelism
@@ -94,6 +95,10 @@ class Deployment(Answer):
     """Parameters that one token uses."""
     accelerator: str
     accelerator_count: int
+    platform: str | None
+    """Machine by its id in /v1/platforms; null if none is known."""
+    power_limit_w: float | None
+    """Limit of power of each accelerator; null: its thermal design power."""
     precision: Precision
     parallelism: Parallelism
     workload: Workload
@@ -115,6 +120,8 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
         "active_parameters": model.value.active_parameters,
         "accelerator": resolved.accelerator.id,
         "accelerator_count": deployment.parallelism.accelerator_count,
+        "platform": None if resolved.machine is None else resolved.machine.id,
+        "power_limit_w": power_limit(deployment.accelerator),
         "precision": {
             "weights": deployment.precision.weights.id,
             "kv_cache": deployment.precision.kv_cache.id,
@@ -124,6 +131,12 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
         "workload": _workload(resolved.workload),
         "serving": _serving(resolved),
     }
+
+
+def power_limit(accelerator: Accelerator) -> float | None:
+    """The limit of power that was asked for [W], None without one."""
+    limit_w = float(accelerator.power_limit_w)
+    return limit_w if isfinite(limit_w) else None
 
 
 def _workload(workload: InferenceWorkload) -> Workload:

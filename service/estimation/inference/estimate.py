@@ -43,6 +43,7 @@ from service.estimation.inference.requests import InferenceRequest
 from service.estimation.learning.deployments import calibration_used, learnt_deployment
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.mitigations import NOTHING_TO_CHANGE
+from service.estimation.platforms import sited
 from service.estimation.requests import (
     CostRequest,
     DeploymentRequest,
@@ -119,7 +120,8 @@ def inference_estimate(
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     computed = compute_deployment(learnt_deployment(request, snapshot, problems))
-    region = problems.resolved(region)
+    place = sited(problems.resolved(region), computed.resolved.machine, request.facility, snapshot)
+    region = place.region
     impacts = deployment_impacts(computed, region, request.period)
     costed = _costs(computed, region, request.cost, impacts, snapshot)
     facts = request.compliance
@@ -144,6 +146,7 @@ def inference_estimate(
         "deployment": {**echo(computed.resolved), "region": region.id},
         "memory": _memory(computed, snapshot, advise=advise),
         "latency": _latency(computed),
+        "facility": place.facility,
         "energy": impacts.energy,
         "impacts": impacts.impacts,
         "cost": served_costs(

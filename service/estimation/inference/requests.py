@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from service.estimation.compliance.requests import RuleFacts
-from service.estimation.references import RegionReference
+from service.estimation.references import FacilityRequest, RegionReference
 from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
@@ -29,6 +29,7 @@ class InferenceRequest(DeploymentRequest):
     region: RegionReference = Field(examples=["aws/eu-north-1"])
     """Cloud region, country, grid zone, or an inline region."""
     period: PeriodRequest = PeriodRequest()
+    facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()
     compliance: RuleFacts | None = None
     """Facts about the site, to check them against the rules of the place."""

@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from service.core.deployment import Region
 from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint, footprint
-from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
 from service.core.search.dominance import front
-from service.core.search.regions import in_regions, making_of_rows
+from service.core.search.regions import (
+    in_regions,
+    in_usual_site,
+    making_of_rows,
+    site_pue_of_rows,
+)
 from service.core.search.rows import LeftOut, taken
 from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
@@ -154,7 +158,7 @@ def place_candidates(
         Empty if nothing meets the limits.
     """
     values = context.region_values()
-    factors = np.array([_per_kwh(region, context.infrastructure) for region in values])
+    factors = np.array([_per_kwh(region, context) for region in values])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     parts: list[_Part] = []
     combined = 0
@@ -302,14 +306,26 @@ def metrics_in_regions(
     return totals, np.column_stack(metrics), np.column_stack(spreads)
 
 
-def _per_kwh(region: Region, infrastructure: Infrastructure) -> tuple[float, float]:
-    """Operational carbon and water of a kWh of IT energy [g, L]; NaN where unknown."""
-    one = footprint(exact(1.0), None, None, region, infrastructure)
-    carbon, water = one.operational_location_gco2e, one.water_total_l
-    return (
-        np.nan if carbon is None else float(carbon.value),
-        np.nan if water is None else float(water.value),
-    )
+def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
+    """Operational carbon and water of a kWh of IT energy [g, L]; NaN where unknown.
+
+    Twice: in the most and in the least efficient of the sites in which the accelerators' machines
+    usually stand, between which any other one lies.
+    """
+    sites = [entry.value.platform.site_pue_ratio for entry in context.accelerators]
+    found: list[float] = []
+    for ratio in sorted({_value(min(sites, key=_value)), _value(max(sites, key=_value))}):
+        there = in_usual_site(region, exact(ratio))
+        one = footprint(exact(1.0), None, None, there, context.infrastructure)
+        found += [
+            np.nan if figure is None else float(figure.value)
+            for figure in (one.operational_location_gco2e, one.water_total_l)
+        ]
+    return tuple(found)
+
+
+def _value(figure: Interval) -> float:
+    return float(figure.value)
 
 
 def _impacts(
@@ -324,7 +340,9 @@ def _impacts(
     kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
     hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
     made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
-    return in_regions(kwh, hours, made, regions, around, read)
+    values = [entry.value for entry in context.accelerators]
+    pue = site_pue_of_rows(values, rows.offer)
+    return in_regions(kwh, hours, made, regions, around, read, pue)
 
 
 def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:

@@ -10,8 +10,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
+    FacilityRequest,
     FormatName,
     ModelReference,
+    PlatformReference,
     Ratio,
     Reference,
     RegionReference,
@@ -198,6 +200,9 @@ class ChoiceRequest(CatalogRequest):
     models."""
     models: ModelNames | None = None
     """Models to choose from, as a list or separated by commas; alternative to model."""
+    platform: PlatformReference | None = Field(None, examples=["server-8"])
+    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
+    platform; if null, the one that each usually stands in."""
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500
     )
@@ -291,6 +296,10 @@ class CompareRequest(CatalogRequest):
         None
     )
     """If null, derived from accelerator_count."""
+    platform: PlatformReference | None = Field(None, examples=["server-8"])
+    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
+    platform; if null, the one that each usually stands in."""
+    facility: FacilityRequest = FacilityRequest()
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of each row; if null, as many as its layout uses, else 1."""
     workload: WorkloadRequest = WorkloadRequest()

@@ -28,6 +28,7 @@ from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.layouts import resolve_parallelism
+from service.estimation.platforms import in_asked_machine
 from service.estimation.recommendations.inference.space import (
     check_bits,
     check_generates,
@@ -128,6 +129,14 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     release = resolve_serving_engine(request.serving, named, snapshot, problems)
     problems.stop_if_any()
     accelerators = _able(accelerators, request, release, snapshot, problems)
+    entries = [entry for _, entry in accelerators]
+    asked = request.space.accelerators is not None
+    housed = in_asked_machine(entries, request.platform, asked, snapshot, problems)
+    accelerators = [
+        (name, entry)
+        for (name, _), entry in zip(accelerators, housed, strict=True)
+        if entry is not None
+    ]
     problems.stop_if_any()
     serving = valued(
         ServingSettings,

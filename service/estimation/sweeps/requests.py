@@ -16,6 +16,7 @@ from service.estimation.references import (
     FormatName,
     ModelConfig,
     ModelReference,
+    PlatformReference,
     Reference,
     RegionReference,
     Request,
@@ -111,6 +112,9 @@ class SweepRequest(CatalogRequest):
     keep: Literal["survivors", "candidates"] = "survivors"
     """Keep only what fits, carries the load and meets the limits; or keep every candidate whose
     weights fit, with a mark that says whether it does."""
+    platform: PlatformReference | None = Field(None, examples=["server-8"])
+    """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
+    platform; if null, the one that each usually stands in."""
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500
     )

@@ -15,6 +15,7 @@ from service.estimation.answers import (
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import TrainingCost
 from service.estimation.impacts.answers import Impact
+from service.estimation.platforms import Facility
 from service.estimation.training.echo import TrainingDeployment
 
 
@@ -203,8 +204,9 @@ class TrainingEnergy(Answer):
     """Per accelerator, averaged over a step."""
     accelerator_idle_power_w: Interval
     host_power_per_accelerator_w: Interval
+    """Its share of the machine, with what power supplies lose."""
     it_power_w: Interval
-    """Of all accelerators with their hosts."""
+    """Of all accelerators with their hosts, at the socket."""
     memory_utilisation_ratio: float
     compute_utilisation_ratio: float
     it_energy_per_step_kwh: Interval
@@ -229,6 +231,7 @@ class EstimateTrainingParts(Answer):
     deployment: PlacedTraining
     memory: TrainingMemory
     latency: TrainingSpeed
+    facility: Facility
     energy: TrainingEnergy | None
     impacts: TrainingImpacts | None
     cost: TrainingCost

@@ -91,20 +91,23 @@ def training_figures(
     release
         Key of the release of a training framework, or the framework's id.
     accelerator
-        The accelerator, of which hardware family and kind of link count.
+        The accelerator, of which hardware family, kind of link and class of machine count.
 
     Returns
     -------
     TrainingFigures
         With a warning for each part that had to fall back on figures of something else.
     """
-    return _figures(snapshot, release, accelerator.family, link_of(accelerator))
+    link, machine = link_of(accelerator), accelerator.platform.kind
+    return _figures(snapshot, release, accelerator.family, link, machine)
 
 
 @lru_cache(maxsize=512)
-def _figures(snapshot: CatalogSnapshot, release: str, family: str, link: str) -> TrainingFigures:
+def _figures(
+    snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
+) -> TrainingFigures:
     known = snapshot.calibrations
-    power_ids, power, power_warnings = power_of(snapshot, family)
+    power_ids, power, power_warnings = power_of(snapshot, family, machine)
     infrastructure_id, infrastructure = infrastructure_of(snapshot)
     host = known[_HOST].value
     failures = known[_FAILURES].value

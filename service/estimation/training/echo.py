@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from service.estimation.answers import Answer, Parallelism
+from service.estimation.inference.echo import power_limit
 from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.writing import repeated, written
@@ -40,6 +41,10 @@ class TrainingDeployment(Answer):
     """Parameters that one token uses."""
     accelerator: str
     accelerator_count: int
+    platform: str | None
+    """Machine by its id in /v1/platforms; null if none is known."""
+    power_limit_w: float | None
+    """Limit of power of each accelerator; null: its thermal design power."""
     precision: TrainingPrecision
     parallelism: Parallelism
     training: TrainingSettings
@@ -54,6 +59,8 @@ def echo_training(resolved: ResolvedTraining) -> TrainingDeployment:
         "active_parameters": deployment.architecture.active_parameters,
         "accelerator": resolved.accelerator.id,
         "accelerator_count": deployment.parallelism.accelerator_count,
+        "platform": None if resolved.machine is None else resolved.machine.id,
+        "power_limit_w": power_limit(deployment.accelerator),
         "precision": {
             "weights": deployment.precision.weights.id,
             "activations": deployment.precision.activations.id,

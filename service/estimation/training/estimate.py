@@ -19,6 +19,7 @@ from service.estimation.costs.estimate import costs, hourly, resolve_prices, tra
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.learning.deployments import calibration_used, learnt_training
 from service.estimation.learning.learnt import learnt_steps
+from service.estimation.platforms import sited
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training.answers import (
     EstimateTrainingAnswer,
@@ -104,7 +105,8 @@ def training_estimate(
         "/region", lambda: resolve_region(request.region, snapshot, request.year)
     )
     resolved = learnt_training(request, snapshot, problems)
-    region = problems.resolved(region)
+    place = sited(problems.resolved(region), resolved.machine, request.facility, snapshot)
+    region = place.region
     memory = _memory(resolved)
     figures = resolved.figures(snapshot)
     speed = resolved_speed(resolved.setup, figures, request)
@@ -144,6 +146,7 @@ def training_estimate(
         "deployment": {**echo_training(resolved), "region": region.id},
         "memory": memory_figures(resolved, memory, snapshot),
         "latency": speed_figures(speed),
+        "facility": place.facility,
         "energy": impacts.energy,
         "impacts": impacts.impacts,
         "cost": trained_costs(

@@ -12,8 +12,11 @@ from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     Degree,
+    FacilityRequest,
     FrameworkReference,
     ModelReference,
+    PlatformReference,
+    PowerLimit,
     RegionReference,
     ReleaseText,
     Request,
@@ -181,6 +184,13 @@ class TrainingRequest(CatalogRequest):
     bf16 if not. There is no KV cache."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
+    platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
+    """Machine that the accelerators stand in, which decides power and making of the host, links
+    and the usual site: id or alias of one in /v1/platforms, or an inline platform; if null, the one
+    that the accelerator usually stands in."""
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator, above its idle and up to its thermal design power; clocks
+    fall with it. If null, its thermal design power."""
     accelerator_count: Degree | None = None
     """Accelerators of all ranks."""
     parallelism: ParallelismRequest | None = None
@@ -220,6 +230,7 @@ class EstimateTrainingRequest(TrainingRequest):
     """Cloud region, country, grid zone, or an inline region."""
     year: int | None = Field(None, ge=1990, le=2100)
     """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
+    facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()
     compliance: RuleFacts | None = None
     """Facts about the site, to check them against the rules of the place."""

@@ -16,15 +16,16 @@ from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.work import product_format
+from service.core.platform import Machine
 from service.core.techniques.setup import TrainingSetup
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.learning.learnt import Learnt
+from service.estimation.platforms import platform_warnings, resolve_placed
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
     check_precision_runs,
-    resolve_accelerator,
     resolve_model,
     resolve_precision,
 )
@@ -52,7 +53,8 @@ class ResolvedTraining:
 
     ``calibration`` is the id of the catalog's calibration of memory that applies;
     ``corrections`` are what own measurements make of all calibrations, and ``learnt`` says how
-    that came about, None without any.
+    that came about, None without any. ``machine`` is what the accelerators stand in, None where
+    nobody knows.
     """
 
     model: Entry[ModelArchitecture]
@@ -64,6 +66,7 @@ class ResolvedTraining:
     warnings: tuple[EstimateWarning, ...]
     corrections: Corrections = NO_CORRECTIONS
     learnt: Learnt | None = None
+    machine: Entry[Machine] | None = None
 
     def figures(self, snapshot: CatalogSnapshot) -> TrainingFigures:
         """Figures of the framework and the hardware, as own measurements correct them."""
@@ -77,6 +80,7 @@ class ResolvedTraining:
         return [
             ("models", self.model),
             ("accelerators", self.accelerator),
+            *(() if self.machine is None else (("platforms", self.machine),)),
             ("calibrations", snapshot.calibrations[self.calibration]),
         ]
 
@@ -101,8 +105,8 @@ def resolve_training(
     )
     training = request.training.model_copy(update={"framework": release.engine})
     settings = training_settings(training, release.generation)
-    accelerator = problems.attempt(
-        "/accelerator", lambda: resolve_accelerator(request.accelerator, snapshot)
+    accelerator, machine = resolve_placed(
+        request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
     asked = request.parallelism or ParallelismRequest(data=request.accelerator_count or 1)
     parallelism = resolve_parallelism(
@@ -139,10 +143,12 @@ def resolve_training(
         setup=setup,
         overheads=overheads,
         calibration=overheads.of(settings.release).calibration,
+        machine=machine,
         warnings=(
             *model.value.warnings,
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
+            *platform_warnings(accelerator.value, machine, parallelism),
             *_warnings(setup, engine_of_release(overheads.of(settings.release).framework)),
         ),
     )

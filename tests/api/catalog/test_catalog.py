@@ -11,6 +11,7 @@ from service.api.http.tables import as_csv, wants_csv
 
 COLLECTIONS = (
     "accelerators",
+    "platforms",
     "models",
     "regions",
     "memory-tiers",

@@ -166,8 +166,8 @@ async def test_a_site_answers_noise_heat_vibration_land_and_town_water(client):
     assert noise["margin_db"]["value"] == pytest.approx(-23.0, rel=0.005)
     assert "noise_limit" in {w["code"] for w in body["warnings"]}
     heat = body["site"]["heat"]
-    # Four servers of eight at thermal design power: 10.2 kW each at most.
-    assert heat["rack_kw"]["high"] == pytest.approx(40.8)
+    # Four servers of eight at thermal design power with their hosts, and what supplies lose.
+    assert heat["rack_kw"]["value"] == pytest.approx(4 * (8 * 0.7 + 1.69) / 0.94)
     assert heat["cooling_class"] == "contained_air"
     assert body["site"]["vibration"]["expected_failures"] is None
     assert body["site"]["vibration"]["confidence"]["level"] == "low"

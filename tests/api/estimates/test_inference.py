@@ -280,7 +280,8 @@ async def test_a_rate_gives_percentiles(client):
 async def test_provenance_names_a_source_for_every_used_figure(client):
     body = await answer(client, "/v1/estimates/inference", MAIN)
     collections = {entry["collection"] for entry in body["provenance"]}
-    assert collections == {"models", "accelerators", "regions", "instances", "calibrations"}
+    own = {"models", "accelerators", "platforms", "regions", "instances", "calibrations"}
+    assert collections == own
     for entry in body["provenance"]:
         known = {source["id"] for source in entry["sources"]}
         assert {figure["source"] for figure in entry["figures"]} <= known

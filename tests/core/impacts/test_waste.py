@@ -8,7 +8,7 @@ from service.core.impacts.footprint import footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.impacts.waste import avoided_by_reuse, waste
 from service.core.interval import exact
-from tests.core.deployments import H100, INFRASTRUCTURE, STOCKHOLM
+from tests.core.deployments import H100, INFRASTRUCTURE, SERVER, STOCKHOLM
 
 YEAR = exact(HOURS_PER_YEAR)
 EIGHT_YEARS = exact(8 * HOURS_PER_YEAR)
@@ -64,4 +64,13 @@ def test_avoided_carbon_of_a_second_life():
 
 def test_unknown_masses_give_no_waste():
     assert waste(YEAR, replace(H100, mass_kg=None), INFRASTRUCTURE) is None
-    assert waste(YEAR, H100, replace(INFRASTRUCTURE, server_mass_kg=None)) is None
+    unweighed = replace(H100, platform=replace(SERVER, mass_kg=None))
+    assert waste(YEAR, unweighed, INFRASTRUCTURE) is None
+
+
+def test_a_machine_that_contains_its_chip_is_weighed_once():
+    laptop = replace(SERVER, accelerators=1.0, whole_ratio=1.0, mass_kg=exact(2.0))
+    result = waste(YEAR, replace(H100, mass_kg=None, platform=laptop), INFRASTRUCTURE)
+    assert result is not None
+    assert result.total_kg.value == pytest.approx(2.0 / 5.0)
+    assert result.accelerators_kg.value == 0.0

@@ -14,8 +14,6 @@ from service.core.interval import Interval
 from service.core.search.regions import in_regions, making_of_rows
 
 AROUND = Infrastructure(
-    Interval(290.0, 150.0, 575.0),
-    Interval(520.0, 380.0, 712.0),
     Interval(5.0, 4.0, 6.0),
     Interval(0.12, 0.07, 0.2),
 )

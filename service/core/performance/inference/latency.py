@@ -31,6 +31,7 @@ from service.core.performance.step import (
     peak_flops_per_s,
     step_time,
 )
+from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
 
 #: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
@@ -56,21 +57,6 @@ class Phase:
     peak_flops_per_s: Number
     arithmetic_intensity_flop_per_byte: Number
     ridge_point_flop_per_byte: Number
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """How hard one accelerator works while requests are in flight.
-
-    ``memory_utilisation_ratio`` and ``compute_utilisation_ratio`` are shares of peak bandwidth and
-    peak FLOP/s; ``busy_ratio`` is the share of time in which any request is in flight,
-    ``kernel_ratio`` the share of that in which kernels run rather than wait to be issued.
-    """
-
-    memory_utilisation_ratio: Number
-    compute_utilisation_ratio: Number
-    busy_ratio: Number
-    kernel_ratio: Number = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +353,24 @@ def _usage(
     bytes_per_s = (
         prefills_per_s * state.prefill.memory_bytes + steps_per_s * state.decode.memory_bytes
     )
-    waiting_ratio = (
-        prefills_per_s * state.prefill.overhead_s + steps_per_s * state.decode.overhead_s
-    )
+    reference = reference_flops_per_s(accelerator)
+    busy_s = prefills_per_s * state.prefill.total_s, steps_per_s * state.decode.total_s
+    whole_s = maximum(busy_s[0] + busy_s[1], 1e-12)
     return Usage(
         memory_utilisation_ratio=minimum(
             bytes_per_s / accelerator.memory_bandwidth_bytes_per_s, 1.0
         ),
         compute_utilisation_ratio=minimum(flops_per_s / peak_flops, 1.0),
         busy_ratio=busy_ratio,
-        kernel_ratio=maximum(1.0 - waiting_ratio, 0.0),
+        phases=tuple(
+            phase_use(
+                time_s / whole_s,
+                step.total_s,
+                step.overhead_s,
+                step.memory_bytes,
+                step.compute_s,
+                reference,
+            )
+            for time_s, step in zip(busy_s, (state.prefill, state.decode), strict=True)
+        ),
     )

@@ -25,6 +25,7 @@ from service.estimation.calibrations import Calibration, calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.learning.searches import learnt_options
+from service.estimation.platforms import in_asked_machine
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
@@ -98,6 +99,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         request.serving, [entry.value for entry in named or ()], snapshot, problems
     )
     accelerators = searched_accelerators(named, release, "inference", snapshot, problems)
+    housed = in_asked_machine(accelerators, request.platform, named is not None, snapshot, problems)
+    accelerators = tuple(entry for entry in housed if entry is not None)
     regions = searched_regions(request.search, snapshot, problems)
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]

@@ -87,6 +87,7 @@ def _request(
         accelerator_count=candidate["accelerator_count"],
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
+        platform=request.platform,
         workload=WorkloadRequest(
             **request.workload.model_dump() | {"concurrency": int(concurrency)}
         ),

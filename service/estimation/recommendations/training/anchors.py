@@ -47,9 +47,10 @@ def training_anchors(
     accelerator = standard.accelerator.value
     mfu_ratio = snapshot.calibrations[_REFERENCE_TRAINING].value["mfu_ratio"].value
     hours = reference_hours(search, accelerator, float(mfu_ratio))
-    # At work, with its share of the server.
-    host_w = float(context.infrastructure.host_power_w.value)
-    power_w = standard.accelerator_power_w + host_w
+    # At work, with its share of the machine.
+    platform = accelerator.platform
+    host_w = platform.host_power_w(1.0).value / platform.accelerators
+    power_w = float((standard.accelerator_power_w + host_w) / platform.supply_efficiency_ratio)
     plan_s = min(hours / _PLAN_ACCELERATORS * SECONDS_PER_HOUR, _PLAN_DAYS * SECONDS_PER_DAY)
     worst_s = plan_s * _WORST_TIME_RATIO
     if limits.days is not None:

@@ -82,6 +82,7 @@ def _request(
         accelerator_count=candidate["accelerator_count"],
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
+        platform=request.platform,
         training=settings,
         cost=CostRequest(
             usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(

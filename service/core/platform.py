@@ -1,0 +1,225 @@
+"""Machines around accelerators: their power, links and making, and what a power limit leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from service.core.elementwise import Number, ceil, maximum, minimum, where
+from service.core.interval import Interval, exact, independent_sum, scale
+from service.core.stacking import FIGURE, NAME
+
+if TYPE_CHECKING:
+    from service.core.deployment import Accelerator
+
+#: Power above idle grows with this power of the clock, where voltage follows the clock.
+#: Dynamic power is C·V²·f (Weste and Harris, CMOS VLSI Design, 2010, section 5.2); measured on
+#: GPUs, voltage rises about in proportion to the clock near its upper end.
+CLOCK_EXPONENT = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A kind of machine that holds accelerators, and the site that it usually stands in.
+
+    All figures are of one machine without its accelerators. ``host_idle_w`` is drawn while
+    nothing is asked of it, ``host_load_w`` while requests are in flight or a model is trained;
+    what power supplies lose of all that passes them is left to ``supply_efficiency_ratio``.
+    Platforms whose accelerators' power is that of the whole machine have no host of their own.
+    ``accelerators`` is how many one machine holds, and ``shared_ratio`` is 1 where those that are
+    not asked about belong to others, as in servers that are rented out in parts, else 0.
+    ``rated_power_w`` is the most that a machine draws. What a machine took to make and weighs is
+    that of its accelerators, too, where its ``whole_ratio`` is 1 and not 0. Unknown figures are
+    None; ``kind`` is the class of machine that the spread of its power goes by.
+    """
+
+    id: str = field(metadata=NAME)
+    name: str = field(metadata=NAME)
+    kind: str = field(metadata=NAME)
+    site_class: str = field(metadata=NAME)
+    accelerators: Number = field(metadata=FIGURE)
+    shared_ratio: Number = field(metadata=FIGURE)
+    host_idle_w: Interval = field(metadata=FIGURE)
+    host_load_w: Interval = field(metadata=FIGURE)
+    supply_efficiency_ratio: Number = field(metadata=FIGURE)
+    site_pue_ratio: Interval = field(metadata=FIGURE)
+    rated_power_w: Number = field(default=inf, metadata=FIGURE)
+    embodied_kgco2e: Interval | None = field(default=None, metadata=FIGURE)
+    embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
+    embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
+    mass_kg: Interval | None = field(default=None, metadata=FIGURE)
+    whole_ratio: Number = field(default=0.0, metadata=FIGURE)
+
+    def machines(self, count: Number) -> Number:
+        """Machines that so many accelerators take up; a share of one where others have the rest."""
+        parts = count / self.accelerators
+        return where(self.shared_ratio > 0.0, parts, ceil(parts))
+
+    def host_power_w(self, busy_ratio: Number) -> Interval:
+        """Mean power of one machine's host, before its power supplies [W]."""
+        idle, load = self.host_idle_w, self.host_load_w
+        return Interval(
+            *(
+                one + maximum(other - one, 0.0) * busy_ratio
+                for one, other in (
+                    (idle.value, load.value),
+                    (idle.low, load.low),
+                    (idle.high, load.high),
+                )
+            )
+        )
+
+
+#: An accelerator by itself, of whose surroundings nothing is counted.
+ALONE = Platform(
+    id="none",
+    name="no machine",
+    kind="none",
+    site_class="none",
+    accelerators=1.0,
+    shared_ratio=0.0,
+    host_idle_w=exact(0.0),
+    host_load_w=exact(0.0),
+    supply_efficiency_ratio=1.0,
+    site_pue_ratio=exact(1.0),
+    embodied_kgco2e=exact(0.0),
+    embodied_adpe_kgsbeq=exact(0.0),
+    embodied_primary_energy_mj=exact(0.0),
+    mass_kg=exact(0.0),
+)
+
+
+def share_of(figure: Interval | None, platform: Platform) -> Interval | None:
+    """What one of a full machine's accelerators carries of the machine's figure."""
+    return None if figure is None else scale(figure, 1.0 / platform.accelerators)
+
+
+def with_machine(own: Interval | None, machine: Interval | None, whole: bool) -> Interval | None:
+    """A figure of an accelerator with its share of the machine; None where either is unknown.
+
+    Parameters
+    ----------
+    own, machine
+        Of the accelerator, and of its share of the machine.
+    whole
+        Whether the machine's figure contains the accelerator.
+    """
+    if whole:
+        return machine
+    return None if own is None or machine is None else independent_sum((own, machine))
+
+
+def clock_ratio(limit_w: Number, idle_w: Number, most_w: Number) -> Number:
+    """Share of its clocks that an accelerator keeps under a power limit [-].
+
+    Parameters
+    ----------
+    limit_w, idle_w, most_w
+        Power limit, idle power and thermal design power [W].
+
+    References
+    ----------
+    Weste and Harris, CMOS VLSI Design, 4th edition, 2010, section 5.2 (dynamic power C·V²·f).
+    """
+    share = (limit_w - idle_w) / (most_w - idle_w)
+    return float(share ** (1.0 / CLOCK_EXPONENT))
+
+
+def limited(accelerator: Accelerator, limit_w: float, idle_w: float) -> Accelerator:
+    """An accelerator under a power limit between idle and its thermal design power [W].
+
+    Power ends at the limit. Clocks of matrix units fall with the cube root of what is left above
+    idle, and the speed of what arithmetic bounds with them; memory keeps its clock.
+
+    Raises
+    ------
+    ValueError
+        If its thermal design power is unknown, or the limit is not within.
+    """
+    most_w = accelerator.thermal_design_power_w
+    if most_w is None:
+        raise ValueError(f"{accelerator.id} has no thermal design power")
+    if not idle_w < limit_w <= float(most_w):
+        raise ValueError(
+            f"must be above {idle_w:g} W, which {accelerator.id} draws idle, and at most "
+            f"{float(most_w):g} W, its thermal design power"
+        )
+    ratio = clock_ratio(limit_w, idle_w, float(most_w))
+    peaks = {name: peak * ratio for name, peak in accelerator.peak_flops_per_s.items()}
+    return replace(accelerator, power_limit_w=limit_w, clock_ratio=ratio, peak_flops_per_s=peaks)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLink:
+    """How a machine joins its accelerators: bandwidth of one direction, time of a message.
+
+    ``bridged`` links come in place of those of the cards; others are slots, which cards use as
+    far as both go. ``accelerators`` is how many the link joins, None for all of the machine.
+    """
+
+    bandwidth_bytes_per_s: float
+    latency_s: float | None
+    bridged: bool
+    accelerators: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A platform with what it does to the accelerators in it.
+
+    ``accelerator_power_w`` is the limit of power that it sets them; ``integrated`` machines are
+    made around one kind of accelerator, whose figures of power contain processor and memory.
+    Unknown figures are None.
+    """
+
+    platform: Platform
+    link: MachineLink | None
+    host_link_bandwidth_bytes_per_s: float | None
+    accelerator_power_w: float | None
+    integrated: bool
+    peer_to_peer: bool | None
+
+
+def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Accelerator:
+    """An accelerator as it is in a machine: with its host, links and limit of power.
+
+    Parameters
+    ----------
+    accelerator
+        As its maker sells it.
+    machine
+        Where it is put.
+    on_slots
+        Whether its own link to others is the slot that it sits in.
+    """
+    found = replace(
+        accelerator,
+        platform=machine.platform,
+        host_link_bandwidth_bytes_per_s=_slower(
+            accelerator.host_link_bandwidth_bytes_per_s, machine.host_link_bandwidth_bytes_per_s
+        ),
+    )
+    link = machine.link
+    if link is not None and (link.bridged or on_slots):
+        own = accelerator.scale_up
+        bandwidth: Number = link.bandwidth_bytes_per_s
+        if not link.bridged:
+            bandwidth = minimum(own.bandwidth_bytes_per_s, bandwidth)
+        latency_s = own.latency_s if link.latency_s is None else link.latency_s
+        found = replace(
+            found,
+            scale_up=replace(own, bandwidth_bytes_per_s=bandwidth, latency_s=latency_s),
+            scale_up_domain_accelerators=link.accelerators
+            or int(float(machine.platform.accelerators)),
+        )
+    own_w, set_w = accelerator.thermal_design_power_w, machine.accelerator_power_w
+    if own_w is None or set_w is None:
+        return found
+    return replace(found, thermal_design_power_w=set_w)
+
+
+def _slower(own: Number | None, machine: Number | None) -> Number | None:
+    if own is None or machine is None:
+        return machine if own is None else own
+    return minimum(own, machine)

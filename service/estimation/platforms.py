@@ -1,0 +1,244 @@
+"""The machine that accelerators stand in, their limit of power, and the PUE of the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from service.catalog.entries.convert import accelerator_from_document
+from service.catalog.entries.documents import DocumentInvalid
+from service.catalog.entries.entry import Entry, FigureOrigin
+from service.catalog.entries.platforms import (
+    SITE_CLASS,
+    platform_from_document,
+    put_in,
+    usual_platform,
+)
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Parallelism, Region
+from service.core.explanation import EstimateWarning
+from service.core.interval import exact
+from service.core.platform import Machine, limited
+from service.estimation.answers import Answer, figure
+from service.estimation.answers import Interval as Written
+from service.estimation.calibrations import infrastructure_of
+from service.estimation.references import FacilityRequest, InlineAccelerator, InlinePlatform
+from service.estimation.resolution import Problems, document_of, resolve_accelerator
+
+
+def resolve_machine(platform: str | InlinePlatform, snapshot: CatalogSnapshot) -> Entry[Machine]:
+    """A platform of the catalog, or one given in the request."""
+    if isinstance(platform, str):
+        return snapshot.find("platforms", platform)
+    documents = {id_: entry.document for id_, entry in snapshot.platforms.items()}
+    return platform_from_document(
+        document_of(platform), documents, snapshot.calibrations, snapshot.defaults
+    )
+
+
+def resolve_placed(
+    accelerator: str | InlineAccelerator,
+    platform: str | InlinePlatform | None,
+    power_limit_w: float | None,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[Entry[Accelerator] | None, Entry[Machine] | None]:
+    """An accelerator in its machine and under its limit of power, and the machine.
+
+    Parameters
+    ----------
+    accelerator, platform, power_limit_w
+        As asked for; without a platform, the one that the accelerator usually stands in.
+    snapshot
+        The catalog.
+    problems
+        Takes what is wrong; the accelerator is then None.
+    """
+    found = problems.attempt("/accelerator", lambda: resolve_accelerator(accelerator, snapshot))
+    machine: Entry[Machine] | None = None
+    if platform is not None:
+        machine = problems.attempt("/platform", lambda: resolve_machine(platform, snapshot))
+    if found is None:
+        return None, machine
+    if platform is None:
+        machine = usual_platform(found, snapshot.platforms)
+    elif machine is not None:
+        chosen = machine
+        entry = found
+        found = problems.attempt("/platform", lambda: in_machine(entry, chosen, snapshot))
+    if found is not None and power_limit_w is not None:
+        placed, limit_w = found, power_limit_w
+        idle_w = float(infrastructure_of(snapshot)[1].idle_power_w(found.value).value)
+        value = problems.attempt("/power_limit_w", lambda: _limited(placed.value, limit_w, idle_w))
+        found = None if value is None else replace(placed, value=value)
+    return found, machine
+
+
+@lru_cache(maxsize=1024)
+def in_machine(
+    accelerator: Entry[Accelerator], machine: Entry[Machine], snapshot: CatalogSnapshot
+) -> Entry[Accelerator]:
+    """An accelerator in a machine that was asked for.
+
+    Raises
+    ------
+    DocumentInvalid
+        If its power is that of a whole machine and another one would be charged on top, or the
+        machine is made around a chip of its own and has no host for others.
+    """
+    usual = usual_platform(accelerator, snapshot.platforms)
+    whole = usual is not None and usual.value.integrated
+    if machine.value.integrated != whole:
+        raise DocumentInvalid(
+            "",
+            f"the power of {accelerator.id} is that of a whole machine, to which {machine.id} "
+            "would add another one"
+            if whole
+            else f"{machine.id} is made around its own chip and has no slot for {accelerator.id}",
+        )
+    # From its document, as it is sold: without what its usual machine changes.
+    sold = accelerator_from_document(accelerator.document, snapshot.defaults)
+    return put_in(replace(sold, id=accelerator.id), machine)
+
+
+def in_asked_machine(
+    accelerators: Sequence[Entry[Accelerator]],
+    platform: str | InlinePlatform | None,
+    named: bool,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[Entry[Accelerator] | None, ...]:
+    """Accelerators of a search in the machine that was asked for, if one was.
+
+    Parameters
+    ----------
+    accelerators
+        In the machines that they usually stand in.
+    platform
+        What was asked for.
+    named
+        Whether the accelerators were, too: then one that has no place in the machine is noted.
+        Of all of the catalog, such ones are None.
+    snapshot, problems
+        The catalog, and what takes notes.
+    """
+    if platform is None:
+        return tuple(accelerators)
+    machine = problems.attempt("/platform", lambda: resolve_machine(platform, snapshot))
+    if machine is None:
+        return tuple(accelerators)
+    ignored = Problems()
+    return tuple(
+        (problems if named else ignored).attempt(
+            "/platform",
+            lambda entry=entry: in_machine(entry, machine, snapshot),  # type: ignore[misc]
+        )
+        for entry in accelerators
+    )
+
+
+def _limited(accelerator: Accelerator, limit_w: float, idle_w: float) -> Accelerator:
+    try:
+        return limited(accelerator, limit_w, idle_w)
+    except ValueError as wrong:
+        raise DocumentInvalid("", str(wrong)) from None
+
+
+def platform_warnings(
+    accelerator: Accelerator, machine: Entry[Machine] | None, parallelism: Parallelism
+) -> Iterator[EstimateWarning]:
+    """What to say of the machine: that it is unknown, or has no peer-to-peer."""
+    if machine is None:
+        yield EstimateWarning(
+            "platform_unknown",
+            f"no platform is known for {accelerator.id}; power and making of a host are not "
+            "counted: give platform",
+        )
+    shares = parallelism.replica_accelerators > 1
+    if shares and machine is not None and machine.value.peer_to_peer is False:
+        bandwidth = float(accelerator.scale_up.bandwidth_bytes_per_s)
+        yield EstimateWarning(
+            "no_peer_to_peer",
+            f"accelerators in {machine.id} do not reach each other's memory: what they exchange "
+            f"passes that of the host, at {bandwidth / 1e9:.3g} GB/s; give platform if yours does",
+        )
+
+
+class Facility(Answer):
+    """The building that the hardware stands in, and whose PUE was taken for it."""
+
+    platform: str | None
+    """Machine by its id in /v1/platforms; null if none is known."""
+    site_class: str | None
+    """Class of sites that was asked for, or in which such machines usually stand."""
+    pue_ratio: Written
+    pue_basis: Literal["request", "site_class", "region"]
+    """request: given there; region: stated for the place or by its operator; site_class: usual
+    for the class of sites."""
+    pue_reason: str
+    """The same in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sited:
+    """A region with the PUE of what stands there, and where that comes from."""
+
+    region: Entry[Region]
+    facility: Facility
+
+
+def sited(
+    region: Entry[Region],
+    machine: Entry[Machine] | None,
+    asked: FacilityRequest,
+    snapshot: CatalogSnapshot,
+) -> Sited:
+    """The PUE that holds in a region: as asked for, as stated, or that of the usual site.
+
+    Parameters
+    ----------
+    region, machine
+        Place and platform; without a platform, nobody's usual site is known.
+    asked
+        What the request says about the building.
+    snapshot
+        The catalog, whose classes of sites have a PUE.
+    """
+    platform = None if machine is None else machine.value.platform
+    class_ = asked.site_class or (None if platform is None else platform.site_class)
+    known = snapshot.calibrations.get(f"{SITE_CLASS}{class_}")
+    origin = region.origins.get("pue_ratio")
+    basis: Literal["request", "site_class", "region"]
+    if asked.pue_ratio is not None:
+        pue, basis = exact(asked.pue_ratio), "request"
+        reason = "as given in the request"
+        origin = FigureOrigin("regions", region.id, None, None, "given")
+    elif known is not None and (asked.site_class is not None or region.value.pue_stood_in):
+        pue, basis = known.value["pue_ratio"], "site_class"
+        reason = f"usual for the class {class_}, as asked for"
+        if asked.site_class is None and platform is not None:
+            reason = (
+                f"nobody states one for {region.id}; usual for the class {class_}, in which "
+                f"{platform.name} stands"
+            )
+        origin = known.origins["pue_ratio"]
+    else:
+        pue, basis = region.value.pue_ratio, "region"
+        reason = f"stated for {region.id} or by its operator"
+        if region.value.pue_stood_in:
+            reason = f"nobody states one for {region.id}; the average of a survey of operators"
+    facility: Facility = {
+        "platform": None if machine is None else machine.id,
+        "site_class": class_,
+        "pue_ratio": figure(pue),
+        "pue_basis": basis,
+        "pue_reason": reason,
+    }
+    if basis == "region":
+        return Sited(region, facility)
+    value = replace(region.value, pue_ratio=pue, pue_stood_in=basis == "site_class")
+    origins = {**region.origins} | ({} if origin is None else {"pue_ratio": origin})
+    stale = tuple(name for name in region.stale if name != "pue_ratio")
+    return Sited(replace(region, value=value, origins=origins, stale=stale), facility)

@@ -1,0 +1,103 @@
+"""Accelerators in machines: links, limits of power, and what they share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.interval import exact
+from service.core.performance.step import product_rates
+from service.core.performance.work import rank_work
+from service.core.platform import (
+    Machine,
+    MachineLink,
+    clock_ratio,
+    limited,
+    placed,
+    share_of,
+    with_machine,
+)
+from tests.core.deployments import CALIBRATION, H100, SERVER, deployment
+
+SLOTS = MachineLink(16e9, 2e-5, bridged=False, accelerators=None)
+MACHINE = Machine(
+    SERVER,
+    None,
+    host_link_bandwidth_bytes_per_s=32e9,
+    accelerator_power_w=None,
+    integrated=False,
+    peer_to_peer=None,
+)
+
+
+@given(limit=st.floats(71.0, 700.0))
+def test_clocks_fall_less_than_power(limit):
+    ratio = clock_ratio(limit, 70.0, 700.0)
+    assert limit / 700.0 - 1e-9 <= ratio + 0.1
+    assert 0.0 < ratio <= 1.0
+    assert clock_ratio(700.0, 70.0, 700.0) == 1.0
+
+
+def test_a_limit_lowers_peaks_and_the_most_that_is_drawn():
+    found = limited(H100, 400.0, 70.0)
+    ratio = (330.0 / 630.0) ** (1.0 / 3.0)
+    assert found.clock_ratio == pytest.approx(ratio)
+    assert found.peak_flops_per_s["bf16"] == pytest.approx(989.4e12 * ratio)
+    assert found.memory_bandwidth_bytes_per_s == H100.memory_bandwidth_bytes_per_s
+    assert found.most_power_w == 400.0
+    assert found.thermal_design_power_w == 700.0
+
+
+def test_a_limit_slows_products_that_power_bounds_as_it_does_others():
+    """The same share of clocks, whether peaks or watts bound a product at the full limit."""
+    calibration = replace(
+        CALIBRATION, hardware=replace(CALIBRATION.hardware, matrix_flops_per_joule=5e11)
+    )
+    where = deployment()
+    item = rank_work(where.architecture, where.precision, where.parallelism).products[0]
+    full, _ = product_rates(item, H100, calibration)
+    half, _ = product_rates(item, limited(H100, 400.0, 70.0), calibration)
+    assert half / full == pytest.approx((330.0 / 630.0) ** (1.0 / 3.0))
+
+
+@pytest.mark.parametrize("limit", [70.0, 69.0, 700.5])
+def test_limits_outside_what_can_be_set_are_refused(limit):
+    with pytest.raises(ValueError, match="above 70 W"):
+        limited(H100, limit, 70.0)
+
+
+def test_slots_hold_cards_to_what_both_reach():
+    card = replace(H100, scale_up=replace(H100.scale_up, bandwidth_bytes_per_s=31e9))
+    machine = replace(MACHINE, link=SLOTS)
+    found = placed(card, machine, on_slots=True)
+    assert found.scale_up.bandwidth_bytes_per_s == 16e9
+    assert found.scale_up.latency_s == 2e-5
+    assert found.scale_up_domain_accelerators == 8
+    assert found.host_link_bandwidth_bytes_per_s == 32e9
+    slow = replace(card, scale_up=replace(card.scale_up, bandwidth_bytes_per_s=8e9))
+    assert placed(slow, machine, on_slots=True).scale_up.bandwidth_bytes_per_s == 8e9
+
+
+def test_modules_keep_their_own_links_and_bridges_come_in_place_of_slots():
+    assert placed(H100, replace(MACHINE, link=SLOTS), on_slots=False).scale_up == H100.scale_up
+    bridge = MachineLink(56e9, None, bridged=True, accelerators=2)
+    found = placed(H100, replace(MACHINE, link=bridge), on_slots=True)
+    assert found.scale_up.bandwidth_bytes_per_s == 56e9
+    assert found.scale_up.latency_s == H100.scale_up.latency_s
+    assert found.scale_up_domain_accelerators == 2
+
+
+def test_a_machine_may_set_another_limit_than_the_part_has():
+    found = placed(H100, replace(MACHINE, accelerator_power_w=500.0), on_slots=True)
+    assert found.thermal_design_power_w == 500.0
+
+
+def test_making_of_the_machine_is_shared_out_and_unknown_stays_unknown():
+    assert share_of(exact(80.0), SERVER) == exact(10.0)
+    assert share_of(None, SERVER) is None
+    assert with_machine(exact(1.0), exact(2.0), whole=False) == exact(3.0)
+    assert with_machine(None, exact(2.0), whole=False) is None
+    assert with_machine(None, exact(2.0), whole=True) == exact(2.0)
