@@ -46,14 +46,17 @@ def test_units_are_those_that_people_read():
 
 
 def test_the_verdict_names_what_is_needed_and_what_is_missing(estimate, too_large):
-    assert verdict(estimate["memory"]) == "It fits: 26.7 GB of 84.9 GB per accelerator."
+    memory = estimate["memory"]
+    needed, there = gigabytes(memory["total_bytes"]["value"]), gigabytes(memory["capacity_bytes"])
+    assert verdict(memory) == f"It fits: {needed} of {there} per accelerator."
     assert verdict(too_large["memory"]).startswith("It does not fit: ")
 
 
 def test_every_line_says_a_figure_of_the_estimate(estimate):
     lines = {line.name: line for section in sections(estimate) for line in section.lines}
-    assert lines["Weights"].value == gigabytes(estimate["memory"]["weights_bytes"]["value"])
-    assert lines["Weights"].interval == ""
+    weights = estimate["memory"]["weights_bytes"]
+    assert lines["Weights"].value == gigabytes(weights["value"])
+    assert lines["Weights"].interval.endswith(f" … {gigabytes(weights['high'])}")
     low, high = (estimate["latency"]["tpot_s"][end] for end in ("low", "high"))
     assert lines["Time per output token"].interval == f"{number(low * 1e3)} … {duration(high)}"
     assert len(headlines(estimate)) == 5
