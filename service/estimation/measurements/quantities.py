@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from service.core.estimate.inference import estimate_inference
-from service.core.interval import Interval, exact, scale
+from service.core.interval import Interval, scale
 from service.estimation.measurements import readings
 from service.estimation.measurements.measurable import (
     Kind,
@@ -152,7 +152,7 @@ _TABLE = (
         "checkpoint_bytes",
         "B",
         "Tensors of the whole model in the files of its checkpoint.",
-        lambda served: exact(served.estimate.memory.checkpoint_bytes),
+        lambda served: readings.stated(served.estimate.memory.checkpoint_bytes),
     ),
     Quantity(
         "allocated_bytes",

@@ -22,7 +22,14 @@ from service.estimation.measurements.measurable import NotEstimated, Served, Spe
 #: What sizes that follow from shapes miss of what frameworks hold, which pad vocabularies and
 #: experts, and of what logs print in three digits: nine in ten published sizes lie within it [-].
 _HELD_RATIO = 0.02
+#: What sizes of files are off for being printed in three digits, and for headers and buffers [-].
+_ROUNDED_RATIO = 0.005
 _JOULES_PER_WH = 3600.0
+
+
+def stated(size: Number) -> Interval:
+    """A count of stored bytes, as far as what is published of it is rounded [B]."""
+    return Interval(size, size * (1.0 - _ROUNDED_RATIO), size * (1.0 + _ROUNDED_RATIO))
 
 
 def held(size: Interval) -> Interval:
