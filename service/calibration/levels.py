@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isclose
 
 from service.calibration.documents import ASSUMPTION, CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Term
@@ -12,6 +13,8 @@ from service.catalog.snapshot import CatalogSnapshot
 
 #: A deviation is written where rows took away this share of its prior's spread, or more.
 LEAST_INFORMED_RATIO = 0.03
+#: ... or where it moves the figure by more than this.
+_LEAST_CHANGE_RATIO = 0.02
 #: Sources that a note names; of more it gives the number.
 _NAMED_SOURCES = 4
 
@@ -62,10 +65,12 @@ def _levels(
     for level in terms[0].levels:
         for key, keys in fitted.keys(terms[0], level.kind):
             values = fitted.values(keys)
+            wider = fitted.values({kind: one for kind, one in keys.items() if kind != level.kind})
             figures = {
                 term.name: values[term.name]
                 for term in terms
                 if fitted.informed_ratio(term, level.kind, key) >= least_informed_ratio
+                or not isclose(values[term.name], wider[term.name], rel_tol=_LEAST_CHANGE_RATIO)
             }
             chosen = [row for row in rows if row.keys.get(level.kind) == key]
             if figures and chosen:

@@ -41,7 +41,7 @@ COMMENT = (
 )
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
-_ATTENTION = (Level("family", 0.10), Level("kernels", 0.08))
+_ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 _LINKS = (Level("link", 0.20),)
 
@@ -60,10 +60,12 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/kernels": (
         Term("tile_rows", 16.0, 0.0, 256.0, 0.15, _KERNELS),
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS),
+        Term("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS, logarithmic=True),
+        Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _KERNELS, logarithmic=True),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _KERNELS),
     ),
     "speed/attention": (
-        Term("attention_matrix_ratio", 0.45, 0.005, 0.90, 0.30, _ATTENTION),
+        Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
         Term("attention_memory_ratio", 0.65, 0.05, 0.97, 0.20, _ATTENTION),
     ),
     "speed/engines": (

@@ -23,6 +23,8 @@ UNKNOWN_VENDOR = "unknown"
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
 _NEWEST = frozenset({"", "newest", "latest", "main", "master", "nightly"})
+#: Number formats that say how wide weights are, but not how they are packed.
+_WIDTHS = frozenset({"int4", "int8"})
 #: A year, month or day, and whatever is said of it after that.
 _DATE = re.compile(r"((?:19|20)\d\d)(?:-(\d\d)(?:-(\d\d))?)?(?=$|[\s/,(])")
 #: Numbers between dots, or the number of a build, with what is usual before and after them.
@@ -132,6 +134,19 @@ class HardwareList:
 
 
 @dataclass(frozen=True, slots=True)
+class FormatList:
+    """Number formats by their ids, or the beginnings of ids (``gguf-*``); any if there are none."""
+
+    names: frozenset[str] = frozenset()
+
+    def has(self, format_id: str) -> bool:
+        """Whether a format is on the list."""
+        if not self.names or format_id in self.names:
+            return True
+        return any(format_id.startswith(name[:-1]) for name in self.names if name.endswith("*"))
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """The releases of an engine between two changes that its speed or memory show.
 
@@ -155,9 +170,10 @@ class Engine:
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it. Those that are ``preallocating`` take their share of the memory when
-    they start, whatever they come to need of it; those that ``pads_heads`` hold as many attention
-    heads as tensor parallelism divides. ``unestimated`` says what no formula here knows of it.
+    what is ``usual`` for it, and has kernels for weights in ``formats``. Those that are
+    ``preallocating`` take their share of the memory when they start, whatever they come to need of
+    it; those that ``pads_heads`` hold as many attention heads as tensor parallelism divides.
+    ``unestimated`` says what no formula here knows of it.
     """
 
     id: str
@@ -167,6 +183,7 @@ class Engine:
     like: str | None = None
     hardware: HardwareList = HardwareList()
     usual: HardwareList = HardwareList()
+    formats: FormatList = FormatList()
     preallocating: bool = False
     pads_heads: bool = False
     unestimated: str | None = None
@@ -179,6 +196,10 @@ class Engine:
     def runs_on(self, hardware: Hardware) -> bool:
         """Whether it runs on an accelerator; where nothing says otherwise it does."""
         return not self.hardware.names or self.hardware.has(hardware) or hardware.unknown
+
+    def reads(self, format_id: str) -> bool:
+        """Whether it has kernels for weights in a format, or some of a width that is asked for."""
+        return format_id in _WIDTHS or self.formats.has(format_id)
 
 
 @dataclass(frozen=True, slots=True)

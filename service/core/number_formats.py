@@ -8,7 +8,7 @@ GGUF) are dequantised to 16 bit before multiplication, so they save bytes but no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -77,9 +77,18 @@ class NumberFormat:
             return self.cache_bits_per_element / 8.0
         return self.bits_per_element / 8.0
 
+    def multiplied_in(self, matrix_precision: str) -> NumberFormat:
+        """The same format where products run in a precision; the same object each time."""
+        return self if matrix_precision == self.matrix_precision else _as(self, matrix_precision)
+
     def vector_bytes(self, elements: float) -> float:
         """Bytes of one cached key or value vector of a head, with its scale."""
         return elements * self.bytes_per_element + self.vector_scale_bytes
+
+
+@lru_cache(maxsize=256)
+def _as(number_format: NumberFormat, matrix_precision: str) -> NumberFormat:
+    return replace(number_format, matrix_precision=matrix_precision)
 
 
 def _plain(id_: str, bits: float, matrix_precision: str) -> NumberFormat:
@@ -197,7 +206,7 @@ _FORMATS = (
         _ALL_LINEAR,
         widened_whole=True,
     ),
-    NumberFormat("mxfp4", 4.25, "fp4", _OCP_MX, _ALL_LINEAR, padded_experts=True),
+    NumberFormat("mxfp4", 4.25, "mxfp8", _OCP_MX, _ALL_LINEAR, padded_experts=True),
     NumberFormat(
         "nvfp4",
         4.5,

@@ -24,7 +24,7 @@ from service.core.interval import Interval
 SPEED: Mapping[str, tuple[str, ...]] = {
     "speed/hardware": ("vendor", "family"),
     "speed/kernels": ("class", "kernels"),
-    "speed/attention": ("family", "kernels"),
+    "speed/attention": ("class", "kernels"),
     "speed/engines": ("class", "engine", "generation"),
     "speed/links": ("link",),
 }
@@ -230,6 +230,8 @@ def unmeasured(part: str, kind: str) -> str:
 
 def _ids(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> Iterator[str]:
     """Ids of the entries that may hold at a level, the level's own first."""
-    names = [name for name, _ in kin_of(key, snapshot.engines)] if kind == "engine" else [key]
+    names = [key]
+    if kind == "engine":
+        names = [name for name, _ in kin_of(key, snapshot.engines)]
     for name in names:
         yield f"{part}/{name}"

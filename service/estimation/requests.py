@@ -56,7 +56,7 @@ class PrecisionRequest(Request):
     kv_cache: FormatName | None = None
     """Format of the KV cache; bf16 if null."""
     activations: FormatName | None = None
-    """Format of activations; bf16 if null."""
+    """Format of activations; null is what kernels for the weights take on the hardware."""
     group_size: int | None = Field(None, ge=8, le=65_536)
     """Elements that share a scale, for int4 formats."""
 

@@ -34,7 +34,7 @@ from service.core.memory.checkpoint import (
 )
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat, grouped_int4
 from service.core.performance.collectives import scale_out
-from service.core.performance.step import peak_flops_per_s
+from service.core.performance.kernels import meets, met_by, peak_flops_per_s
 from service.estimation.references import (
     HUB_PREFIX,
     FetchedModel,
@@ -237,6 +237,27 @@ def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitectu
         NUMBER_FORMATS[precision.kv_cache or "bf16"],
         NUMBER_FORMATS[precision.activations or "bf16"],
     )
+
+
+def served_precision(
+    asked: PrecisionRequest, architecture: ModelArchitecture, problems: Problems
+) -> Precision:
+    """Number formats of serving: activations that are asked for decide what is multiplied.
+
+    Notes activations that kernels for such weights do not take.
+    """
+    precision = resolve_precision(asked, architecture)
+    weights, activations = precision.weights, precision.activations
+    if asked.activations is None or weights.bits_per_element >= 16.0:
+        return precision
+    operands = activations.matrix_precision
+    if not meets(weights.matrix_precision, weights.bits_per_element, operands):
+        problems.add(
+            "/precision/activations",
+            f"no kernel multiplies {weights.id} weights by {activations.id} activations; "
+            f"those of {weights.id} take {', '.join(met_by(weights))}",
+        )
+    return replace(precision, weights=weights.multiplied_in(operands))
 
 
 def _weights_format(precision: PrecisionRequest, architecture: ModelArchitecture) -> NumberFormat:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import log
 
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
@@ -16,9 +17,12 @@ from service.core.engines import (
     release_of,
 )
 from service.core.explanation import EstimateWarning
+from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.estimation.requests import ServingRequest
 from service.estimation.resolution import Problems
 
+#: Formats that are named in place of one that an engine does not read.
+_NEAREST = 3
 _ENGINE, _VERSION = "/serving/engine", "/serving/engine_version"
 
 
@@ -132,6 +136,25 @@ def check_runs_on(
         pointer,
         f"{detail}, nor does any other engine that the catalog knows: its maker's own software "
         "has no published measurements to estimate with",
+    )
+
+
+def check_reads(
+    release: EngineRelease,
+    weights: NumberFormat,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> None:
+    """Note it, with the nearest formats, if an engine has no kernels for a format of weights."""
+    engine = snapshot.engines[release.engine].value
+    if engine.reads(weights.id):
+        return
+    able = [one for one in NUMBER_FORMATS.values() if engine.formats.has(one.id)]
+    able.sort(key=lambda one: abs(log(one.bits_per_element / weights.bits_per_element)))
+    nearest = ", ".join(one.id for one in able[:_NEAREST])
+    problems.add(
+        pointer, f"{engine.name} has no kernels for {weights.id}; the nearest it has are {nearest}"
     )
 
 

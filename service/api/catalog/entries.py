@@ -212,6 +212,13 @@ class EngineHardware(Stated):
     source: str
 
 
+class EngineFormats(Stated):
+    """What weights an engine reads."""
+
+    formats: list[str]
+    source: str
+
+
 class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
@@ -222,6 +229,7 @@ class EngineEntry(CatalogEntry):
     like: NotRequired[str]
     generations: NotRequired[list[EngineGeneration]]
     runs_on: NotRequired[EngineHardware]
+    reads: NotRequired[EngineFormats]
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
     unestimated: NotRequired[str]

@@ -189,11 +189,13 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
     sources = documents.get("sources", {})
     names: dict[str, str] = {}
     for entry_id, document in documents.get("engines", {}).items():
-        generations, runs_on = document.get("generations"), document.get("runs_on")
-        stated = runs_on.get("source") if isinstance(runs_on, Mapping) else None
-        if stated is not None and stated not in sources:
-            detail = f"no source {stated!r:.80}"
-            yield CatalogError("engines", entry_id, "/runs_on/source", detail)
+        generations = document.get("generations")
+        for part in ("runs_on", "reads"):
+            stated = document.get(part)
+            source = stated.get("source") if isinstance(stated, Mapping) else None
+            if source is not None and source not in sources:
+                detail = f"no source {source!r:.80}"
+                yield CatalogError("engines", entry_id, f"/{part}/source", detail)
         for position, one in enumerate(generations if isinstance(generations, list) else ()):
             if not isinstance(one, Mapping):
                 continue

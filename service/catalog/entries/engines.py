@@ -12,6 +12,7 @@ from service.core.engines import (
     CLASSES,
     Engine,
     EngineWorkload,
+    FormatList,
     Generation,
     HardwareList,
     class_of_unknown,
@@ -45,6 +46,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     runs_on = fields.get("runs_on", {})
     if not isinstance(runs_on, Mapping):
         raise DocumentInvalid("/runs_on", "must be an object")
+    reads = fields.get("reads", {})
+    if not isinstance(reads, Mapping):
+        raise DocumentInvalid("/reads", "must be an object")
     value = Engine(
         id=str(fields["id"]),
         name=str(fields.get("name", fields["id"])),
@@ -53,13 +57,16 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         like=fields.get("like"),
         hardware=_hardware(runs_on, "hardware"),
         usual=_hardware(runs_on, "usual"),
+        formats=_formats(reads),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
         unestimated=fields.get("unestimated"),
     )
-    stated = {"description": fields.get("source"), "runs_on": runs_on.get("source")} | {
-        one["id"]: one.get("source") for one in fields.get("generations") or ()
-    }
+    stated = {
+        "description": fields.get("source"),
+        "runs_on": runs_on.get("source"),
+        "reads": reads.get("source"),
+    } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {
         name: FigureOrigin("engines", value.id, source, None, "datasheet")
         for name, source in stated.items()
@@ -129,6 +136,13 @@ def _hardware(runs_on: Document, part: str) -> HardwareList:
     if not isinstance(named, list):
         raise DocumentInvalid(f"/runs_on/{part}", "must be a list")
     return HardwareList(frozenset(map(str, named)))
+
+
+def _formats(reads: Document) -> FormatList:
+    named = reads.get("formats", [])
+    if not isinstance(named, list):
+        raise DocumentInvalid("/reads/formats", "must be a list")
+    return FormatList(frozenset(map(str, named)))
 
 
 def _classes(fields: Document) -> Mapping[EngineWorkload, str]:

@@ -24,9 +24,11 @@ class HardwareEfficiency:
     in bits; ``memory_ratio`` the share of peak bandwidth that streaming reads reach;
     ``attention_matrix_ratio`` and ``attention_memory_ratio`` are the same for attention kernels;
     ``overlap_ratio`` how much of the shorter of compute and memory time hides behind the longer;
-    ``tile_rows`` the rows by which a matrix product's height is effectively padded;
-    ``expert_ratio`` how fast grouped products of routed experts are beside dense ones of the same
-    work, routing and permutation included;
+    ``tile_rows`` the rows by which a tall matrix product's height is effectively padded;
+    ``expert_ratio`` how fast grouped products of large routed experts are beside dense ones of the
+    same work, routing and permutation included, and ``expert_half_elements`` how many elements a
+    matrix of an expert has where they reach half of that; ``narrow_experts_s`` is what a layer of
+    experts that multiply operands of 8 or 4 bit takes besides, to narrow and scale activations;
     ``link_ratio`` the share of link bandwidth that collectives reach; ``dequantised_ratio`` how
     fast products are that widen their weights first beside those that need not;
     ``matrix_flops_per_joule`` is what matrix products of 16-bit operands reach for each watt of
@@ -48,6 +50,8 @@ class HardwareEfficiency:
     decode_log_sigma: Number = field(metadata=FIGURE)
     throughput_log_sigma: Number = field(metadata=FIGURE)
     dequantised_ratio: float = field(default=1.0, metadata=FIGURE)
+    expert_half_elements: float = field(default=0.0, metadata=FIGURE)
+    narrow_experts_s: float = field(default=0.0, metadata=FIGURE)
     matrix_flops_per_joule: float = field(default=inf, metadata=FIGURE)
 
 

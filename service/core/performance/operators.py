@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Parallelism
 from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.step import (
     Rows,
     StepLoad,
-    accumulate_precision,
     attention_load,
-    peak_flops_per_s,
     product_load,
     product_rates,
 )
@@ -112,7 +111,7 @@ def _attention(
     calibration: PerformanceCalibration,
 ) -> Iterator[Operator]:
     hardware = calibration.hardware
-    peak, _ = peak_flops_per_s(accelerator, accumulate_precision("bf16", calibration.engine))
+    peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", calibration.engine))
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
     for layer in work.attention:
         flops, memory_bytes = attention_load(layer, load, parallelism.context)

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from math import inf
+from statistics import NormalDist
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import all_reduce_s, all_to_all_s, send_s
+from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.work import AttentionWork, MatrixProduct, RankWork
 
-#: Matrix precisions to fall back on, best first, when hardware lacks the wanted one: operands are
-#: widened to the next format that it multiplies.
-_WIDENING = {
-    "fp4": ("fp4", "fp8", "bf16", "fp16", "fp32"),
-    "fp8": ("fp8", "bf16", "fp16", "fp32"),
-    "int8": ("int8", "bf16", "fp16", "fp32"),
-    "bf16": ("bf16", "fp16", "fp32"),
-    "fp16": ("fp16", "bf16", "fp32"),
-    "fp16_accumulate": ("fp16_accumulate", "fp16", "bf16", "fp32"),
-    "tf32": ("tf32", "fp32"),
-    "fp32": ("fp32",),
-}
-#: Width of the operands of a matrix precision [bit].
-OPERAND_BITS = {
-    "fp4": 4,
-    "fp8": 8,
-    "int8": 8,
-    "bf16": 16,
-    "fp16": 16,
-    "fp16_accumulate": 16,
-    "tf32": 32,
-    "fp32": 32,
-}
-_HALVES = ("bf16", "fp16")
+#: Stands in for no rows at all in divisions.
+_FEWEST_ROWS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +76,6 @@ class StepTime:
         )
 
 
-def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[Number, int]:
-    """Dense peak for a precision, widened to what the hardware multiplies, and its operand bits.
-
-    Raises
-    ------
-    ValueError
-        When the accelerator has no known peak in that or any wider precision.
-    """
-    used = multiplied_precision(accelerator, matrix_precision)
-    return accelerator.peak_flops_per_s[used], OPERAND_BITS[used]
-
-
-def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str:
-    """The precision in which an accelerator multiplies operands of a precision.
-
-    Raises
-    ------
-    ValueError
-        When the accelerator has no known peak in that or any wider precision.
-    """
-    for candidate in _WIDENING[matrix_precision]:
-        if candidate in accelerator.peak_flops_per_s:
-            return candidate
-    raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
-
-
-def accumulate_precision(matrix_precision: str, engine: EngineOverhead) -> str:
-    """The precision whose peak applies in an engine that may add up 16-bit products in 16 bit."""
-    if engine.half_accumulation and matrix_precision in _HALVES:
-        return "fp16_accumulate"
-    return matrix_precision
-
-
 def step_time(
     work: RankWork,
     load: StepLoad,
@@ -156,13 +104,13 @@ def step_time(
     per_sequence = Rows(sequences, hardware.tile_rows)
     # Compute and memory time of each operator [s].
     operators: list[tuple[Number, Number]] = []
-    rates: dict[tuple[str, bool, bool], tuple[Number, Number]] = {}
+    rates: dict[tuple[str, float, float], tuple[Number, Number]] = {}
     for item in work.products:
         rows = per_sequence if item.per_sequence else per_token
         padded_flops, item_bytes = product_load(
             item, rows, hardware.tile_rows, parallelism, work.activation_bytes
         )
-        kind = (item.matrix_precision, item.dequantised, item.experts > 0)
+        kind = (item.matrix_precision, item.weight_bits, item.expert_elements)
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
@@ -170,7 +118,7 @@ def step_time(
         memory_bytes = memory_bytes + item_bytes
     flops = per_token.flops * tokens + per_sequence.flops * sequences
     attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
-    attention_peak, _ = peak_flops_per_s(accelerator, accumulate_precision("bf16", engine))
+    attention_peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
     attention_flops_per_s = attention_peak * hardware.attention_matrix_ratio
     for layer in work.attention:
         item_flops, item_bytes = attention_load(layer, load, parallelism.context)
@@ -201,6 +149,7 @@ def step_time(
         calibration.engine.step_s
         + calibration.engine.layer_s * work.layers
         + calibration.engine.sequence_s * sequences
+        + hardware.narrow_experts_s * _narrow_expert_layers(work, accelerator, engine)
     )
     if calibration.engine.launch_bound:
         # Kernels are issued one by one beside the accelerator: only the excess is seen.
@@ -218,13 +167,24 @@ def step_time(
     )
 
 
+def _narrow_expert_layers(
+    work: RankWork, accelerator: Accelerator, engine: EngineOverhead
+) -> float:
+    """Layers whose routed experts multiply operands of fewer than 16 bits."""
+    expert = next((item for item in work.products if item.experts), None)
+    if expert is None:
+        return 0.0
+    _, bits = peak_flops_per_s(accelerator, engine_precision(expert.matrix_precision, engine))
+    return work.routed_layers if bits < 16 else 0.0
+
+
 def product_rates(
     item: MatrixProduct, accelerator: Accelerator, calibration: PerformanceCalibration
 ) -> tuple[Number, Number]:
     """FLOP/s and bytes/s that products of a kind reach."""
     hardware = calibration.hardware
     peak, bits = peak_flops_per_s(
-        accelerator, accumulate_precision(item.matrix_precision, calibration.engine)
+        accelerator, engine_precision(item.matrix_precision, calibration.engine)
     )
     rate = peak * hardware.matrix_ratio[bits]
     power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
@@ -235,18 +195,22 @@ def product_rates(
         square = exceeded * exceeded
         # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
         rate = rate / sqrt(sqrt(1.0 + square * square))
-    if item.dequantised:
+    if item.weight_bits < bits:
         rate = rate * hardware.dequantised_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
     if not item.experts:
         return rate, bandwidth
-    return rate * hardware.expert_ratio, bandwidth * hardware.expert_ratio
+    # Products of small experts end before they have filled the accelerator.
+    filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
+    ratio = hardware.expert_ratio * filled
+    return rate * ratio, bandwidth * ratio
 
 
 class Rows:
     """How many rows products have, what they are padded to, and whether there are any.
 
-    ``flops`` adds up what each row takes in all of them.
+    Many rows fill tiles but for one that is partly used; of a few, kernels for narrow products
+    waste as many again at most. ``flops`` adds up what each row takes in all of them.
     """
 
     __slots__ = ("any", "count", "flops", "padded")
@@ -255,7 +219,28 @@ class Rows:
         self.count = count
         self.flops = 0.0
         self.any = (count > 0) * 1.0
-        self.padded = (count + tile_rows) * self.any
+        self.padded = padded_rows(count, 1.0, tile_rows)
+
+
+@cache
+def expected_highest(ranks: int) -> float:
+    """How many standard deviations the highest of some normal values lies above their mean.
+
+    References
+    ----------
+    Blom, Statistical Estimates and Transformed Beta-Variables, 1958 (expected order statistics).
+    """
+    return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
+
+
+def padded_rows(rows: Number, matrices: Number, tile_rows: Number) -> Number:
+    """Rows of products with the padding of their tiles, where some matrices share the rows.
+
+    Each matrix adds ``tile_rows`` where its rows are many, and its own rows once more where they
+    are few: those are products of a matrix and some vectors.
+    """
+    tiles = tile_rows * matrices
+    return rows + rows * tiles / maximum(rows + tiles, _FEWEST_ROWS)
 
 
 def product_load(
@@ -275,11 +260,19 @@ def product_load(
     # Tokens of every data-parallel rank of the expert group meet at the experts.
     group = max(1.0, parallelism.expert / parallelism.tensor)
     group_rows = rows.count * group
-    touched = item.copies * (1.0 - (1.0 - item.experts_per_token / item.experts) ** group_rows)
+    touched_ratio = 1.0 - (1.0 - item.experts_per_token / item.experts) ** group_rows
+    touched = item.copies * touched_ratio
     routed_rows = group_rows * item.copies_per_token
     rows.flops += per_row * group * item.copies_per_token
+    if parallelism.expert > 1:
+        # All ranks wait for the one whose experts were chosen most.
+        above = expected_highest(parallelism.expert)
+        busiest = touched + above * sqrt(touched * (1.0 - touched_ratio))
+        touched = minimum(busiest, item.copies)
+        elsewhere = 1.0 - item.copies / item.experts
+        routed_rows = routed_rows + above * sqrt(routed_rows * elsewhere)
     return (
-        per_row * (routed_rows + tile_rows * touched),
+        per_row * padded_rows(routed_rows, touched, tile_rows),
         item.weight_bytes * item.calls * touched + features * routed_rows,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum, where
-from service.core.performance.step import peak_flops_per_s
+from service.core.performance.kernels import peak_flops_per_s
 
 #: Matrix precision in which work is counted: the energy of an operation goes with its operands'
 #: width, as does the time that it takes, so that time at this rate tells both.

@@ -23,6 +23,7 @@ from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
+from service.core.performance.kernels import OPERAND_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class MatrixProduct:
     ``calls`` per step; each multiplies tokens by an ``input_features`` × ``output_features``
     matrix of ``weight_bytes``. For routed experts ``copies`` matrices are held, of which a token
     uses ``copies_per_token`` on this rank on average, out of ``experts`` in the whole layer with
-    ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head),
-    ``dequantised`` ones widen their weights before they multiply.
+    ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
+    ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
+    expert's matrix on this rank, zero of other products.
     """
 
     calls: float
@@ -47,7 +49,8 @@ class MatrixProduct:
     experts: int = 0
     experts_per_token: int = 0
     per_sequence: bool = False
-    dequantised: bool = False
+    weight_bits: float = 16.0
+    expert_elements: float = 0.0
     tensor_class: TensorClass = TensorClass.OTHER
 
 
@@ -104,14 +107,6 @@ class RankWork:
             for one in self.attention
         )
         return replace(self, attention=attention)
-
-
-_OPERAND_BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4}
-
-
-def operand_bits(matrix_precision: str) -> int:
-    """Width of the operands that the matrix units multiply in the given precision."""
-    return _OPERAND_BITS[matrix_precision]
 
 
 def cache_bytes_per_element(kv_format: NumberFormat) -> float:
@@ -299,12 +294,13 @@ def _product(
         output_features=columns,
         weight_bytes=rows * columns * bits / 8.0,
         matrix_precision=matrix_precision,
-        operand_bits=operand_bits(matrix_precision),
+        operand_bits=OPERAND_BITS[matrix_precision],
         copies=copies,
         copies_per_token=per_token * copies / experts if experts else 1.0,
         experts=experts,
         experts_per_token=per_token,
-        dequantised=quantised and bits < operand_bits(matrix_precision),
+        weight_bits=bits,
+        expert_elements=rows * columns * 1.0 if experts else 0.0,
         tensor_class=tensor.tensor_class,
     )
 
@@ -325,18 +321,16 @@ def _head_product(
 ) -> MatrixProduct:
     bits = weights.bits(tensor.tensor_class)
     columns = architecture.vocab_size / parallelism.tensor
-    precision = (
-        "bf16" if weights.matrix_precision in ("fp8", "int8", "fp4") else (weights.matrix_precision)
-    )
+    precision = "bf16" if OPERAND_BITS[weights.matrix_precision] < 16 else weights.matrix_precision
     return MatrixProduct(
         calls=1.0,
         input_features=tensor.input_features,
         output_features=columns,
         weight_bytes=tensor.input_features * columns * bits / 8.0,
         matrix_precision=precision,
-        operand_bits=operand_bits(precision),
+        operand_bits=OPERAND_BITS[precision],
         per_sequence=True,
-        dequantised=bits < operand_bits(precision),
+        weight_bits=bits,
         tensor_class=TensorClass.HEAD,
     )
 

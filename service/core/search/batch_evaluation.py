@@ -37,7 +37,7 @@ from service.core.memory.inference.memory import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
-from service.core.performance.step import multiplied_precision
+from service.core.performance.kernels import multiplied_precision
 from service.core.search.kernels import has_kernels
 from service.core.search.rows import TooSmall
 from service.core.search.stack import Stacks, used_precisions

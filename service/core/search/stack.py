@@ -22,7 +22,7 @@ from service.core.interval import Interval, exact
 from service.core.memory.inference.tiers import host_link_bytes_per_s
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.collectives import scale_out
-from service.core.performance.step import OPERAND_BITS, accumulate_precision, multiplied_precision
+from service.core.performance.kernels import OPERAND_BITS, engine_precision, multiplied_precision
 from service.core.stacking import Stacking, declared
 
 Value = TypeVar("Value")
@@ -111,7 +111,7 @@ def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[
     """Matrix precisions that are asked for, and what an engine adds halves up in."""
     return tuple(
         dict.fromkeys(
-            used for each in precisions for used in (each, accumulate_precision(each, engine))
+            used for each in precisions for used in (each, engine_precision(each, engine))
         )
     )
 

@@ -25,7 +25,7 @@ from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import stage_state
 from service.core.performance.calibration import EngineOverhead
-from service.core.performance.step import peak_flops_per_s
+from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.run import Failures
 from service.core.performance.training.traffic import HostRates

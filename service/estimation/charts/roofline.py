@@ -12,8 +12,9 @@ from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
 from service.core.performance.inference.latency import replica_of
 from service.core.performance.inference.replica import lone_loads
+from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.operators import Operator, step_operators
-from service.core.performance.step import StepLoad, accumulate_precision, peak_flops_per_s
+from service.core.performance.step import StepLoad
 from service.estimation.answers import warning_entries
 from service.estimation.charts.answers import ChartFindings, ChartSeries
 from service.estimation.charts.kind import ChartKind
@@ -126,7 +127,7 @@ def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[
     precision = computed.estimate.deployment.precision.weights.matrix_precision
     peak, bits = peak_flops_per_s(
         computed.estimate.deployment.accelerator,
-        accumulate_precision(precision, computed.estimate.calibration.engine),
+        engine_precision(precision, computed.estimate.calibration.engine),
     )
     for name, flops_per_s, bytes_per_s in (
         ("datasheet", float(peak), bandwidth),
@@ -146,7 +147,7 @@ def _peak(computed: ComputedDeployment) -> float:
     precision = computed.estimate.deployment.precision.weights.matrix_precision
     peak, _ = peak_flops_per_s(
         computed.estimate.deployment.accelerator,
-        accumulate_precision(precision, computed.estimate.calibration.engine),
+        engine_precision(precision, computed.estimate.calibration.engine),
     )
     return float(peak)
 

@@ -24,6 +24,7 @@ from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.platform import Machine
 from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
@@ -46,9 +47,10 @@ from service.estimation.resolution import (
     check_precision_runs,
     resolve_disaggregation,
     resolve_model,
-    resolve_precision,
+    served_precision,
 )
 from service.estimation.software import (
+    check_reads,
     check_runs_on,
     release_warnings,
     resolve_serving_engine,
@@ -182,7 +184,8 @@ def resolve_deployment(
     pointer = serving_pointer(request.serving)
     check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
     used = resolve_task(request, model.value, problems)
-    precision = resolve_precision(request.precision, used)
+    precision = served_precision(request.precision, used, problems)
+    check_reads(release, precision.weights, "/precision/weights", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
     speculation = resolve_speculation(
@@ -314,14 +317,15 @@ def _padding_warnings(asked: ModelArchitecture, deployment: Deployment) -> list[
 
 
 def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:
-    wanted = deployment.precision.weights.matrix_precision
-    if wanted in deployment.accelerator.peak_flops_per_s or wanted in ("bf16", "fp16"):
+    weights, accelerator = deployment.precision.weights, deployment.accelerator
+    used = multiplied_precision(accelerator, weights.matrix_precision)
+    if OPERAND_BITS[used] <= OPERAND_BITS[weights.matrix_precision]:
         return []
     return [
         EstimateWarning(
             "precision_not_native",
-            f"{deployment.accelerator.name} cannot compute in {wanted}; values are widened first, "
-            "which saves memory but no compute time",
+            f"{accelerator.name} has no kernels that multiply {weights.id} as it is; weights are "
+            f"widened to {used} first, which saves memory but no compute time",
         )
     ]
 

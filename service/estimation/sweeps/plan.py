@@ -14,8 +14,9 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region, ServingSettings
-from service.core.engines import EngineRelease
+from service.core.engines import Engine, EngineRelease
 from service.core.layouts import replica_layouts
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -49,7 +50,7 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_region,
 )
-from service.estimation.software import check_runs_on, resolve_serving_engine
+from service.estimation.software import check_reads, check_runs_on, resolve_serving_engine
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 from service.estimation.writing import valued
 
@@ -137,6 +138,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         for (name, _), entry in zip(accelerators, housed, strict=True)
         if entry is not None
     ]
+    for at, name in enumerate(request.space.precisions or ()):
+        check_reads(release, NUMBER_FORMATS[name], f"/space/precisions/{at}", snapshot, problems)
     problems.stop_if_any()
     serving = valued(
         ServingSettings,
@@ -149,8 +152,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         AcceleratorOption(entry.value, one.performance)
         for (_, entry), one in zip(accelerators, measured, strict=True)
     )
+    engine, draft = snapshot.engines[release.engine].value, speculation_option(speculation)
     spaces = tuple(
-        _space(at, entry.value, request, options, speculation_option(speculation), problems)
+        _space(at, entry.value, request, options, draft, engine, problems)
         for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()
@@ -258,6 +262,7 @@ def _space(
     request: SweepRequest,
     options: tuple[AcceleratorOption, ...],
     speculation: SpeculationOption,
+    engine: Engine,
     problems: Problems,
 ) -> SearchSpace:
     asked = request.space
@@ -276,7 +281,11 @@ def _space(
     found = tuple(layout for layout in found if speculation.divides(layout))
     return SearchSpace(
         precisions=precisions(
-            architecture, asked.precisions, asked.kv_caches, request.limits.weight_bits_at_least
+            architecture,
+            asked.precisions,
+            asked.kv_caches,
+            request.limits.weight_bits_at_least,
+            engine,
         ),
         layouts=found,
         accelerators=options,

@@ -24,13 +24,8 @@ from service.core.performance.inference.open_load import OpenLoad, ReplicaLoad, 
 from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
-from service.core.performance.step import (
-    StepLoad,
-    StepTime,
-    accumulate_precision,
-    peak_flops_per_s,
-    step_time,
-)
+from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
 
@@ -257,9 +252,7 @@ def _latency(
     ttft = without_end(ttft, saturated)
     rate_sigma = calibration.throughput_log_sigma
     requests_per_s = from_log_sigma(load.requests_per_s * replicas, rate_sigma)
-    multiplied = accumulate_precision(
-        deployment.precision.weights.matrix_precision, calibration.engine
-    )
+    multiplied = engine_precision(deployment.precision.weights.matrix_precision, calibration.engine)
     peak, _ = peak_flops_per_s(accelerator, multiplied)
     output_tokens_per_s = scale(requests_per_s, workload.output_tokens)
     return InferenceLatency(

@@ -14,7 +14,8 @@ from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
-from service.core.performance.step import StepLoad, StepTime, peak_flops_per_s, step_time
+from service.core.performance.kernels import peak_flops_per_s
+from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.traffic import (
     HostRates,

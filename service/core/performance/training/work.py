@@ -21,8 +21,8 @@ from service.core.memory.training.activations import layer_savings
 from service.core.memory.training.settings import TrainingSettings
 from service.core.memory.training.state import is_adapted
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
-from service.core.performance.step import peak_flops_per_s
-from service.core.performance.work import AttentionWork, RankWork, operand_bits, rank_work
+from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
+from service.core.performance.work import AttentionWork, RankWork, rank_work
 
 #: Bytes of an element that products of 8 or fewer bits convert on the way in: read in 16 bit,
 #: written as it is and transposed.
@@ -156,7 +156,7 @@ def product_format(precision: Precision, settings: TrainingSettings) -> NumberFo
 
 
 def _bits(number_format: NumberFormat) -> int:
-    return operand_bits(number_format.matrix_precision)
+    return OPERAND_BITS[number_format.matrix_precision]
 
 
 def _attention(

@@ -10,8 +10,9 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
+from service.core.engines import Engine
 from service.core.layouts import replica_layouts
-from service.core.number_formats import NUMBER_FORMATS
+from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -51,11 +52,13 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_precision,
 )
-from service.estimation.software import resolve_serving_engine
+from service.estimation.software import check_reads, resolve_serving_engine
 from service.estimation.writing import valued
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
 _USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
+#: What engines of native code read instead, as far as they do.
+_USUAL_FILES = ("gguf-q8_0", "gguf-q4_k_m")
 _USUAL_CACHES = ("bf16", "fp8")
 #: Kinds of the matrix that are no inference.
 NOT_SEARCHED = frozenset({"llm-training"})
@@ -116,6 +119,8 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         check_bits(
             model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
         )
+    for at, name in enumerate(request.search.precisions or ()):
+        check_reads(release, NUMBER_FORMATS[name], f"/search/precisions/{at}", snapshot, problems)
     problems.stop_if_any()
     serving = valued(
         ServingSettings,
@@ -159,6 +164,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
                 request,
                 learnt_options(options, model, accelerators, serving.engine, snapshot),
                 drafts,
+                snapshot.engines[release.engine].value,
             )
             for model in models
         ),
@@ -247,6 +253,7 @@ def _space(
     request: RecommendationRequest,
     options: Sequence[AcceleratorOption],
     drafts: Sequence[RequestedDraft],
+    engine: Engine,
 ) -> SearchSpace:
     return SearchSpace(
         precisions=precisions(
@@ -254,6 +261,7 @@ def _space(
             request.search.precisions,
             request.search.kv_caches,
             request.limits.weight_bits_at_least,
+            engine,
         ),
         layouts=replica_layouts(architecture, request.search.max_accelerators),
         accelerators=options,
@@ -305,8 +313,9 @@ def precisions(
     requested: Sequence[str] | None,
     requested_caches: Sequence[str] | None,
     least_bits: float | None,
+    engine: Engine,
 ) -> tuple[Precision, ...]:
-    """Number formats to try: those asked for, else as shipped and what engines run widely.
+    """Number formats to try: those asked for, else as shipped and what the engine runs widely.
 
     Parameters
     ----------
@@ -316,15 +325,17 @@ def precisions(
         Formats of weights and KV caches, None for the usual ones.
     least_bits
         Bits an element that weights must have [bit].
+    engine
+        What is to read the weights.
     """
     least = least_bits or 0.0
     caches = requested_caches or _USUAL_CACHES
     shipped = resolve_precision(PrecisionRequest(), architecture).weights
-    weights = (
-        [shipped, *(NUMBER_FORMATS[name] for name in _USUAL_WEIGHTS)]
-        if requested is None
-        else [NUMBER_FORMATS[name] for name in requested]
-    )
+    if requested is None:
+        usual = _USUAL_WEIGHTS + (_USUAL_FILES if engine.formats.names else ())
+        weights = [one for one in (shipped, *_formats(usual)) if engine.formats.has(one.id)]
+    else:
+        weights = _formats(requested)
     # A checkpoint in few bits gains nothing from being widened again.
     most = shipped.bits_per_element if requested is None else 32.0
     kept = {
@@ -334,3 +345,7 @@ def precisions(
     return tuple(
         Precision(one, NUMBER_FORMATS[cache], bf16) for one in kept.values() for cache in caches
     )
+
+
+def _formats(names: Sequence[str]) -> list[NumberFormat]:
+    return [NUMBER_FORMATS[name] for name in names]

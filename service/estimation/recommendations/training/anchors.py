@@ -11,7 +11,7 @@ import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
-from service.core.performance.step import peak_flops_per_s
+from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.training.run import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from service.core.performance.training.step import SIX
 from service.core.search.ranking import Anchor

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.core.deployment import InferenceWorkload, Parallelism, ServingSettings
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
-from service.core.performance.step import StepLoad, peak_flops_per_s, step_time
+from service.core.performance.step import StepLoad, step_time
 from service.core.performance.work import rank_work
 from tests.core.deployments import CALIBRATION, H100, deployment
 
@@ -188,15 +188,6 @@ def test_data_parallel_replicas_multiply_throughput_and_leave_latency():
     four = inference_latency(chosen, InferenceWorkload(1024, 256, 128), SERVING, CALIBRATION, 500.0)
     assert four.requests_per_s.value == pytest.approx(4 * one.requests_per_s.value)
     assert four.tpot_s.value == pytest.approx(one.tpot_s.value)
-
-
-def test_precision_that_hardware_lacks_runs_in_the_next_wider_one():
-    peak, bits = peak_flops_per_s(H100, "fp4")
-    assert (peak, bits) == (1978.9e12, 8)
-    without = replace(H100, peak_flops_per_s={"fp32": 1e12})
-    assert peak_flops_per_s(without, "bf16") == (1e12, 32)
-    with pytest.raises(ValueError, match="no peak known"):
-        peak_flops_per_s(replace(H100, peak_flops_per_s={}), "bf16")
 
 
 def test_chunks_of_a_prompt_follow_each_other_through_the_stages():

@@ -1,0 +1,156 @@
+"""What kernels multiply: operands by the format of the weights, the hardware and the engine.
+
+A format says in which operands its kernels would multiply (``NumberFormat.matrix_precision``).
+Where hardware has no matrix units for these, other kernels take their place, which widen the
+weights first; an engine of its own kernels widens all it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from service.core.deployment import Accelerator
+from service.core.elementwise import Number
+from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.performance.calibration import EngineOverhead
+
+#: Width of the operands of a matrix precision [bit].
+OPERAND_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "fp4": 4,
+        "fp8": 8,
+        "mxfp8": 8,
+        "int8": 8,
+        "bf16": 16,
+        "fp16": 16,
+        "fp16_accumulate": 16,
+        "tf32": 32,
+        "fp32": 32,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Operands that kernels multiply, the peaks that hardware must have for them, and who says so.
+
+    ``needs`` are names of peaks beside that of the operands themselves.
+    """
+
+    operands: str
+    source: str
+    needs: tuple[str, ...] = ()
+
+
+_OWN = "The hardware's own matrix units"
+_HALVES = (Kernel("bf16", _OWN), Kernel("fp16", _OWN), Kernel("fp32", _OWN))
+_WEIGHT_ONLY = "vLLM, Marlin kernels: weights of 4 or 8 bit times 16-bit activations, 2024-2026"
+_WIDENED = (
+    Kernel("bf16", _WEIGHT_ONLY),
+    Kernel("fp16", _WEIGHT_ONLY),
+    Kernel("fp32", _WEIGHT_ONLY),
+)
+
+#: Kernels by the precision that a format asks for, the first that runs being the one used.
+KERNELS: Mapping[str, tuple[Kernel, ...]] = MappingProxyType(
+    {
+        "fp4": (
+            Kernel("fp4", "NVIDIA, Introducing NVFP4, 2025: weights and activations of 4 bit"),
+            *_WIDENED,
+        ),
+        # Weights in MXFP4 meet activations in MXFP8 where units scale blocks, else 16-bit ones.
+        "mxfp8": (
+            Kernel("mxfp8", _OWN),
+            Kernel(
+                "fp8",
+                "NVIDIA TensorRT-LLM, GPT-OSS deployment guide, 2025: W4A8 with MXFP8 activations "
+                "on Blackwell, 16-bit activations on Hopper",
+                needs=("fp4",),
+            ),
+            *_WIDENED,
+        ),
+        "fp8": (Kernel("fp8", _OWN), *_WIDENED),
+        "int8": (Kernel("int8", _OWN), *_WIDENED),
+        "bf16": _HALVES,
+        "fp16": (_HALVES[1], _HALVES[0], _HALVES[2]),
+        "fp16_accumulate": (
+            Kernel("fp16_accumulate", _OWN),
+            _HALVES[1],
+            _HALVES[0],
+            _HALVES[2],
+        ),
+        "tf32": (Kernel("tf32", _OWN), _HALVES[2]),
+        "fp32": (_HALVES[2],),
+    }
+)
+_WIDE = frozenset({"tf32", "fp32"})
+
+
+def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[Number, int]:
+    """Dense peak of the operands that are multiplied for a precision, and their width [bit].
+
+    Raises
+    ------
+    ValueError
+        When the accelerator has no known peak in that or any wider precision.
+    """
+    used = multiplied_precision(accelerator, matrix_precision)
+    return accelerator.peak_flops_per_s[used], OPERAND_BITS[used]
+
+
+def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str:
+    """The operands that an accelerator multiplies for a precision.
+
+    Raises
+    ------
+    ValueError
+        When the accelerator has no known peak in that or any wider precision.
+    """
+    peaks = accelerator.peak_flops_per_s
+    for kernel in KERNELS[matrix_precision]:
+        if kernel.operands in peaks and all(needed in peaks for needed in kernel.needs):
+            return kernel.operands
+    raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
+
+
+def meets(matrix_precision: str, weight_bits: float, operands: str) -> bool:
+    """Whether kernels multiply weights of fewer than 16 bits by activations of given operands.
+
+    Parameters
+    ----------
+    matrix_precision, weight_bits
+        What the format of the weights asks for, and its bits an element.
+    operands
+        Matrix precision of the activations.
+    """
+    bits = OPERAND_BITS[operands]
+    if bits >= 16:
+        return operands in ("bf16", "fp16")
+    # Operands of the weights' own width are of their own kind; wider ones hold any of them.
+    return operands == matrix_precision or weight_bits < bits
+
+
+def met_by(weights: NumberFormat) -> tuple[str, ...]:
+    """The activations that kernels for weights take, the widest first."""
+    return tuple(
+        name
+        for name in ("bf16", "fp8", "int8", "nvfp4")
+        if meets(
+            weights.matrix_precision,
+            weights.bits_per_element,
+            NUMBER_FORMATS[name].matrix_precision,
+        )
+    )
+
+
+def engine_precision(matrix_precision: str, engine: EngineOverhead) -> str:
+    """The precision that an engine asks the hardware for.
+
+    Engines with kernels of their own read any format, widen it to 16 bit, and may add the products
+    up in 16 bit.
+    """
+    if engine.half_accumulation and matrix_precision not in _WIDE:
+        return "fp16_accumulate"
+    return matrix_precision

@@ -1,0 +1,112 @@
+"""What kernels multiply, how they pad, and how far experts on several ranks are out of balance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.kernels import (
+    KERNELS,
+    OPERAND_BITS,
+    engine_precision,
+    meets,
+    met_by,
+    multiplied_precision,
+    peak_flops_per_s,
+)
+from service.core.performance.step import expected_highest, padded_rows
+from tests.core.deployments import CALIBRATION, H100
+
+B200 = replace(
+    H100, id="b200", peak_flops_per_s={"bf16": 2.25e15, "fp8": 4.5e15, "fp4": 9e15, "fp32": 8e13}
+)
+A100 = replace(H100, id="a100", peak_flops_per_s={"bf16": 3.12e14, "int8": 6.24e14, "fp32": 2e13})
+
+
+def multiplied(weights: str, accelerator) -> str:
+    return multiplied_precision(accelerator, NUMBER_FORMATS[weights].matrix_precision)
+
+
+def test_weights_are_widened_where_hardware_has_no_units_for_them():
+    assert peak_flops_per_s(H100, "fp4") == (H100.peak_flops_per_s["bf16"], 16)
+    assert multiplied("fp8", H100) == "fp8"
+    assert multiplied("fp8", A100) == "bf16"
+    assert multiplied("nvfp4", B200) == "fp4"
+    assert multiplied("nvfp4", H100) == "bf16"
+    only_single = replace(H100, peak_flops_per_s={"fp32": 1e12})
+    assert peak_flops_per_s(only_single, "bf16") == (1e12, 32)
+    with pytest.raises(ValueError, match="no peak known for bf16 or wider on"):
+        peak_flops_per_s(replace(H100, peak_flops_per_s={}), "bf16")
+
+
+def test_microscaled_weights_meet_8_bit_activations_only_where_units_scale_blocks():
+    assert multiplied("mxfp4", B200) == "fp8"
+    assert multiplied("mxfp4", H100) == "bf16"
+    assert multiplied("mxfp4", A100) == "bf16"
+
+
+def test_engines_with_kernels_of_their_own_widen_every_format():
+    own = replace(CALIBRATION.engine, half_accumulation=True)
+    for wanted in ("bf16", "fp8", "int8", "fp4", "mxfp8"):
+        assert engine_precision(wanted, own) == "fp16_accumulate"
+    assert engine_precision("fp32", own) == "fp32"
+    assert engine_precision("fp8", CALIBRATION.engine) == "fp8"
+
+
+@given(st.sampled_from(sorted(KERNELS)), st.sets(st.sampled_from(sorted(OPERAND_BITS)), min_size=1))
+def test_no_kernel_narrows_operands(wanted, peaks):
+    accelerator = replace(H100, peak_flops_per_s=dict.fromkeys(peaks, 1e14))
+    try:
+        used = multiplied_precision(accelerator, wanted)
+    except ValueError:
+        assert not peaks & {kernel.operands for kernel in KERNELS[wanted] if not kernel.needs}
+    else:
+        assert used in peaks
+        assert OPERAND_BITS[used] >= OPERAND_BITS[wanted]
+
+
+def test_activations_are_as_wide_as_the_weights_and_of_their_kind():
+    assert met_by(NUMBER_FORMATS["awq-int4"]) == ("bf16", "fp8", "int8")
+    assert met_by(NUMBER_FORMATS["fp8"]) == ("bf16", "fp8")
+    assert met_by(NUMBER_FORMATS["int8"]) == ("bf16", "int8")
+    assert met_by(NUMBER_FORMATS["nvfp4"]) == ("bf16", "fp8", "int8", "nvfp4")
+    assert not meets("fp8", 8.0, "fp32")
+
+
+def test_a_format_with_other_activations_is_the_same_object_each_time():
+    weights = NUMBER_FORMATS["fp8"]
+    assert weights.multiplied_in("fp8") is weights
+    widened = weights.multiplied_in("bf16")
+    assert widened is weights.multiplied_in("bf16")
+    assert (widened.id, widened.matrix_precision) == ("fp8", "bf16")
+
+
+rows = st.floats(1e-3, 1e6)
+tiles = st.floats(0.0, 256.0)
+
+
+@given(rows, st.floats(1.0, 256.0), tiles)
+def test_padding_at_most_doubles_few_rows_and_adds_a_tile_to_many(count, matrices, tile):
+    padded = padded_rows(count, matrices, tile)
+    assert count <= padded <= min(2.0 * count, count + tile * matrices) * (1 + 1e-12)
+
+
+@given(rows, rows, tiles)
+def test_more_rows_are_never_padded_to_fewer(first, second, tile):
+    fewer, more = sorted((first, second))
+    assert padded_rows(fewer, 1.0, tile) <= padded_rows(more, 1.0, tile)
+
+
+def test_no_rows_stay_none():
+    assert padded_rows(0.0, 4.0, 64.0) == 0.0
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8, 64])
+def test_the_highest_of_some_normal_values(ranks):
+    drawn = np.random.default_rng(7).standard_normal((40_000, ranks))
+    assert expected_highest(ranks) == pytest.approx(drawn.max(axis=1).mean(), abs=0.03)

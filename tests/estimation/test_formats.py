@@ -1,0 +1,114 @@
+"""Which formats engines read, and what activations do to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.core.engines import FormatList
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.inference.latency import Phase
+from service.estimation.inference.deployment import compute_deployment, resolve_deployment
+from service.estimation.inference.estimate import inference_latency_answer
+from service.estimation.rejection import Rejected
+from service.estimation.requests import LatencyInferenceRequest
+from service.estimation.resolution import Problems
+
+_DENSE = "meta-llama/Llama-3.1-8B"
+
+
+def asked(accelerator: str = "h100-sxm", engine: str | None = None, **precision: Any):
+    return LatencyInferenceRequest(
+        model=_DENSE,
+        accelerator=accelerator,
+        precision=precision,
+        serving={"engine": engine},
+        workload={"input_tokens": 1024, "output_tokens": 128},
+    )
+
+
+def refused(request: LatencyInferenceRequest, snapshot) -> tuple[str, str]:
+    with pytest.raises(Rejected) as rejected:
+        inference_latency_answer(request, snapshot)
+    [error] = rejected.value.errors
+    return error.pointer, error.detail
+
+
+def test_lists_of_formats_name_what_there_is(packaged_snapshot):
+    listed = {
+        name: entry.id
+        for entry in packaged_snapshot.engines.values()
+        for name in entry.value.formats.names
+    }
+    assert listed
+    for name, engine in listed.items():
+        alone = FormatList(frozenset({name}))
+        assert any(alone.has(known) for known in NUMBER_FORMATS), (name, engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "weights", "nearest"),
+    [
+        ("llama.cpp", "awq-int4", "gguf-iq4_xs"),
+        ("llama.cpp", "fp8", "gguf-q8_0"),
+        ("tensorrt-llm", "gguf-q4_k_m", "nvfp4"),
+        ("exllama", "bnb-nf4", "gptq-int4"),
+    ],
+)
+def test_a_format_without_kernels_is_refused_with_the_nearest(
+    packaged_snapshot, engine, weights, nearest
+):
+    pointer, detail = refused(asked(engine=engine, weights=weights), packaged_snapshot)
+    assert pointer == "/precision/weights"
+    assert f"has no kernels for {weights}; the nearest it has are" in detail
+    assert nearest in detail
+
+
+def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):
+    for engine in ("llama.cpp", "exllama", "tensorrt-llm", "gpt-fast"):
+        inference_latency_answer(asked(engine=engine, weights="int4"), packaged_snapshot)
+
+
+def test_activations_that_no_kernel_takes_are_refused_with_those_that_it_does(packaged_snapshot):
+    request = asked(weights="fp8", activations="int8")
+    pointer, detail = refused(request, packaged_snapshot)
+    assert pointer == "/precision/activations"
+    assert detail.endswith("those of fp8 take bf16, fp8")
+
+
+def test_wider_activations_cost_compute(packaged_snapshot):
+    def prefill(**precision: Any) -> Phase:
+        resolved = resolve_deployment(asked(**precision), packaged_snapshot, Problems())
+        return compute_deployment(resolved).estimate.latency.prefill
+
+    usual, wide = prefill(weights="fp8"), prefill(weights="fp8", activations="bf16")
+    assert usual.peak_flops_per_s == prefill(weights="fp8", activations="fp8").peak_flops_per_s
+    assert wide.peak_flops_per_s == pytest.approx(usual.peak_flops_per_s / 2, rel=1e-3)
+    assert wide.step_s > 1.3 * usual.step_s
+
+
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "awq-int4", "gguf-q4_0", "nvfp4"])
+def test_no_gpu_computes_longer_than_it_reads_while_a_dense_model_decodes_alone(
+    packaged_snapshot, weights
+):
+    gpus = [
+        entry.value.id
+        for entry in packaged_snapshot.accelerators.values()
+        if entry.value.family.startswith(("nvidia", "amd-", "intel-x", "apple"))
+        and entry.value.memory_bytes > 24e9
+    ]
+    assert len(gpus) > 60
+    slow = []
+    for id_ in gpus:
+        engine = "llama.cpp" if weights.startswith("gguf") else "vllm"
+        try:
+            resolved = resolve_deployment(
+                asked(id_, engine, weights=weights), packaged_snapshot, Problems()
+            )
+        except Rejected:
+            continue
+        decode = compute_deployment(resolved).estimate.latency.decode
+        if decode.compute_bound_s > decode.memory_bound_s:
+            slow.append(id_)
+    assert slow == []
