@@ -6,6 +6,7 @@ of accelerators and loads, whose figures are arrays with an element a configurat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
@@ -24,6 +25,7 @@ from service.core.memory.inference.memory import InferenceMemory, inference_memo
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
 from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.goodput import Goodput, TimeLimit, goodput
 from service.core.performance.inference.latency import InferenceLatency, inference_latency
 from service.core.performance.inference.tasks import is_plain, mean_call, task_s
 
@@ -119,6 +121,20 @@ def fitting_sequences(
         # What has no room in the accelerator lies outside: all sequences run.
         fitting = where(tiers.fits, maximum(fitting, concurrency_per_replica), fitting)
     return where(fitting < 1.0, maximum(concurrency_per_replica, 1.0), fitting)
+
+
+def goodput_of(estimate: InferenceEstimate, limits: Sequence[TimeLimit]) -> Goodput:
+    """The highest rate of requests at which the deployment of an estimate keeps limits."""
+    setup = estimate.setup
+    running = fitting_sequences(setup.workload, estimate.memory, estimate.tiers)
+
+    def latency_at(requests_per_s: Number) -> InferenceLatency:
+        workload = replace(setup.workload, requests_per_s=requests_per_s)
+        return inference_latency(
+            estimate.deployment, workload, setup.serving, estimate.calibration, running
+        )
+
+    return goodput(latency_at, limits)
 
 
 def with_tiers(

@@ -185,6 +185,30 @@ class LatencyInferenceAnswer(Repeatable, Latency):
     fits: bool
 
 
+class KeptLimit(Answer):
+    """A limit and what an almost idle deployment takes."""
+
+    name: str
+    limit_s: float
+    idle_s: float
+    """The figure when hardly any requests come: the least that it can be."""
+    kept_when_idle: bool
+
+
+class Goodput(Answer):
+    """The highest rate of requests at which all limits are kept."""
+
+    requests_per_s: Interval
+    """0 where a limit is missed even by an almost idle deployment."""
+    saturation_ratio: float
+    """Share of the rate at saturation."""
+    limited_by: list[str]
+    """Limits that a higher rate would miss; empty where the deployment saturates first."""
+    reason: str
+    """What sets the rate, in words."""
+    limits: list[KeptLimit]
+
+
 class InferenceParts(Answer):
     """Everything about one inference deployment."""
 
@@ -192,6 +216,8 @@ class InferenceParts(Answer):
     memory: Memory
     latency: Latency
     facility: Facility
+    goodput: Goodput | None
+    """Null unless limits are given."""
     energy: DeploymentEnergy | None
     impacts: DeploymentImpacts | None
     cost: InferenceCost

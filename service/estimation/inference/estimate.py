@@ -37,6 +37,7 @@ from service.estimation.inference.deployment import (
     compute_deployment,
 )
 from service.estimation.inference.echo import echo
+from service.estimation.inference.goodput import goodput_answer, resolve_limits
 from service.estimation.inference.mitigations import inference_mitigations
 from service.estimation.inference.placement import placement
 from service.estimation.inference.requests import InferenceRequest
@@ -120,6 +121,8 @@ def inference_estimate(
     year = request.period.year
     region = problems.attempt("/region", lambda: resolve_region(request.region, snapshot, year))
     computed = compute_deployment(learnt_deployment(request, snapshot, problems))
+    limits = resolve_limits(request.limits, computed, problems)
+    problems.stop_if_any()
     place = sited(problems.resolved(region), computed.resolved.machine, request.facility, snapshot)
     region = place.region
     impacts = deployment_impacts(computed, region, request.period)
@@ -147,6 +150,7 @@ def inference_estimate(
         "memory": _memory(computed, snapshot, advise=advise),
         "latency": _latency(computed),
         "facility": place.facility,
+        "goodput": goodput_answer(computed, limits),
         "energy": impacts.energy,
         "impacts": impacts.impacts,
         "cost": served_costs(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import ConfigDict, Field
 
 from service.estimation.compliance.requests import RuleFacts
-from service.estimation.references import FacilityRequest, RegionReference
+from service.estimation.references import FacilityRequest, RegionReference, Request
 from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
@@ -13,6 +15,28 @@ from service.estimation.requests import (
     DeploymentRequest,
     PeriodRequest,
 )
+
+_Most = Annotated[float | None, Field(gt=0.0, le=1e9)]
+
+
+class TimeLimitsRequest(Request):
+    """The most that users may have to wait: means, or percentiles over requests."""
+
+    ttft_s: _Most = None
+    """Mean time to the first token."""
+    ttft_p50_s: _Most = None
+    ttft_p95_s: _Most = None
+    ttft_p99_s: _Most = None
+    tpot_s: _Most = None
+    """Mean time per output token."""
+    tpot_p50_s: _Most = None
+    tpot_p95_s: _Most = None
+    tpot_p99_s: _Most = None
+    e2e_s: _Most = None
+    """Mean time of a whole request."""
+    e2e_p50_s: _Most = None
+    e2e_p95_s: _Most = None
+    e2e_p99_s: _Most = None
 
 
 class InferenceRequest(DeploymentRequest):
@@ -31,5 +55,9 @@ class InferenceRequest(DeploymentRequest):
     period: PeriodRequest = PeriodRequest()
     facility: FacilityRequest = FacilityRequest()
     cost: CostRequest = CostRequest()
+    limits: TimeLimitsRequest | None = Field(
+        None, examples=[{"ttft_p99_s": 2.0, "tpot_p99_s": 0.2}]
+    )
+    """Times to keep: the answer has the goodput, the highest rate of requests that keeps them."""
     compliance: RuleFacts | None = None
     """Facts about the site, to check them against the rules of the place."""

@@ -7,13 +7,13 @@ same wherever it stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Literal
 
-from service.core.estimate.inference import estimate_inference
+from service.core.estimate.inference import goodput_of
 from service.core.interval import Interval, scale
+from service.core.performance.inference.goodput import time_limit
 from service.estimation.measurements import readings
 from service.estimation.measurements.measurable import (
     Kind,
@@ -42,8 +42,6 @@ __all__ = [
 OUT_OF_MEMORY = "out_of_memory"
 
 _JOULES_PER_KWH = 3.6e6
-#: Halvings of the search for the highest rate: enough for one part in a million.
-_HALVINGS = 20
 
 
 def quantity_of(name: str, kind: Kind) -> Quantity:
@@ -76,25 +74,14 @@ def _goodput(served: Served) -> Interval:
     """The highest rate of requests that keeps the limits, with the spread of the saturation."""
     if not served.limits:
         raise NotEstimated("goodput needs limits, e.g. {'ttft_p99_s': 2.0}")
-    bounds = [(quantity_of(name, "inference"), most) for name, most in served.limits.items()]
-    most_per_s = served.estimate.latency.saturation_requests_per_s
-
-    def keeps(rate_per_s: float) -> bool:
-        setup = served.estimate.setup
-        workload = replace(setup.workload, requests_per_s=rate_per_s)
-        found = replace(served, estimate=estimate_inference(replace(setup, workload=workload)))
-        try:
-            return all(bound.of_served(found).value <= most for bound, most in bounds)
-        except NotEstimated:
-            return False
-
-    low, high = 0.0, float(most_per_s.value)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    if low == 0.0:
+    try:
+        limits = [time_limit(canonical(name), most) for name, most in served.limits.items()]
+    except KeyError as unknown:
+        raise NotEstimated(f"no rate of requests follows from a limit of {unknown}") from None
+    found = goodput_of(served.estimate, limits).requests_per_s
+    if found.value == 0.0:
         raise NotEstimated("by the estimate no rate of requests keeps the limits")
-    return scale(most_per_s, low / most_per_s.value)
+    return found
 
 
 def _times() -> Iterator[Quantity]:

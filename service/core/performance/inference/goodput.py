@@ -1,0 +1,127 @@
+"""Goodput: the highest rate of requests at which times stay within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from service.core.elementwise import Number, Truth, both, maximum, where
+from service.core.interval import Interval, scale
+from service.core.performance.inference.latency import InferenceLatency
+
+#: Times that may be limited: to the first token, per later token, of the whole request.
+FIGURES = ("ttft_s", "tpot_s", "e2e_s")
+#: What of a time may be limited.
+SHARES = ("mean", "p50", "p95", "p99")
+#: Halvings of the search for the highest rate: one part in a million.
+_HALVINGS = 20
+#: Share of the saturation at which a replica is almost idle.
+_IDLE_RATIO = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """The most that a time may be [s]: its mean, or one of its percentiles over requests."""
+
+    figure: str
+    share: str
+    most_s: float
+
+    @property
+    def name(self) -> str:
+        """The quantity that is limited, such as ``ttft_p99_s``."""
+        if self.share == "mean":
+            return self.figure
+        return f"{self.figure.removesuffix('_s')}_{self.share}_s"
+
+    def figure_s(self, latency: InferenceLatency) -> Number:
+        """The figure that is held against it, under a rate of requests [s]."""
+        if self.share == "mean" or latency.load is None:
+            mean: Interval = getattr(latency, self.figure)
+            return mean.value
+        found: Number = getattr(getattr(latency.load, self.figure), self.share)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """The highest rate that keeps all limits, of all replicas [1/s].
+
+    ``limited_by`` holds the names of the limits that a higher rate would miss, or of none where the
+    rate is that of saturation. ``idle_s`` are the limited figures of an almost idle replica.
+    """
+
+    requests_per_s: Interval
+    limited_by: tuple[str, ...]
+    idle_s: dict[str, Number]
+
+
+def time_limit(name: str, most_s: float) -> TimeLimit:
+    """The limit of a name such as ``ttft_s`` or ``tpot_p99_s``.
+
+    Raises
+    ------
+    KeyError
+        If no time that can be limited has the name.
+    """
+    for figure in FIGURES:
+        for share in SHARES:
+            limit = TimeLimit(figure, share, most_s)
+            if limit.name == name:
+                return limit
+    raise KeyError(name)
+
+
+def goodput(
+    latency_at: Callable[[Number], InferenceLatency], limits: Sequence[TimeLimit]
+) -> Goodput:
+    """Find the highest rate of requests that keeps the limits.
+
+    All times grow with the rate, so that halving finds it.
+
+    Parameters
+    ----------
+    latency_at
+        Latency of the deployment at a rate of requests [1/s].
+    limits
+        Limits to keep; without any, the goodput is the rate at saturation.
+
+    Returns
+    -------
+    Goodput
+        With the spread of the rate at saturation. Zero where a limit is missed even by an almost
+        idle replica.
+
+    References
+    ----------
+    Zhong et al., DistServe, 2024, https://arxiv.org/abs/2401.09670 (goodput under limits of TTFT
+    and TPOT); MLPerf Inference, Reddi et al., 2020, https://arxiv.org/abs/1911.02549 (Server).
+    """
+    limit = latency_at(1.0).saturation_requests_per_s
+    idle = latency_at(limit.value * _IDLE_RATIO)
+    low: Number = 0.0 * limit.value
+    high: Number = limit.value * 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        kept = _kept(latency_at(middle), limits)
+        low, high = where(kept, middle, low), where(kept, high, middle)
+    beyond = latency_at(maximum(high, limit.value * _IDLE_RATIO))
+    missed = tuple(one.name for one in limits if not _all(one.figure_s(beyond) <= one.most_s))
+    full = high >= limit.value
+    rate = where(full, limit.value, low)
+    return Goodput(
+        requests_per_s=scale(limit, rate / limit.value),
+        limited_by=() if _all(full) else missed,
+        idle_s={one.name: one.figure_s(idle) for one in limits},
+    )
+
+
+def _kept(latency: InferenceLatency, limits: Sequence[TimeLimit]) -> Truth:
+    kept: Truth = True
+    for one in limits:
+        kept = both(kept, one.figure_s(latency) <= one.most_s)
+    return kept
+
+
+def _all(condition: Truth) -> bool:
+    return bool(condition) if isinstance(condition, bool) else bool(condition.all())
