@@ -165,7 +165,8 @@ class InferenceWorkload:
     Lengths are means; ``input_spread`` and ``output_spread`` say how requests differ in them.
 
     An encoder reads ``encoded_tokens`` positions of each request, beside the prompt [token]. Of
-    ``images`` [-] like ``image`` in each request, the prompt has the tokens. What
+    ``images`` [-] like ``image`` in each request, and of ``audio_positions`` [token], the prompt
+    has the tokens, ``audio_tokens`` of the latter [token]. What
     they are for is a ``task``: "generate", or "embed" and "rerank", which have no output.
 
     An agent makes ``calls_per_task`` requests one after the other, with ``tool_s`` between them
@@ -188,6 +189,8 @@ class InferenceWorkload:
     encoded_tokens: Number = 0.0
     images: Number = 0.0
     image: ImageView | None = None
+    audio_positions: Number = 0.0
+    audio_tokens: Number = 0.0
 
     @property
     def sequence_tokens(self) -> Number:

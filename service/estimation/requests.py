@@ -99,8 +99,8 @@ class WorkloadRequest(Request):
     image_height_px: int = Field(1024, ge=1, le=100_000)
     """Height of each image."""
     audio_s: float | None = Field(None, gt=0.0, le=1e5, examples=[30.0])
-    """Audio of a request, for models that hear; a whole window of the model if null. Longer audio
-    is as many requests."""
+    """Audio of a request, for models that hear. Whisper reads a whole window in any case; of others
+    its tokens come beside input_tokens. Longer audio is as many requests."""
     concurrency: Annotated[
         Annotated[_AsManyAsFit, Tag(BY_ID)]
         | Annotated[int, Field(ge=1, le=1_000_000), Tag(IN_LINE)],

@@ -146,6 +146,7 @@ def test_the_encoder_of_a_model_for_text_reads_the_prompt(packaged_snapshot):
     ("model", "asked", "pointer"),
     [
         (WHISPER, {"audio_s": 45.0}, "/workload/audio_s"),
+        ("Qwen/Qwen2-Audio-7B-Instruct", {"audio_s": 45.0}, "/workload/audio_s"),
         (WHISPER, {"task": "embed"}, "/workload/task"),
         (WHISPER, {"serving": {"disaggregated": {}}}, "/serving/disaggregated"),
         ("google/flan-t5-base", {"audio_s": 10.0}, "/workload/audio_s"),
@@ -176,6 +177,24 @@ def test_training_of_an_encoder_decoder_is_refused(packaged_snapshot):
     body = EXAMPLE_TRAINING | {"model": WHISPER}
     with pytest.raises(Rejected, match="training of whisper models is not estimated"):
         training_memory_answer(MemoryTrainingRequest.model_validate(body), packaged_snapshot)
+
+
+HEARS = "Qwen/Qwen2-Audio-7B-Instruct"
+
+
+def test_audio_brings_tokens_into_the_prompt_and_time_before_it(packaged_snapshot):
+    body = {"input_tokens": 100, "output_tokens": 50}
+    heard = ask(packaged_snapshot, model=HEARS, **body, audio_s=30.0)
+    short = ask(packaged_snapshot, model=HEARS, **body, audio_s=3.0)
+    text = ask(packaged_snapshot, model=HEARS, **body | {"input_tokens": 850})
+    # 50 positions a second, of which two make a token.
+    told = [each["deployment"]["workload"] for each in (heard, short)]
+    assert [each["audio_tokens"] for each in told] == [750, 75]
+    assert [each["input_tokens"] for each in told] == [850, 175]
+    encoded_s = heard["latency"]["ttft_s"]["value"] - text["latency"]["ttft_s"]["value"]
+    # 2.3 TFLOP of the encoder over a window, at 312 TFLOP/s or less, however short the audio.
+    assert 2.3e12 / 312e12 < encoded_s < 2.3e12 / 60e12
+    assert short["latency"]["ttft_s"]["value"] > encoded_s
 
 
 SEES = "Qwen/Qwen2.5-VL-7B-Instruct"

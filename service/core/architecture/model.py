@@ -171,6 +171,24 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True)
+class AudioEncoder:
+    """What turns audio into tokens of the prompt.
+
+    Of ``pooled`` positions of the ``encoder`` the language model reads one, which the matrices of
+    the ``projector`` multiply.
+    """
+
+    encoder: Encoder
+    pooled: int
+    projector: tuple[Tensor, ...]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors, those of all layers together."""
+        return self.encoder.tensors + self.projector
+
+
+@dataclass(frozen=True, slots=True)
 class ImageGrid:
     """How an image is cut into squares, and what becomes of each.
 
@@ -232,9 +250,9 @@ class ModelArchitecture:
     ``embedding`` and ``head`` are the tensors before and after the layers; with tied embeddings
     the output matrix is absent from ``head`` and the input table serves as both. ``other`` holds
     tensors outside the language model's layers: a vision tower, whose shape ``images`` tells where
-    it is known, or an ``encoder``. ``native_format`` is the id of the listed number format that the
-    checkpoint ships in; where its layout departs from the listed one (another group size, classes
-    left in 16 bit), ``native_number_format`` is the layout itself.
+    it is known, an ``encoder``, or that of ``audio``. ``native_format`` is the id of the listed
+    number format that the checkpoint ships in; where its layout departs from the listed one
+    (another group size, classes left in 16 bit), ``native_number_format`` is the layout itself.
     A model that is not ``causal`` lets every token attend to those after it, too; one that does not
     ``generate`` reads a sequence once, keeps nothing of it and has no output matrix (embedding and
     reranking). ``warnings`` says what the parser was not sure about.
@@ -255,6 +273,7 @@ class ModelArchitecture:
     generates: bool = True
     images: ImageEncoder | None = None
     encoder: Encoder | None = None
+    audio: AudioEncoder | None = None
     warnings: tuple[EstimateWarning, ...] = field(default=())
 
     @cached_property
@@ -266,6 +285,7 @@ class ModelArchitecture:
     def query_head_counts(self) -> frozenset[int]:
         """Query heads of its attention layers, each of which tensor parallelism must divide."""
         groups = self.groups + (() if self.encoder is None else self.encoder.groups)
+        groups += () if self.audio is None else self.audio.encoder.groups
         return frozenset(
             mixer.query_heads
             for group in groups

@@ -80,7 +80,7 @@ class RankWork:
     """All work of a forward step on the ranks of one tensor-parallel group, over full depth.
 
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
-    patches of its images.
+    patches of its images, ``audio`` that on the positions of its audio.
     """
 
     layers: int
@@ -97,6 +97,7 @@ class RankWork:
     routed_layers: float
     encoder: RankWork | None = None
     images: RankWork | None = None
+    audio: RankWork | None = None
 
     def attending_to(self, encoded_tokens: Number) -> RankWork:
         """The work where an encoder makes so many features for each request."""
@@ -194,6 +195,37 @@ def rank_work(
         routed_layers=routed_layers,
         encoder=_encoder_work(architecture, precision, parallelism),
         images=_image_work(architecture, precision, parallelism),
+        audio=_audio_work(architecture, precision, parallelism),
+    )
+
+
+def _audio_work(
+    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
+) -> RankWork | None:
+    """The work of an audio encoder by positions, and of the projection of what is pooled."""
+    audio = architecture.audio
+    if audio is None:
+        return None
+    # No layer of the language model reads its features beside the prompt.
+    work = _encoder_work(replace(architecture, encoder=audio.encoder), precision, parallelism)
+    if work is None:
+        return None
+    projected = _shared_products(audio.projector, 1.0 / audio.pooled, precision, parallelism)
+    return replace(work, products=work.products + projected)
+
+
+def _shared_products(
+    tensors: tuple[Tensor, ...], share: float, precision: Precision, parallelism: Parallelism
+) -> tuple[MatrixProduct, ...]:
+    """Products of a share of the rows, of weights that are read all the same."""
+    products = (
+        _product(tensor, tensor.copies, precision.weights, parallelism, 1, None)
+        for tensor in tensors
+        if tensor.is_matrix
+    )
+    return tuple(
+        replace(one, calls=one.calls * share, weight_bytes=one.weight_bytes / share)
+        for one in products
     )
 
 
@@ -205,14 +237,8 @@ def _image_work(
     if images is None or images.grid is None:
         return None
     tokens_each = images.grid.unit_tokens / images.grid.unit_patches
-    products = []
-    for tensors, share in ((images.tower, 1.0), (images.projector, tokens_each)):
-        for tensor in tensors:
-            if tensor.is_matrix:
-                one = _product(tensor, tensor.copies, precision.weights, parallelism, 1, None)
-                # Fewer rows, of weights that are read all the same.
-                rows = replace(one, calls=one.calls * share, weight_bytes=one.weight_bytes / share)
-                products.append(rows)
+    products = _shared_products(images.tower, 1.0, precision, parallelism)
+    products += _shared_products(images.projector, tokens_each, precision, parallelism)
     width_here = images.width / parallelism.tensor
     activation_bytes = precision.activations.bytes_per_element
     full = images.layers - images.windowed_layers
@@ -220,7 +246,7 @@ def _image_work(
         layers=images.layers,
         hidden_size=images.width,
         activation_bytes=activation_bytes,
-        products=tuple(products),
+        products=products,
         attention=tuple(
             AttentionWork(
                 layers=layers,
@@ -257,6 +283,8 @@ def _encoder_work(
         causal=False,
         generates=False,
         encoder=None,
+        images=None,
+        audio=None,
     )
     work = rank_work(layers, precision, parallelism)
     read = [(1, 1, tensor) for tensor in encoder.stem]

@@ -49,6 +49,8 @@ class Workload(AskedWorkload):
     images_per_request: int
     image_tokens: int
     """Tokens of all images of a request, part of input_tokens."""
+    audio_tokens: int
+    """Tokens of the audio of a request, likewise."""
     task_prefill_tokens: float
     """Prompt tokens computed over all calls."""
 
@@ -146,6 +148,7 @@ def _workload(workload: InferenceWorkload) -> Workload:
         "concurrency": int(workload.concurrency),
         "encoded_tokens": int(workload.encoded_tokens),
         "images_per_request": int(workload.images),
+        "audio_tokens": int(workload.audio_tokens),
         "image_tokens": 0 if image is None else int(workload.images * image.tokens),
         "task_prefill_tokens": prefill_tokens(workload),
     }

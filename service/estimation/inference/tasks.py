@@ -59,26 +59,50 @@ def task_workload(
     Audio that is longer than a window, or that a model does not hear, is noted.
     """
     encoder, audio_s = model.encoder, request.workload.audio_s
-    if audio_s is not None and (encoder is None or encoder.modality != "audio"):
-        problems.add("/workload/audio_s", f"{model.model_type} models read no audio")
+    hears = model.audio.encoder if model.audio is not None else encoder
+    if audio_s is not None and (hears is None or hears.window_s is None):
+        problems.add(
+            "/workload/audio_s",
+            f"{model.model_type} models read no audio, or none in a way that is known here",
+        )
+    elif audio_s is not None and hears is not None and audio_s > (hears.window_s or 0.0):
+        problems.add(
+            "/workload/audio_s",
+            f"{model.model_type} models read {hears.window_s:g} s at a time; longer audio is "
+            "as many requests",
+        )
     workload = _with_images(request, workload, model, problems)
+    workload = _with_audio(audio_s, workload, model)
     if workload.task != "generate":
         return replace(workload, output_tokens=1.0)
     if encoder is None:
         return workload
     if encoder.window_positions is None or encoder.window_s is None:
         return replace(workload, encoded_tokens=workload.input_tokens, input_tokens=1.0)
-    if audio_s is not None and audio_s > encoder.window_s:
-        problems.add(
-            "/workload/audio_s",
-            f"{model.model_type} models read {encoder.window_s:g} s at a time; longer audio is "
-            "as many requests",
-        )
     asked = "input_tokens" in request.workload.model_fields_set
     return replace(
         workload,
         encoded_tokens=float(encoder.window_positions),
         input_tokens=workload.input_tokens if asked else _INSTRUCTIONS,
+    )
+
+
+def _with_audio(
+    audio_s: float | None, workload: InferenceWorkload, model: ModelArchitecture
+) -> InferenceWorkload:
+    """The workload with the tokens of its audio in the prompt: a whole window is encoded."""
+    if audio_s is None or model.audio is None:
+        return workload
+    encoder = model.audio.encoder
+    if encoder.window_positions is None or encoder.window_s is None:
+        return workload
+    heard = ceil(min(audio_s / encoder.window_s, 1.0) * encoder.window_positions)
+    tokens = float(max(heard // model.audio.pooled, 1))
+    return replace(
+        workload,
+        audio_positions=float(encoder.window_positions),
+        audio_tokens=tokens,
+        input_tokens=workload.input_tokens + tokens,
     )
 
 

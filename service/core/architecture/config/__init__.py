@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from service.core.architecture.config.families.audio import AUDIO_ENCODERS, TEXT_DEFAULTS
 from service.core.architecture.config.families.images import IMAGES
 from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
 from service.core.architecture.config.families.vision import VISION_TOWERS
 from service.core.architecture.config.family import Family, assemble
 from service.core.architecture.config.fields import ConfigNotUnderstood, Fields
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
-from service.core.architecture.model import ImageEncoder, ModelArchitecture
+from service.core.architecture.model import AudioEncoder, ImageEncoder, ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
 from service.core.architecture.tensors import Tensor
 from service.core.explanation import EstimateWarning
@@ -63,10 +64,14 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
             + ", ".join(SEQ2SEQ_MODELS),
         )
     family = FAMILIES.get(model_type)
-    tower = VISION_TOWERS.get(_outer_type(config)) if "vision_config" in config else None
-    warnings = _warnings(config, text, model_type, family, tower is not None)
+    outer = _outer_type(config)
+    tower = VISION_TOWERS.get(outer) if "vision_config" in config else None
+    hearing = AUDIO_ENCODERS.get(outer) if "audio_config" in config else None
+    counted = {"vision_config"} if tower is not None else set()
+    counted |= {"audio_config"} if hearing is not None else set()
+    warnings = _warnings(config, text, model_type, family, counted)
     family = family or UNKNOWN_FAMILY
-    defaults = dict(family.defaults)
+    defaults = {**family.defaults, **TEXT_DEFAULTS.get(outer, {})}
     if "tie_word_embeddings" in config:
         defaults["tie_word_embeddings"] = config["tie_word_embeddings"]
     architecture = assemble(family, Fields(text, defaults, path), model_type)
@@ -79,17 +84,23 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
             vision = build(section, architecture.hidden_size)
             tower_tensors = tuple(one for one in vision if one.name.startswith(_OF_TOWER))
             images = replace(
-                IMAGES[_outer_type(config)](section),
+                IMAGES[outer](section),
                 tower=tower_tensors,
                 projector=tuple(one for one in vision if one not in tower_tensors),
             )
+    audio: AudioEncoder | None = None
+    if hearing is not None:
+        read, audio_defaults = hearing
+        section = Fields(config, {}).section("audio_config", audio_defaults)
+        audio = None if section is None else read(section, architecture.hidden_size)
     stored = checkpoint_format(config, text)
     return replace(
         architecture,
-        other=architecture.other + vision,
+        other=architecture.other + vision + (() if audio is None else audio.tensors),
         native_format=stored.listed_id,
         native_number_format=stored.exact,
         images=images,
+        audio=audio,
         warnings=(*warnings, *stored.warnings),
     )
 
@@ -141,7 +152,7 @@ def _warnings(
     text: Mapping[str, Any],
     model_type: str,
     family: Family | None,
-    vision_counted: bool,
+    counted: set[str],
 ) -> tuple[EstimateWarning, ...]:
     warnings: tuple[EstimateWarning, ...] = ()
     if family is None:
@@ -155,7 +166,7 @@ def _warnings(
     left_out = [
         key
         for key in _OTHER_SECTIONS
-        if isinstance(config.get(key), Mapping) and not (vision_counted and key == "vision_config")
+        if isinstance(config.get(key), Mapping) and key not in counted
     ]
     if left_out:
         warnings += (

@@ -179,6 +179,9 @@ def replica_of(
         encodes, encoded_tokens = work.images, workload.images * image.tokens
         parts, patches = workload.images * image.parts, workload.images * image.patches
         read = StepLoad(patches, parts, image.patches / image.parts / 2.0, 0.0, 0.0)
+    elif work.audio is not None and workload.audio_tokens:
+        encodes, encoded_tokens = work.audio, workload.audio_tokens
+        read = StepLoad(workload.audio_positions, 1.0, workload.audio_positions / 2.0, 0.0, 0.0)
     if encodes is not None:
         encoder = step_time(encodes, read, deployment.accelerator, parallelism, calibration)
     return Replica(

@@ -140,3 +140,16 @@ def test_a_sequence_keeps_its_tokens_and_the_features():
     # In pages of 16: 94 of features, 7 of tokens.
     kept = layout_sequence_bytes(layout.beside(1500.0), 104.0)
     assert kept == (94 + 7) * 16 * each
+
+
+def test_flops_of_an_audio_encoder_beside_a_language_model():
+    text = {"model_type": "qwen2", "vocab_size": 156032, "intermediate_size": 11008}
+    model = parse_config({"model_type": "qwen2_audio", "audio_config": {}, "text_config": text})
+    work = rank_work(model, Precision(BF16, BF16, BF16), Parallelism()).audio
+    assert work is not None
+    load = StepLoad(1500.0, 1.0, 750.0, 0.0, 0.0)
+    step = step_time(work, load, H100, Parallelism(), CALIBRATION)
+    layers = 32 * (ATTENTION + FEED_FORWARD) + 3 * 128 * 1280 + 3 * 1280 * 1280
+    attention = 32 * 4.0 * 1280 * 1500**2
+    # Pairs of positions are projected to the width of the language model.
+    assert step.flops == pytest.approx(2.0 * 1500 * layers + 2.0 * 750 * 1280 * 4096 + attention)

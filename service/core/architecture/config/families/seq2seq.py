@@ -167,31 +167,25 @@ def _t5(fields: Fields, model_type: str) -> ModelArchitecture:
     )
 
 
-def _sides(fields: Fields) -> tuple[_Stack, _Stack]:
-    """Encoder and decoder of a model of BART's form."""
-    hidden = fields.size("d_model")
-    sides = []
-    for side in ("encoder", "decoder"):
-        heads = fields.size(f"{side}_attention_heads")
-        if hidden % heads:
-            raise fields.fault(f"{side}_attention_heads", f"must divide the width {hidden:,}")
-        sides.append(
-            _Stack(
-                hidden,
-                heads,
-                hidden // heads,
-                fields.size(f"{side}_ffn_dim"),
-                fields.size(f"{side}_layers", MAX_LAYERS),
-            )
-        )
-    return sides[0], sides[1]
+def _side(fields: Fields, side: str) -> _Stack:
+    """Encoder or decoder of a model of BART's form."""
+    hidden, heads = fields.size("d_model"), fields.size(f"{side}_attention_heads")
+    if hidden % heads:
+        raise fields.fault(f"{side}_attention_heads", f"must divide the width {hidden:,}")
+    return _Stack(
+        hidden,
+        heads,
+        hidden // heads,
+        fields.size(f"{side}_ffn_dim"),
+        fields.size(f"{side}_layers", MAX_LAYERS),
+    )
 
 
 def _bart(
     fields: Fields, model_type: str, *, final_norm: bool, learned_positions: bool = True
 ) -> ModelArchitecture:
     """BART and, with norms after the last layers, mBART; sinusoids are not stored."""
-    encoder, decoder = _sides(fields)
+    encoder, decoder = _side(fields, "encoder"), _side(fields, "decoder")
     hidden = encoder.hidden
     positions = fields.size("max_position_embeddings", maximum=MAX_POSITIONS)
     tables: tuple[Tensor, ...] = ()
@@ -211,6 +205,27 @@ def _bart(
     )
 
 
+def audio_encoder(fields: Fields) -> Encoder:
+    """Whisper's encoder, which other models that hear have, too."""
+    layers = replace(_side(fields, "encoder"), key_bias=False)
+    hidden, bands = layers.hidden, fields.size("num_mel_bins")
+    window = fields.size("max_source_positions", maximum=MAX_POSITIONS)
+    stem = (
+        *linear("conv1", TensorClass.OTHER, bands * _KERNEL, hidden, Shard.REPLICATED, bias=True),
+        *linear("conv2", TensorClass.OTHER, hidden * _KERNEL, hidden, Shard.REPLICATED, bias=True),
+        _table("encoder.embed_positions", hidden, window),
+        *norm("encoder.layer_norm", hidden, bias=True),
+    )
+    return Encoder(
+        "audio",
+        hidden,
+        (_layers(layers, crosses=False),),
+        stem,
+        window_positions=window,
+        window_s=_WINDOW_S,
+    )
+
+
 def _whisper(fields: Fields, model_type: str) -> ModelArchitecture:
     """Whisper: two convolutions make half as many positions as the spectrogram has frames.
 
@@ -219,27 +234,13 @@ def _whisper(fields: Fields, model_type: str) -> ModelArchitecture:
     Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022, section 2.2,
     https://arxiv.org/abs/2212.04356
     """
-    encoder, decoder = (replace(side, key_bias=False) for side in _sides(fields))
-    hidden, bands = encoder.hidden, fields.size("num_mel_bins")
-    window = fields.size("max_source_positions", maximum=MAX_POSITIONS)
+    decoder = replace(_side(fields, "decoder"), key_bias=False)
+    hidden = decoder.hidden
     positions = fields.size("max_target_positions", maximum=MAX_POSITIONS)
-    stem = (
-        *linear("conv1", TensorClass.OTHER, bands * _KERNEL, hidden, Shard.REPLICATED, bias=True),
-        *linear("conv2", TensorClass.OTHER, hidden * _KERNEL, hidden, Shard.REPLICATED, bias=True),
-        _table("encoder.embed_positions", hidden, window),
-        *norm("encoder.layer_norm", hidden, bias=True),
-    )
     return _assembled(
         fields,
         model_type,
-        Encoder(
-            "audio",
-            hidden,
-            (_layers(encoder, crosses=False),),
-            stem,
-            window_positions=window,
-            window_s=_WINDOW_S,
-        ),
+        audio_encoder(fields),
         decoder,
         tables=(_table("decoder.embed_positions", hidden, positions),),
         final=norm("decoder.layer_norm", hidden, bias=True),
