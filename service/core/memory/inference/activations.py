@@ -118,7 +118,7 @@ def step_peak(
 
 
 def step_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
-    """Temporary bytes at the worst moment [B].
+    """Temporary bytes at the worst moment of the language model [B].
 
     Parameters
     ----------
@@ -129,10 +129,12 @@ def step_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
     """
     inside = layer_bytes(peak, shape)
     sampling = peak.vocabulary_entries * shape.sampled_sequences * shape.bytes_per_logit
-    worst = maximum(maximum(inside, sampling), shape.repeated_bytes)
-    if peak.image_bytes == 0.0:
-        return worst
-    return maximum(worst, peak.image_bytes * shape.images)
+    return maximum(maximum(inside, sampling), shape.repeated_bytes)
+
+
+def images_peak_bytes(peak: StepPeak, shape: StepShape) -> Number:
+    """Temporary bytes while images are encoded [B]."""
+    return peak.image_bytes * shape.images if peak.image_bytes else 0.0
 
 
 def layer_bytes(peak: StepPeak, shape: StepShape) -> Number:

@@ -81,22 +81,26 @@ MEMORY = (
     ),
     Formula(
         "Temporary tensors at the worst moment",
-        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit,"
-        " images * image_bytes, repeated_bytes)",
+        "max(layer_peak_bytes, sampled_sequences * vocabulary * bytes_per_logit, repeated_bytes)",
         _STEPS,
         "peak_bytes",
         paths(
             "shape.sampled_sequences",
             "shape.bytes_per_logit",
-            "shape.images",
             "shape.repeated_bytes",
-            "plan.peak.image_bytes",
             vocabulary="plan.peak.vocabulary_entries",
         ),
     ),
     Formula(
+        "Temporary tensors while images are encoded",
+        "images * image_bytes",
+        _STEPS,
+        "images_bytes",
+        paths("shape.images", "plan.peak.image_bytes"),
+    ),
+    Formula(
         "Peak of temporary tensors",
-        "activation_ratio * peak_bytes + workspace_bytes",
+        "max(activation_ratio * peak_bytes, images_bytes) + workspace_bytes",
         _ENGINE,
         "activations_bytes",
         paths("engine.activation_ratio", "engine.workspace_bytes", "engine.calibration"),

@@ -28,6 +28,7 @@ from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
     StepPeak,
     StepShape,
+    images_peak_bytes,
     layer_bytes,
     step_peak,
     step_peak_bytes,
@@ -81,8 +82,9 @@ class InferenceMemory:
     its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
     ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences are held by a
     rank. ``peak_bytes`` are temporary tensors before what was measured, of the step that ``shape``
-    tells; ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of
-    the runtime memory. ``tokens`` are those that a sequence's caches have room for.
+    tells, and ``images_bytes`` those while its images are encoded; ``libraries_bytes``,
+    ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the runtime memory.
+    ``tokens`` are those that a sequence's caches have room for.
     """
 
     deployment: Deployment
@@ -119,6 +121,7 @@ class InferenceMemory:
     tokens: Number
     concurrency_per_replica: Number
     peak_bytes: Number
+    images_bytes: Number
     libraries_bytes: Interval
     context_bytes: Interval
     graphs_bytes: Interval
@@ -253,7 +256,8 @@ def _on_stage(
 
     shape = _step_shape(plan, engine, deployment, workload, serving)
     peak = step_peak_bytes(plan.peak, shape)
-    activations = engine.activations(peak)
+    images = images_peak_bytes(plan.peak, shape)
+    activations = engine.activations(peak, images)
     draft = _draft_bytes(engine, serving, parallelism, concurrency_per_replica, tokens)
     libraries = shift(engine.libraries(parallelism), serving.reserved_bytes + draft)
     graphs = engine.graphs(eager=serving.enforce_eager)
@@ -336,6 +340,7 @@ def _on_stage(
         tokens=tokens,
         concurrency_per_replica=concurrency_per_replica,
         peak_bytes=peak,
+        images_bytes=images,
         libraries_bytes=libraries,
         context_bytes=context,
         graphs_bytes=graphs,

@@ -166,9 +166,20 @@ class EngineRuntime:
         """What captured graphs hold, if any are captured [B]."""
         return _NONE if eager else self.graphs_bytes
 
-    def activations(self, peak_bytes: Number) -> Interval:
-        """Activations at their peak, with what libraries take beside them [B]."""
-        scaled = scale(self.activation_ratio, peak_bytes)
+    def activations(self, peak_bytes: Number, images_bytes: Number) -> Interval:
+        """Activations at their peak, with what libraries take beside them [B].
+
+        How the peak compares with its formula is measured of the language model: images are as
+        their formula has them, with the same spread.
+        """
+        ratio = self.activation_ratio
+        scaled = scale(ratio, peak_bytes)
+        if not isinstance(images_bytes, float | int) or images_bytes > 0.0:
+            scaled = Interval(
+                maximum(scaled.value, images_bytes),
+                maximum(scaled.low, images_bytes * ratio.low / ratio.value),
+                maximum(scaled.high, images_bytes * ratio.high / ratio.value),
+            )
         return independent_sum((scaled, self.workspace_bytes))
 
     def slack(self, peak_bytes: Number) -> Interval:
