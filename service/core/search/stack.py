@@ -52,9 +52,21 @@ class Stacks(Generic[Chosen]):
     """Options by position as stacks of those that are alike; the same stand together often."""
 
     def __init__(self, options: Sequence[Chosen], infrastructure: Infrastructure) -> None:
-        self._options, self._infrastructure = options, infrastructure
+        self._options = options
+        # Nobody knows what one without a known power draws: it stands in no stack.
+        self._bare = {
+            position: _bare(option, infrastructure)
+            for position, option in enumerate(options)
+            if option.accelerator.thermal_design_power_w is not None
+        }
+        numbers: dict[Hashable, int] = {}
+        self._kinds = {
+            position: numbers.setdefault(stacking_key(bare), len(numbers))
+            for position, bare in self._bare.items()
+        }
         self._groups: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
         self._stacks: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
+        self._together: dict[tuple[int, ...], Chosen] = {}
 
     def of(
         self,
@@ -65,8 +77,8 @@ class Stacks(Generic[Chosen]):
     ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
         """Stacks with the positions of what is in them, in the order of the first of each.
 
-        Each option stands ``times`` times in a row; the other parameters are those of
-        :func:`prepared`.
+        Each option stands ``times`` times in a row, with its peaks in the matrix ``precisions``
+        and those that the engine adds up in; ``most_ranks`` is that of :func:`shared_domain`.
         """
         key = positions, times, precisions, most_ranks
         if key not in self._stacks:
@@ -85,26 +97,59 @@ class Stacks(Generic[Chosen]):
         """All options that can compute in the precisions, in groups of those that are alike."""
         key = precisions, most_ranks
         if key not in self._groups:
-            groups: dict[Hashable, tuple[list[int], list[Chosen]]] = {}
-            for position, given in enumerate(self._options):
-                option: Any = given
+            peaks: dict[int, Mapping[str, Number]] = {}
+            groups: dict[Hashable, list[int]] = {}
+            for position, kind in self._kinds.items():
+                option = self._options[position]
+                accelerator = option.accelerator
                 try:
-                    accelerator = prepared(
-                        option.accelerator,
-                        used_precisions(precisions, option.engine),
-                        most_ranks,
-                        self._infrastructure,
-                    )
+                    found = used_peaks(accelerator, used_precisions(precisions, option.engine))
                 except ValueError:
                     continue
-                option = replace(option, accelerator=accelerator)
-                members, options = groups.setdefault(stacking_key(option), ([], []))
-                members.append(position)
-                options.append(option)
+                peaks[position] = found
+                alike = kind, shared_domain(accelerator, most_ranks), tuple(found)
+                groups.setdefault(alike, []).append(position)
             self._groups[key] = tuple(
-                (tuple(members), stacked(options, 1)) for members, options in groups.values()
+                (tuple(members), self._stacked(tuple(members), peaks, most_ranks))
+                for members in groups.values()
             )
         return self._groups[key]
+
+    def _stacked(
+        self,
+        members: tuple[int, ...],
+        peaks: Mapping[int, Mapping[str, Number]],
+        most_ranks: int | None,
+    ) -> Chosen:
+        """The options at some positions, which are alike, as one."""
+        if members not in self._together:
+            self._together[members] = stacked([self._bare[member] for member in members], 1)
+        together: Any = self._together[members]
+        first = members[0]
+        accelerator = replace(
+            together.accelerator,
+            peak_flops_per_s={
+                name: _figures([peaks[member][name] for member in members], 1)
+                for name in peaks[first]
+            },
+            scale_up_domain_accelerators=shared_domain(
+                self._options[first].accelerator, most_ranks
+            ),
+        )
+        whole: Chosen = replace(together, accelerator=accelerator)
+        return whole
+
+
+def _bare(option: Chosen, infrastructure: Infrastructure) -> Chosen:
+    """An option whose accelerator has all that stacks need but peaks and a scale-up domain."""
+    some: Any = option
+    accelerator = replace(
+        settled(some.accelerator, infrastructure),
+        peak_flops_per_s={},
+        scale_up_domain_accelerators=0,
+    )
+    bare: Chosen = replace(some, accelerator=accelerator)
+    return bare
 
 
 def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[str, ...]:
@@ -116,26 +161,30 @@ def used_precisions(precisions: Sequence[str], engine: EngineOverhead) -> tuple[
     )
 
 
-def prepared(
-    accelerator: Accelerator,
-    precisions: Sequence[str],
-    most_ranks: int | None,
-    infrastructure: Infrastructure,
-) -> Accelerator:
+def settled(accelerator: Accelerator, infrastructure: Infrastructure) -> Accelerator:
     """An accelerator with everything filled in that formulas take in place of what is unknown.
 
     Parameters
     ----------
     accelerator
         Of known thermal design power.
-    precisions
-        Matrix precisions that are needed; only peaks that are used for them remain, under the
-        name of the precision where operands are not widened for it.
-    most_ranks
-        Ranks that share links at most [-]: larger scale-up domains are alike; None where all of a
-        domain may share a host.
     infrastructure
         Gives the usual idle power.
+    """
+    link = host_link_bytes_per_s(accelerator)
+    return replace(
+        accelerator,
+        scale_out=scale_out(accelerator),
+        host_link_bandwidth_bytes_per_s=inf if link is None else link,
+        idle_power_w=infrastructure.idle_power_w(accelerator),
+        unified_memory=False,
+    )
+
+
+def used_peaks(accelerator: Accelerator, precisions: Sequence[str]) -> Mapping[str, Number]:
+    """Peaks that are used for some matrix precisions [FLOP/s].
+
+    They have the name of the precision where operands are not widened for it.
 
     Raises
     ------
@@ -147,17 +196,17 @@ def prepared(
         used = multiplied_precision(accelerator, wanted)
         same_width = OPERAND_BITS[used] == OPERAND_BITS[wanted]
         peaks[wanted if same_width else used] = accelerator.peak_flops_per_s[used]
-    link = host_link_bytes_per_s(accelerator)
+    return peaks
+
+
+def shared_domain(accelerator: Accelerator, most_ranks: int | None) -> int:
+    """Accelerators of a scale-up domain, as far as they matter to so many ranks [-].
+
+    Larger domains are alike to ``most_ranks`` that share links; None where all of a domain may
+    share a host.
+    """
     domain = accelerator.scale_up_domain_accelerators
-    return replace(
-        accelerator,
-        peak_flops_per_s=peaks,
-        scale_out=scale_out(accelerator),
-        scale_up_domain_accelerators=domain if most_ranks is None else min(domain, most_ranks),
-        host_link_bandwidth_bytes_per_s=inf if link is None else link,
-        idle_power_w=infrastructure.idle_power_w(accelerator),
-        unified_memory=False,
-    )
+    return domain if most_ranks is None else min(domain, most_ranks)
 
 
 def stacking_key(value: Any) -> Hashable:
