@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,8 +53,20 @@ ONLY_IN_FULL = (
     _TESTS / "clients",
     _TESTS / "docs" / "test_site.py",
     _TESTS / "faults",
-    _TESTS / "fuzz" / "test_others.py",
-    _TESTS / "fuzz" / "test_questions.py",
+    *(
+        _TESTS / "fuzz" / f"test_{part}.py"
+        for part in ("charts", "decisions", "estimates", "others")
+    ),
+)
+#: What takes longest, from the longest on.
+_LONG = (
+    _TESTS / "fuzz",
+    *ONLY_IN_FULL,
+    _TESTS / "api" / "portal",
+    _TESTS / "docs",
+    _TESTS / "validation",
+    _TESTS / "answers",
+    _TESTS / "cli",
 )
 #: Tests that are left out, and why.
 LEFT_OUT = pytest.StashKey[dict[tuple[Path, ...], str]]()
@@ -110,6 +123,25 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out what cannot run, in every process of a run alike."""
     left_out = os.environ.get(_LEFT_OUT_PATHS, "").split(os.pathsep)
     return True if str(collection_path) in left_out else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the work, begin with the files that take longest.
+
+    One process runs a file, and none is to be left alone with a long one at the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    tests = Counter(item.path for item in items)
+    order = {
+        path: (
+            next((at for at, one in enumerate(_LONG) if path.is_relative_to(one)), len(_LONG)),
+            -count,
+            path,
+        )
+        for path, count in tests.items()
+    }
+    items.sort(key=lambda item: order[item.path])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,7 +7,7 @@ they are collected, which costs each process of a run most of a minute and two g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -18,9 +18,11 @@ from hypothesis import settings as fuzz_settings
 from hypothesis import strategies as some
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation.coverage import GenerationSession
 from schemathesis.generation.drivers import CaseGenerator, CoverageGenerator, ExamplesGenerator
 from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.generation.meta import CoveragePhaseData
 from schemathesis.generation.overrides import Override
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import (
@@ -63,6 +65,9 @@ LISTS = frozenset(
     {"createRecommendation", "createTrainingRecommendation", "createParetoChart", "createSweep"}
 )
 
+#: Where what is wrong is not one parameter of several.
+_WHOLE = (None, ParameterLocation.BODY)
+
 Test = Callable[..., None]
 
 
@@ -76,10 +81,15 @@ def operations() -> Mapping[str, tuple[str, str]]:
     }
 
 
+def ids_under(*paths: str) -> set[str]:
+    """Operations whose paths begin so."""
+    return {id_ for id_, (_, path) in operations().items() if path.startswith(paths)}
+
+
 def tests_of(ids: Iterable[str]) -> dict[str, Test]:
     """Tests of operations, by the names that they have in a module."""
     found: dict[str, Test] = {}
-    for id_ in ids:
+    for id_ in sorted(ids):
         found[f"test_{id_}"] = _hostile(id_)
         if id_ in LISTS:
             found[f"test_{id_}_damaged"] = _damaged(*operations()[id_])
@@ -113,7 +123,10 @@ def _hostile(id_: str) -> Test:
 
 
 def _systematic(operation: APIOperation, modes: list[GenerationMode]) -> Iterator[Case]:
-    """The examples of the document, and each field at, within and beyond each of its bounds."""
+    """The examples of the document, and each field at, within and beyond each of its bounds.
+
+    A wrong value of a parameter comes once; schemathesis has it again beside each of the others.
+    """
     found: list[CaseGenerator] = [
         ExamplesGenerator(
             operation=operation,
@@ -131,10 +144,29 @@ def _systematic(operation: APIOperation, modes: list[GenerationMode]) -> Iterato
             session=_made,
         ),
     ]
+    tried: set[Hashable] = set()
     for cases in found:
-        yield from cases
+        for case in cases:
+            wrong = _wrong_parameter(case)
+            if wrong is None or wrong not in tried:
+                yield case
+            tried.add(wrong)
         assert not cases.controller.deferred_errors
         assert not cases.controller.unserializable_media_types
+
+
+def _wrong_parameter(case: Case) -> Hashable:
+    """Place, name and value of the one parameter that is wrong; None if it is something else."""
+    made = case.meta
+    if made is None or made.generation.mode is not GenerationMode.NEGATIVE:
+        return None
+    told = made.phase.data
+    if not isinstance(told, CoveragePhaseData) or told.parameter_location in _WHOLE:
+        return None
+    given = getattr(case, told.parameter_location.container_name) or {}
+    if told.parameter not in given:
+        return None
+    return told.parameter_location, told.parameter, repr(given[told.parameter])
 
 
 def _damaged(method: str, path: str) -> Test:

@@ -16,6 +16,8 @@ from service.cli.upkeep.checkout import LOCKS, checkout, run_python
 
 #: About ten cases of HTTP for each of all operations come from the contract without drawing lots.
 _USUAL_CASES = 500
+#: Tests of hostile requests, by what is asked.
+_PARTS = ("estimates", "decisions", "charts", "others")
 
 
 def fuzz(
@@ -31,7 +33,7 @@ def fuzz(
     Cases differ from run to run; one that fails is shown, and how to send it again.
     """
     places = {
-        "http": ("tests/fuzz/test_questions.py", "tests/fuzz/test_others.py"),
+        "http": tuple(f"tests/fuzz/test_{part}.py" for part in _PARTS),
         "parsers": ("tests/fuzz/test_parsers.py",),
     }
     if only is not None and only not in places:

@@ -1,0 +1,9 @@
+"""Hostile requests to the operations that search, compare and report."""
+
+from __future__ import annotations
+
+from tests.fuzz import http
+
+DECISIONS = http.ids_under("/v1/recommendations", "/v1/compare", "/v1/reports/")
+
+globals().update(http.tests_of(DECISIONS))
