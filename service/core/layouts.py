@@ -117,17 +117,16 @@ def usual_layout(
         copies = count // layout.replica_accelerators
         return Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=copies)
 
-    able = [one for one in map(Parallelism, degrees) if room(one, share(one))]
-    if able:
-        widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
-        # Accelerators with work to do; of layouts that employ as many, the one of most copies.
-        tried = [one for one in able if one.tensor <= widest] or able[:1]
-        return with_copies(
-            max(
-                tried,
-                key=lambda one: (one.tensor * min(count // one.tensor, flying), -one.tensor),
-            )
-        )
+    # Accelerators with work to do; of layouts that employ as many, the one of most copies.
+    widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
+    narrow = sorted(
+        (Parallelism(degree) for degree in degrees if degree <= widest),
+        key=lambda one: (-one.tensor * min(count // one.tensor, flying), one.tensor),
+    )
+    wide = (Parallelism(degree) for degree in degrees if degree > widest)
+    able = next((one for one in (*narrow, *wide) if room(one, share(one))), None)
+    if able is not None:
+        return with_copies(able)
     deep = (
         []
         if spills

@@ -63,7 +63,7 @@ def resolve_placed(
     if found is None:
         return None, machine
     if platform is None:
-        machine = usual_platform(found, snapshot.platforms)
+        machine = _usual(found, snapshot)
     elif machine is not None:
         chosen = machine
         entry = found
@@ -74,6 +74,12 @@ def resolve_placed(
         value = problems.attempt("/power_limit_w", lambda: _limited(placed.value, limit_w, idle_w))
         found = None if value is None else replace(placed, value=value)
     return found, machine
+
+
+@lru_cache(maxsize=1024)
+def _usual(accelerator: Entry[Accelerator], snapshot: CatalogSnapshot) -> Entry[Machine] | None:
+    """The machine that an accelerator usually stands in: platforms are many, and patterns slow."""
+    return usual_platform(accelerator, snapshot.platforms)
 
 
 @lru_cache(maxsize=1024)
@@ -88,7 +94,7 @@ def in_machine(
         If its power is that of a whole machine and another one would be charged on top, or the
         machine is made around a chip of its own and has no host for others.
     """
-    usual = usual_platform(accelerator, snapshot.platforms)
+    usual = _usual(accelerator, snapshot)
     whole = usual is not None and usual.value.integrated
     if machine.value.integrated != whole:
         raise DocumentInvalid(

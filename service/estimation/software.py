@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import log
 
 from service.catalog.entries.documents import DocumentInvalid
@@ -13,6 +14,7 @@ from service.core.engines import (
     Engine,
     EngineRelease,
     EngineWorkload,
+    Hardware,
     UnknownVersion,
     release_of,
 )
@@ -179,7 +181,7 @@ def release_warnings(
 
 def _usual_engine(accelerators: Sequence[Accelerator], snapshot: CatalogSnapshot) -> str:
     """Id of the engine that most people run on the accelerators."""
-    found = [_usual_on(one, snapshot) for one in accelerators]
+    found = [_usual_on(one.hardware, snapshot) for one in accelerators]
     for id_ in filter(None, found):
         engine = snapshot.engines[id_].value
         if all(engine.runs_on(one.hardware) for one in accelerators):
@@ -187,7 +189,7 @@ def _usual_engine(accelerators: Sequence[Accelerator], snapshot: CatalogSnapshot
     return USUAL_ENGINE
 
 
-def _usual_on(accelerator: Accelerator, snapshot: CatalogSnapshot) -> str | None:
-    hardware = accelerator.hardware
+@lru_cache(maxsize=1024)
+def _usual_on(hardware: Hardware, snapshot: CatalogSnapshot) -> str | None:
     engines = (entry.value for entry in snapshot.engines.values())
     return next((one.id for one in engines if one.usual.has(hardware)), None)
