@@ -52,7 +52,8 @@ class PrecisionRequest(Request):
     """Number formats of weights, KV cache and activations."""
 
     weights: FormatName | None = Field(None, examples=["bf16"])
-    """Format of the weights; if null, the format of the checkpoint."""
+    """Format of the weights; if null, the format of the checkpoint, which engines made for serving
+    load in 16 bit where it has 32."""
     kv_cache: FormatName | None = None
     """Format of the KV cache; bf16 if null."""
     activations: FormatName | None = None

@@ -8,6 +8,7 @@ from math import log
 
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator
 from service.core.engines import (
     USUAL_ENGINE,
@@ -20,7 +21,7 @@ from service.core.engines import (
 )
 from service.core.explanation import EstimateWarning
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
-from service.estimation.requests import ServingRequest
+from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems
 
 #: Formats that are named in place of one that an engine does not read.
@@ -163,6 +164,24 @@ def check_reads(
 def serving_pointer(asked: ServingRequest, accelerator: str = "/accelerator") -> str:
     """What to change where engine and hardware do not go together: the engine, if one is named."""
     return accelerator if asked.engine is None else _ENGINE
+
+
+def loaded_precision(
+    asked: PrecisionRequest,
+    architecture: ModelArchitecture,
+    release: EngineRelease,
+    snapshot: CatalogSnapshot,
+) -> PrecisionRequest:
+    """Formats as asked for; engines made for serving load 32-bit checkpoints in 16 bit.
+
+    References
+    ----------
+    vLLM, ModelConfig, ``dtype="auto"``, 2023–2026: FP16 for checkpoints in FP32 and FP16.
+    """
+    compiled = snapshot.engines[release.engine].value.classes.get("inference") == "compiled"
+    if asked.weights is None and architecture.native_format == "fp32" and compiled:
+        return asked.model_copy(update={"weights": "fp16"})
+    return asked
 
 
 def release_warnings(

@@ -240,3 +240,17 @@ def test_images_of_models_that_see_none_are_refused(packaged_snapshot, model):
     with pytest.raises(Rejected) as refused:
         ask(packaged_snapshot, model=model, images_per_request=1)
     assert "/workload/images_per_request" in {one.pointer for one in refused.value.errors}
+
+
+@pytest.mark.parametrize(
+    ("engine", "weights", "loaded"),
+    [("vllm", None, "fp16"), ("vllm", "fp32", "fp32"), ("transformers", None, "fp32")],
+)
+def test_engines_made_for_serving_load_32_bit_checkpoints_in_16_bit(
+    packaged_snapshot, engine, weights, loaded
+):
+    body = {"model": ENCODER, "accelerator": "nvidia-a100-sxm-80gb"}
+    body |= {"serving": {"engine": engine}, "precision": {"weights": weights}}
+    request = MemoryInferenceRequest.model_validate(body | {"workload": {"input_tokens": 512}})
+    answer = inference_memory_answer(request, packaged_snapshot)
+    assert answer["deployment"]["precision"]["weights"] == loaded

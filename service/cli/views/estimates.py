@@ -17,6 +17,7 @@ _SPEED = (
     "e2e_s",
     "output_tokens_per_s",
     "output_tokens_per_s_per_user",
+    "input_tokens_per_s",
     "requests_per_s",
     "saturation_requests_per_s",
     "step_s",

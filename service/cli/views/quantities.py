@@ -38,6 +38,7 @@ _LABELS = {
     "e2e_s": "whole request",
     "output_tokens_per_s": "output, all users",
     "output_tokens_per_s_per_user": "output, one user",
+    "input_tokens_per_s": "input, all users",
     "requests_per_s": "requests",
     "saturation_requests_per_s": "requests at saturation",
     "step_s": "step",

@@ -52,6 +52,7 @@ from service.estimation.resolution import (
 from service.estimation.software import (
     check_reads,
     check_runs_on,
+    loaded_precision,
     release_warnings,
     resolve_serving_engine,
     serving_pointer,
@@ -184,7 +185,8 @@ def resolve_deployment(
     pointer = serving_pointer(request.serving)
     check_runs_on(release, "inference", accelerator.value, pointer, snapshot, problems)
     used = resolve_task(request, model.value, problems)
-    precision = served_precision(request.precision, used, problems)
+    loaded = loaded_precision(request.precision, used, release, snapshot)
+    precision = served_precision(loaded, used, problems)
     check_reads(release, precision.weights, "/precision/weights", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
