@@ -234,7 +234,8 @@ class ServingSettings:
     (None: as the engine does by default), ``limit_mm_per_prompt`` how many images a prompt may hold
     (None: the engine's own default) [-].
     ``engine_version`` is the version that was asked for (None: the newest), ``engine_generation``
-    the generation of the engine that it belongs to (None: the engine has none).
+    the generation of the engine that it belongs to (None: the engine has none). An engine that
+    ``preempts`` takes pages as answers grow; others set room aside for whole answers.
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -251,6 +252,7 @@ class ServingSettings:
     disaggregation: Disaggregation | None = None
     engine_version: str | None = None
     engine_generation: str | None = None
+    preempts: bool = False
 
     @property
     def release(self) -> str:

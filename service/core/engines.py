@@ -153,6 +153,7 @@ class Generation:
     ``since`` is the day, month or year of the first of them in ISO 8601, ``version`` what that one
     is called (None: the versions before the next generation's). ``aliases`` are other names of the
     generation beside the engine's, ``names`` those that say engine and generation at once.
+    ``preempting`` is None where it is as the engine's other generations are.
     """
 
     id: str
@@ -161,6 +162,7 @@ class Generation:
     version: str | None = None
     aliases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    preempting: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,9 @@ class Engine:
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
     what is ``usual`` for it, and has kernels for weights in ``formats``. Those that are
     ``preallocating`` take their share of the memory when they start, whatever they come to need of
-    it; those that ``pads_heads`` hold as many attention heads as tensor parallelism divides.
+    it; those that ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those
+    that are ``preempting`` take pages as answers grow, and pause a request where pages run out;
+    others set room aside for a whole answer when they begin with it.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -186,7 +190,15 @@ class Engine:
     formats: FormatList = FormatList()
     preallocating: bool = False
     pads_heads: bool = False
+    preempting: bool = False
     unestimated: str | None = None
+
+    def preempts(self, generation: str | None) -> bool:
+        """Whether a generation, or the engine without any, takes pages as answers grow."""
+        for one in self.generations:
+            if one.id == generation and one.preempting is not None:
+                return one.preempting
+        return self.preempting
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

@@ -89,6 +89,12 @@ def resolve_serving_engine(
     )
 
 
+def preempts(release: EngineRelease, snapshot: CatalogSnapshot) -> bool:
+    """Whether a release takes pages as answers grow; engines that nobody describes do not."""
+    known = snapshot.engines.get(release.engine)
+    return known is not None and known.value.preempts(release.generation)
+
+
 def resolve_framework(
     framework: str,
     version: str | None,

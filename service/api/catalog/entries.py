@@ -198,6 +198,7 @@ class EngineGeneration(Stated):
     version: NotRequired[str]
     aliases: NotRequired[list[str]]
     names: NotRequired[list[str]]
+    preempting: NotRequired[bool]
     differs: str
     source: str
 
@@ -232,6 +233,7 @@ class EngineEntry(CatalogEntry):
     reads: NotRequired[EngineFormats]
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
+    preempting: NotRequired[bool]
     unestimated: NotRequired[str]
     source: str
 

@@ -60,6 +60,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         formats=_formats(reads),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
+        preempting=fields.get("preempting") is True,
         unestimated=fields.get("unestimated"),
     )
     stated = {
@@ -181,6 +182,7 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 **{name: str(one[name]) for name in _OF_GENERATION if name in one},
                 aliases=tuple(map(str, one.get("aliases") or ())),
                 names=tuple(map(str, one.get("names") or ())),
+                preempting=one.get("preempting"),
             )
         )
     for position, (older, newer) in enumerate(pairwise(found), start=1):

@@ -50,7 +50,7 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_region,
 )
-from service.estimation.software import check_reads, check_runs_on, resolve_serving_engine
+from service.estimation.software import check_reads, check_runs_on, preempts, resolve_serving_engine
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 from service.estimation.writing import valued
 
@@ -146,6 +146,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         request.serving,
         engine=release.engine,
         engine_generation=release.generation,
+        preempts=preempts(release, snapshot),
     )
     measured = [calibration(snapshot, serving.release, entry.value) for _, entry in accelerators]
     options = tuple(

@@ -58,7 +58,8 @@ MEMORY = (
     ),
     Formula(
         "Cache at the requested concurrency",
-        "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes",
+        "sequences * (sequence_bytes - shared_bytes) + shared_bytes + prefill_bytes"
+        " - growing_bytes * (sequences - sqrt(sequences))",
         f"{_PAGES} (shared pages)",
         "kv_cache_bytes",
         paths(sequences="concurrency_per_replica"),
@@ -205,8 +206,12 @@ MEMORY = (
     ),
     Formula(
         "Sequences that fit",
-        "replicas * max(floor((room_bytes - shared_bytes - prefill_bytes)"
-        " / max(sequence_bytes - shared_bytes, 1)), 0)",
+        "replicas * floor(((sqrt(growing_bytes ** 2"
+        " + 4 * max(sequence_bytes - shared_bytes - growing_bytes, 1)"
+        " * max(room_bytes - shared_bytes - prefill_bytes, 0)) - growing_bytes)"
+        " / (2 * max(sequence_bytes - shared_bytes - growing_bytes, 1))) ** 2"
+        " if growing_bytes > 0 else max(room_bytes - shared_bytes - prefill_bytes, 0)"
+        " / max(sequence_bytes - shared_bytes, 1))",
         _PAGES,
         "max_concurrency",
         _ROOM | paths(replicas="deployment.parallelism.data"),

@@ -39,6 +39,7 @@ from service.core.memory.inference.room import (
     capacity_tokens,
     context_limit,
     full_bytes,
+    held_bytes,
     max_concurrency,
     max_context_tokens,
     reach,
@@ -80,6 +81,7 @@ class InferenceMemory:
     nothing bounds it). ``kv_cache_bytes_per_token`` is the size of the next token at the workload's
     length, ``sequence_bytes`` that of a whole sequence, ``draft_model_bytes`` a draft model with
     its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
+    a running one lacks ``growing_bytes`` of a whole one on average;
     ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences are held by a
     rank. ``peak_bytes`` are temporary tensors before what was measured, of the step that ``shape``
     tells, and ``images_bytes`` those while its images are encoded; ``libraries_bytes``,
@@ -116,6 +118,7 @@ class InferenceMemory:
     checkpoint_bytes: Number
     sequence_bytes: Number
     shared_bytes: Number
+    growing_bytes: Number
     prefill_bytes: Number
     shape: StepShape
     tokens: Number
@@ -272,7 +275,8 @@ def _on_stage(
         else 0.0
     )
     shared = copies * _shared_bytes(layout, workload, tokens)
-    cached = concurrency_per_replica * (sequence - shared) + shared + prefill
+    growing = copies * _growing_bytes(plan, engine, workload, serving, sequence / copies)
+    cached = held_bytes(concurrency_per_replica, sequence - shared, growing) + shared + prefill
 
     slack = engine.slack(peak)
     runtime = independent_sum((libraries, slack, graphs, context))
@@ -318,7 +322,7 @@ def _on_stage(
         kv_cache_bytes_per_token=next_token,
         kv_cache_budget_bytes=budget,
         kv_cache_capacity_tokens=capacity_tokens(layout, room, sequence, tokens),
-        max_concurrency=max_concurrency(room, sequence, shared, prefill, parallelism.data),
+        max_concurrency=max_concurrency(room, sequence, shared, prefill, growing, parallelism.data),
         max_context_tokens=max_context_tokens(
             layout,
             scale(room, 1.0 / copies),
@@ -335,6 +339,7 @@ def _on_stage(
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
         shared_bytes=shared,
+        growing_bytes=growing,
         prefill_bytes=prefill,
         shape=shape,
         tokens=tokens,
@@ -424,6 +429,25 @@ def _step_tokens(
         # It measures its peak with a full step when it starts, whatever the load will be.
         return most
     return minimum(most, concurrency_per_replica * input_tokens)
+
+
+def _growing_bytes(
+    plan: StagePlan,
+    engine: EngineRuntime,
+    workload: InferenceWorkload,
+    serving: ServingSettings,
+    whole: Number,
+) -> Number:
+    """What a running sequence lacks of a whole one on average, if pages are taken as it grows [B].
+
+    Long answers are held for longer: what is held on average is half of the mean of the squares of
+    their lengths over their mean.
+    """
+    if not serving.preempts:
+        return 0.0
+    answered = workload.output_tokens / 2.0 * minimum(workload.output_spread.square_ratio, 2.0)
+    tokens = engine.held_tokens(workload.input_tokens + answered, serving.max_model_len)
+    return maximum(whole - layout_sequence_bytes(plan.cache, tokens), 0.0)
 
 
 def _shared_bytes(layout: CacheLayout, workload: InferenceWorkload, tokens: Number) -> Number:

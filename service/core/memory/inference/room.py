@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Deployment, ServingSettings
-from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
+from service.core.elementwise import Number, ceil, floor, maximum, minimum, sqrt, where
 from service.core.interval import Interval, from_log_sigma, independent_sum, shift
 from service.core.memory.kv_cache import CacheLayout
 
@@ -55,14 +55,43 @@ def capacity_tokens(
     return Interval(capacity(budget.value), capacity(budget.low), capacity(budget.high))
 
 
+def held_bytes(sequences: Number, private: Number, growing: Number) -> Number:
+    """What running sequences hold at once, beside what they share [B].
+
+    Where an engine takes pages as answers grow, answers are at any point between their ends: of
+    ``growing`` bytes that the mean lacks to a whole sequence, sequences hold as many times as the
+    root of their number (about 1.7 standard deviations, and all of it for one alone).
+
+    Parameters
+    ----------
+    sequences
+        Running sequences [-].
+    private
+        A whole sequence, without what all share [B].
+    growing
+        What a sequence lacks of that on average over its life; 0 where room for whole answers is
+        set aside [B].
+    """
+    return sequences * private - growing * (sequences - sqrt(sequences))
+
+
 def max_concurrency(
-    budget: Interval, sequence: Number, shared: Number, prefill: Number, replicas: int
+    budget: Interval,
+    sequence: Number,
+    shared: Number,
+    prefill: Number,
+    growing: Number,
+    replicas: int,
 ) -> Interval:
-    """Sequences that the budget holds, over all replicas."""
+    """Sequences that the budget holds, over all replicas; the inverse of :func:`held_bytes`."""
     private = maximum(sequence - shared, 1.0)
+    mean = maximum(private - growing, 1.0)
 
     def sequences(room: Number) -> Number:
-        return replicas * maximum(floor((room - shared - prefill) / private), 0.0)
+        free = maximum(room - shared - prefill, 0.0)
+        root = (sqrt(growing * growing + 4.0 * mean * free) - growing) / (2.0 * mean)
+        held = where(growing > 0.0, root * root, free / private)
+        return replicas * floor(held)
 
     return Interval(sequences(budget.value), sequences(budget.low), sequences(budget.high))
 

@@ -52,7 +52,7 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_precision,
 )
-from service.estimation.software import check_reads, resolve_serving_engine
+from service.estimation.software import check_reads, preempts, resolve_serving_engine
 from service.estimation.writing import valued
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
@@ -127,6 +127,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         request.serving,
         engine=release.engine,
         engine_generation=release.generation,
+        preempts=preempts(release, snapshot),
     )
     calibrations = tuple(
         calibration(snapshot, serving.release, accelerator.value) for accelerator in accelerators
