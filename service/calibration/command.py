@@ -44,10 +44,14 @@ class CalibrationRefused(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What was fitted: entries by the file that holds them, and comparisons with left-out rows."""
+    """What was fitted: entries by the file that holds them.
+
+    ``left_out`` estimates every source by constants without its own rows, which takes as long as
+    the fits.
+    """
 
     files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
-    left_out: list[LeftOutFigure]
+    left_out: Callable[[], list[LeftOutFigure]]
 
     @property
     def digest(self) -> str:
@@ -93,7 +97,7 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         if write:
             path.write_text(document_text(comment, entries), encoding="utf-8")
     if write:
-        text = table_text(found.left_out, found.digest)
+        text = table_text(found.left_out(), found.digest)
         (catalog / MEASUREMENTS / LEFT_OUT).write_text(text, encoding="utf-8")
     return differing
 
@@ -137,7 +141,7 @@ _SPEED, _POWER, _MEMORY, _TRAINING = (
 
 
 def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Calibrated:
-    """Constants that documents give, and every source estimated by those without its own rows.
+    """Constants that documents give, and how to estimate sources by those without their own rows.
 
     Parameters
     ----------
@@ -184,13 +188,16 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
     power_spreads = of_power.spreads()
     of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
     memory_spreads = of_memory.spreads()
-    left_out = left_out_figures(
-        documents,
-        frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),
-        snapshot,
-        [of_speed, of_power, of_memory, of_training],
-        [*speed_spreads, *power_spreads, *memory_spreads, *training_spreads, *products],
-    )
+
+    def left_out() -> list[LeftOutFigure]:
+        return left_out_figures(
+            documents,
+            frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),
+            snapshot,
+            [of_speed, of_power, of_memory, of_training],
+            [*speed_spreads, *power_spreads, *memory_spreads, *training_spreads, *products],
+        )
+
     return Calibrated(
         {
             _SPEED: (speed.COMMENT, [*of_speed.entries(), *speed_spreads]),

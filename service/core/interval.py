@@ -65,9 +65,10 @@ def independent_sum(parts: Iterable[Interval]) -> Interval:
     floor_of_sum: Number = 0.0
     for part in parts:
         value = value + part.value
-        below = below + (part.value - part.low) ** 2
-        above = above + (part.high - part.value) ** 2
         floor_of_sum = floor_of_sum + part.low
+        if part.low is not part.high:
+            below = below + (part.value - part.low) ** 2
+            above = above + (part.high - part.value) ** 2
     # In quadrature the lower side never reaches past the sum of the lower ends.
     return Interval(value, maximum(value - sqrt(below), floor_of_sum), value + sqrt(above))
 
