@@ -169,8 +169,8 @@ class Machine:
     """A platform with what it does to the accelerators in it.
 
     ``accelerator_power_w`` is the limit of power that it sets them; ``integrated`` machines are
-    made around one kind of accelerator, whose figures of power contain processor and memory.
-    Unknown figures are None.
+    made around one kind of accelerator, whose figures of power contain processor and memory:
+    what they draw idle, ``idle_wall_w``, it draws. Unknown figures are None.
     """
 
     platform: Platform
@@ -179,6 +179,7 @@ class Machine:
     accelerator_power_w: float | None
     integrated: bool
     peer_to_peer: bool | None
+    idle_wall_w: Interval | None = None
 
 
 def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Accelerator:
@@ -213,10 +214,11 @@ def placed(accelerator: Accelerator, machine: Machine, *, on_slots: bool) -> Acc
             scale_up_domain_accelerators=link.accelerators
             or int(float(machine.platform.accelerators)),
         )
-    own_w, set_w = accelerator.thermal_design_power_w, machine.accelerator_power_w
-    if own_w is None or set_w is None:
+    if machine.integrated and accelerator.idle_power_w is None:
+        found = replace(found, idle_power_w=machine.idle_wall_w)
+    if accelerator.thermal_design_power_w is None or machine.accelerator_power_w is None:
         return found
-    return replace(found, thermal_design_power_w=set_w)
+    return replace(found, thermal_design_power_w=machine.accelerator_power_w)
 
 
 def _slower(own: Number | None, machine: Number | None) -> Number | None:

@@ -14,7 +14,6 @@ from service.catalog.entries.platforms import (
     SITE_CLASS,
     platform_from_document,
     put_in,
-    usual_platform,
 )
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Parallelism, Region
@@ -63,7 +62,7 @@ def resolve_placed(
     if found is None:
         return None, machine
     if platform is None:
-        machine = _usual(found, snapshot)
+        machine = snapshot.platforms.get(found.value.platform.id)
     elif machine is not None:
         chosen = machine
         entry = found
@@ -77,16 +76,10 @@ def resolve_placed(
 
 
 @lru_cache(maxsize=1024)
-def _usual(accelerator: Entry[Accelerator], snapshot: CatalogSnapshot) -> Entry[Machine] | None:
-    """The machine that an accelerator usually stands in: platforms are many, and patterns slow."""
-    return usual_platform(accelerator, snapshot.platforms)
-
-
-@lru_cache(maxsize=1024)
 def in_machine(
     accelerator: Entry[Accelerator], machine: Entry[Machine], snapshot: CatalogSnapshot
 ) -> Entry[Accelerator]:
-    """An accelerator in a machine that was asked for.
+    """An accelerator, so far in the machine it usually stands in, in one that was asked for.
 
     Raises
     ------
@@ -94,7 +87,7 @@ def in_machine(
         If its power is that of a whole machine and another one would be charged on top, or the
         machine is made around a chip of its own and has no host for others.
     """
-    usual = _usual(accelerator, snapshot)
+    usual = snapshot.platforms.get(accelerator.value.platform.id)
     whole = usual is not None and usual.value.integrated
     if machine.value.integrated != whole:
         raise DocumentInvalid(

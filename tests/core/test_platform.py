@@ -95,6 +95,15 @@ def test_a_machine_may_set_another_limit_than_the_part_has():
     assert found.thermal_design_power_w == 500.0
 
 
+def test_a_chip_that_is_its_machine_idles_as_the_machine_does():
+    board = replace(MACHINE, integrated=True, idle_wall_w=exact(3.0))
+    unknown = replace(H100, idle_power_w=None)
+    assert placed(unknown, board, on_slots=True).idle_power_w == exact(3.0)
+    assert placed(H100, board, on_slots=True).idle_power_w == H100.idle_power_w
+    slotted = replace(board, integrated=False)
+    assert placed(unknown, slotted, on_slots=True).idle_power_w is None
+
+
 def test_making_of_the_machine_is_shared_out_and_unknown_stays_unknown():
     assert share_of(exact(80.0), SERVER) == exact(10.0)
     assert share_of(None, SERVER) is None

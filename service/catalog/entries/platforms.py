@@ -136,6 +136,7 @@ def _machine(
         accelerator_power_w=None if power_w is None else float(power_w.value),
         integrated=integrated,
         peer_to_peer=None if peers is None else flag(stated, "peer_to_peer"),
+        idle_wall_w=chosen.known_interval("idle_wall_w"),
     )
 
 

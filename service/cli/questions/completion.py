@@ -25,6 +25,11 @@ def complete_accelerator(incomplete: str) -> list[str]:
     return _beginning("accelerators", incomplete)
 
 
+def complete_platform(incomplete: str) -> list[str]:
+    """Ids and aliases of platforms that begin with a text."""
+    return _beginning("platforms", incomplete)
+
+
 def complete_engine(incomplete: str) -> list[str]:
     """Ids and aliases of engines and frameworks that begin with a text."""
     return _beginning("engines", incomplete)

@@ -11,7 +11,13 @@ from service.cli.questions.bodies import body_from, misused
 from service.cli.questions.options import Option, command
 from service.cli.status import EPILOG
 
-_WHAT = (options.MODEL, options.ACCELERATOR, options.COUNT)
+_WHAT = (
+    options.MODEL,
+    options.ACCELERATOR,
+    options.COUNT,
+    options.PLATFORM,
+    options.POWER_LIMIT,
+)
 _INFERENCE = (*options.LOAD, options.ENGINE, options.ENGINE_VERSION)
 _TRAINING = (options.TRAINING_FLAG, *options.TRAINING)
 _ASKING = (options.EXPLAIN, options.MUST_FIT, *options.ASKING)

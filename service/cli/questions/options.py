@@ -13,6 +13,7 @@ from service.cli.questions.completion import (
     complete_accelerator,
     complete_engine,
     complete_model,
+    complete_platform,
     complete_region,
 )
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
@@ -92,6 +93,21 @@ ACCELERATOR = Option(
     ("accelerator",),
     _WHAT,
     complete_accelerator,
+)
+PLATFORM = Option(
+    ("--platform",),
+    str,
+    "Machine that the accelerators stand in; the usual one if left out.",
+    ("platform",),
+    _WHAT,
+    complete_platform,
+)
+POWER_LIMIT = Option(
+    ("--power-limit-w",),
+    float,
+    "Limit of power of each accelerator [W].",
+    ("power_limit_w",),
+    _WHAT,
 )
 REGION = Option(
     ("--region", "-r"),

@@ -24,6 +24,7 @@ from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.platforms import sited
 from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
@@ -118,7 +119,8 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
     placed: list[tuple[str, Mapping[str, Any]]] = []
     unknown = []
     entries_by_id = {entry.id: entry for entry in (*places, home)}
-    for place in entries_by_id.values():
+    for entry in entries_by_id.values():
+        place = sited(entry, computed.resolved.machine, request.facility, snapshot).region
         impacts = deployment_impacts(computed, place, request.period).impacts
         impact = None if impacts is None else impacts[request.basis]
         known = impact is not None and _found(impact, total) is not None

@@ -27,6 +27,7 @@ from service.estimation.inference.deployment import (
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.platforms import sited
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
 
@@ -98,6 +99,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     )
     resolved = learnt_deployment(request, snapshot, problems)
     region = problems.resolved(region)
+    region = sited(region, resolved.machine, request.facility, snapshot).region
     case = _Case(resolved, region)
     base = _figure(request, case)
     if base is None:

@@ -9,13 +9,12 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
-from service.core.elementwise import Number
 from service.core.estimate.inference import InferenceEnergy, inference_energy, inference_footprints
 from service.core.explanation import EstimateWarning, Step, explain
-from service.core.impacts.energy import POWER, REQUEST, DeploymentPower, deployment_power
+from service.core.impacts.energy import POWER, REQUEST, deployment_power
 from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
 from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
-from service.core.interval import Interval, exact, independent_sum, scale
+from service.core.interval import Interval, exact, scale
 from service.core.performance.usage import PhaseUse, Usage, reference_flops_per_s
 from service.core.platform import Machine
 from service.estimation.answers import CalibrationUsed, figure, frame, grounds
@@ -45,11 +44,12 @@ _DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
 _TOKENS_PER_BASIS = 1000.0
 _JOULES_PER_WH = 3600.0
 
-#: Use of an accelerator that is only known to have been in use, and the least that is likely: the
-#: shares of time in which kernels run, of peak bandwidth, and of time at the peak of matrix units.
-#: At most it draws its limit of power.
+#: Use of an accelerator that is only known to have been in use, the least that is likely, and all
+#: there is: shares of time in which kernels run, of peak bandwidth, and of time at the peak of
+#: matrix units.
 _USUAL_USE = (0.7, 0.5, 0.35)
 _LIGHT_USE = (0.3, 0.2, 0.05)
+_FULL_USE = (1.0, 1.0, 1.0)
 
 Energy = TypeVar("Energy")
 Bases = TypeVar("Bases")
@@ -244,7 +244,7 @@ def _plain_impacts(
     if request.energy_kwh is not None:
         energy_kwh = exact(request.energy_kwh)
     elif device is not None and device.most_power_w is not None:
-        power_w = _assumed_power_w(device, device.most_power_w, chosen, around)
+        power_w = _assumed_power_w(device, chosen, around)
         energy_kwh = scale(power_w, (request.accelerator_hours or 0.0) * 1e-3)
         warnings.append(
             EstimateWarning(
@@ -276,19 +276,15 @@ def _plain_impacts(
     )
 
 
-def _assumed_power_w(
-    device: Accelerator, most_w: Number, chosen: Calibration, around: Infrastructure
-) -> Interval:
+def _assumed_power_w(device: Accelerator, chosen: Calibration, around: Infrastructure) -> Interval:
     """IT power of one accelerator with its host, of which only the time in use is known [W]."""
 
-    def power_in_use(use: tuple[float, float, float]) -> DeploymentPower:
-        return deployment_power(device, 1, _usage(device, *use), chosen.performance.power, around)
+    def power_in_use(use: tuple[float, float, float]) -> Interval:
+        usage = _usage(device, *use)
+        return deployment_power(device, 1, usage, chosen.performance.power, around).it_power_w
 
-    usual, light = power_in_use(_USUAL_USE), power_in_use(_LIGHT_USE)
-    device_w = Interval(
-        usual.accelerator_mean_power_w.value, light.accelerator_mean_power_w.value, most_w
-    )
-    return independent_sum((device_w, usual.host_power_w))
+    light, usual, full = (power_in_use(use) for use in (_LIGHT_USE, _USUAL_USE, _FULL_USE))
+    return Interval(usual.value, light.low, full.high)
 
 
 def _usage(device: Accelerator, kernels: float, moved: float, computed: float) -> Usage:

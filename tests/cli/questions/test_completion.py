@@ -10,6 +10,7 @@ from service.cli.questions.completion import (
     complete_accelerator,
     complete_engine,
     complete_model,
+    complete_platform,
     complete_region,
 )
 from service.settings import INSTALLATION
@@ -22,6 +23,7 @@ def test_ids_and_aliases_are_offered():
     assert complete_model("llama-3.1-70")
     assert complete_region("aws/eu-n") == ["aws/eu-north-1"]
     assert complete_engine("vl") == ["vllm"]
+    assert complete_platform("nvidia-dgx-h") == ["nvidia-dgx-h100"]
 
 
 def test_every_offer_is_known(packaged_snapshot):
