@@ -50,8 +50,8 @@ _WORKSPACE = (Level("class", 0.06), Level("engine", 0.04), Level("generation", 0
 #: Terms by what they are a property of. Usual values: what start-up logs and profilers print.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "memory/driver": (
-        Term("context_bytes", 1e9, 5e7, 3e9, 0.15, logarithmic=True),
-        Term("unified_context_bytes", 2e8, 1e7, 2e9, 0.15, logarithmic=True),
+        Term("context_bytes", 7e8, 5e7, 3e9, 0.08, logarithmic=True),
+        Term("unified_context_bytes", 2e8, 1e7, 6e8, 0.08, logarithmic=True),
     ),
     "memory/engines": (
         Term("counted_bytes", 2e8, 1e7, 4e9, 0.12, _ENGINES, logarithmic=True),
@@ -307,6 +307,7 @@ class MemoryPart(Part):
         inside = own <= Z_90 * _spread_of(shares[at], sizes, overheads)
         counts = Counter(self.rows[number].source for number in at)
         figures = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
+        figures["driver_log_sigma"] = max(map(_driver_log_sigma, TERMS["memory/driver"]))
         figures |= unmeasured_sigmas(_OF_ENGINES, self.fitted, at)
         source = main_source(counts)
         return CalibrationEntry(
@@ -359,12 +360,21 @@ def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray
 def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
     """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
     certain = {name: exact(value) for name, value in values.items()}
-    spread = {name: from_log_sigma(value, _STEP) for name, value in values.items()}
+    of_driver = {term.name: _driver_log_sigma(term) for term in TERMS["memory/driver"]}
+    driver = {name: from_log_sigma(values[name], sigma) for name, sigma in of_driver.items()}
+    engine = {
+        term.name: from_log_sigma(values[term.name], _STEP) for term in TERMS["memory/engines"]
+    }
     return (
         _log_sigma(_read(row, certain, _STEP)) / _STEP,
-        _log_sigma(_read(row, spread)) / _STEP,
-        _log_sigma(_read(row, certain, stated=True)),
+        _log_sigma(_read(row, certain | engine)) / _STEP,
+        _log_sigma(_read(row, certain | driver, stated=True)),
     )
+
+
+def _driver_log_sigma(term: Term) -> float:
+    """Spread of what drivers hold: that of the prior, as too few sources measured it [-]."""
+    return term.spread * float(np.log(term.high / term.low))
 
 
 def _log_sigma(figure: Interval) -> float:

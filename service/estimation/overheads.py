@@ -27,7 +27,7 @@ from service.estimation.levels import (
     unmeasured,
 )
 
-_SIZES, _OVERHEADS = "size_log_sigma", "overhead_log_sigma"
+_SIZES, _OVERHEADS, _DRIVER = "size_log_sigma", "overhead_log_sigma", "driver_log_sigma"
 #: What revisions did not state that are older than levels of memory.
 _UNSTATED: Figures = {
     "context_bytes": exact(0.0),
@@ -120,7 +120,8 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
         for kind in engine.missing
         if (name := unmeasured(engine.part, kind)) in spread
     ]
-    found = _widened(driver.figures, sigma) | _widened(engine.figures, hypot(sigma, *wider))
+    of_driver = float(spread[_DRIVER].value) if _DRIVER in spread else sigma
+    found = _widened(driver.figures, of_driver) | _widened(engine.figures, hypot(sigma, *wider))
     return found | ({_SIZES: spread[_SIZES]} if _SIZES in spread else {})
 
 

@@ -17,6 +17,7 @@ _MEMORY = (
     "logits_bytes",
     "runtime_bytes",
     "total_bytes",
+    "process_bytes",
     "capacity_bytes",
     "headroom_bytes",
     "shortfall_bytes",

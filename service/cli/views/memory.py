@@ -23,6 +23,7 @@ _PARTS = (
 )
 _LIMITS = (
     "headroom_bytes",
+    "process_bytes",
     "host_bytes",
     "nvme_bytes",
     "kv_cache_bytes_per_token",
