@@ -118,7 +118,8 @@ def _reference_or_object(given: object) -> str:
     return BY_ID if isinstance(given, str) else IN_LINE
 
 
-def _number_or_object(given: object) -> str:
+def number_or_object(given: object) -> str:
+    """Tag of a number, or of an object in its place."""
     return IN_LINE if isinstance(given, dict | BaseModel) else BY_ID
 
 
@@ -146,7 +147,7 @@ class StatedFigure(Request):
 
 Figure = Annotated[
     Annotated[float, Tag(BY_ID)] | Annotated[StatedFigure, Tag(IN_LINE)],
-    Discriminator(_number_or_object),
+    Discriminator(number_or_object),
 ]
 
 

@@ -5,10 +5,19 @@ What they are made of, and what is refused, is in :mod:`service.estimation.refer
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
+from service.core.performance.inference.lengths import MOST_P95_RATIO
 from service.estimation.references import (
     BY_ID,
     EITHER,
@@ -26,6 +35,7 @@ from service.estimation.references import (
     Reference,
     ReleaseText,
     Request,
+    number_or_object,
     separated,
 )
 
@@ -82,17 +92,70 @@ class ParallelismRequest(Request):
     its KV cache or its activations. Must divide the sequence length of training."""
 
 
+class LengthsRequest(Request):
+    """Lengths that differ from request to request: mean and p95, or a histogram."""
+
+    mean: float | None = Field(None, ge=1.0, le=10_000_000.0, examples=[800.0])
+    """Mean length."""
+    p95: float | None = Field(None, ge=1.0, le=10_000_000.0, examples=[2000.0])
+    """95th percentile, at least the mean and at most 3.8 times it: lengths are taken to be
+    log-normal. For longer tails give a histogram."""
+    tokens: tuple[Annotated[float, Field(ge=1.0, le=10_000_000.0)], ...] | None = Field(
+        None, min_length=1, max_length=256
+    )
+    """Lengths of a histogram."""
+    shares: tuple[Annotated[float, Field(ge=0.0, le=1e12)], ...] | None = Field(
+        None, min_length=1, max_length=256
+    )
+    """How many requests have each of the lengths: shares or counts."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> LengthsRequest:
+        if self.tokens is None and self.shares is None:
+            if self.mean is None or self.p95 is None:
+                raise ValueError("give mean and p95, or tokens and shares")
+            if not self.mean <= self.p95 <= self.mean * MOST_P95_RATIO:
+                raise ValueError(
+                    f"p95 must be between the mean and {MOST_P95_RATIO:.3g} times it; for longer "
+                    "tails give tokens and shares"
+                )
+        elif self.mean is not None or self.p95 is not None:
+            raise ValueError("give mean and p95, or tokens and shares, not both")
+        elif self.tokens is None or self.shares is None or len(self.tokens) != len(self.shares):
+            raise ValueError("tokens and shares must be as many as each other")
+        elif not sum(self.shares) > 0.0:
+            raise ValueError("shares must not all be zero")
+        return self
+
+
+def _lengths(most: int) -> Any:
+    return Annotated[
+        Annotated[int, Field(ge=1, le=most), Tag(BY_ID)] | Annotated[LengthsRequest, Tag(IN_LINE)],
+        Discriminator(number_or_object),
+    ]
+
+
+if TYPE_CHECKING:
+    _InputTokens: TypeAlias = int | LengthsRequest
+    _OutputTokens: TypeAlias = int | LengthsRequest
+else:
+    _InputTokens = _lengths(10_000_000)
+    _OutputTokens = _lengths(1_000_000)
+
+
 class WorkloadRequest(Request):
     """The workload: requests of one size, with a fixed number in flight or arriving at a rate."""
 
     task: Literal["generate", "embed", "rerank"] | None = None
     """What the model is used for: to generate text, to embed a sequence, or to rank a document for
     a query, both in one sequence. If null, encoders embed and other models generate."""
-    input_tokens: int = Field(2048, ge=1, le=10_000_000)
-    """Prompt length. Of an encoder–decoder model for text, what the encoder reads; one that hears
-    begins with a few tokens of instructions unless this is given."""
-    output_tokens: int = Field(256, ge=1, le=1_000_000)
-    """Generated tokens; without meaning where sequences are embedded or ranked, and 1 then."""
+    input_tokens: _InputTokens = 2048
+    """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares). Of an
+    encoder–decoder model for text, what the encoder reads; one that hears begins with a few tokens
+    of instructions unless this is given."""
+    output_tokens: _OutputTokens = 256
+    """Generated tokens, likewise; without meaning where sequences are embedded or ranked, and 1
+    then."""
     images_per_request: int = Field(0, ge=0, le=1000)
     """Images in the prompt, whose tokens come beside input_tokens; for models that see."""
     image_width_px: int = Field(1024, ge=1, le=100_000)

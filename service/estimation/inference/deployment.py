@@ -30,6 +30,7 @@ from service.estimation.calibrations import Calibration, calibration
 from service.estimation.defaults import accelerator_warnings
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.inference.filling import MOST, as_many_as_fit
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import ResolvedSpeculation, resolve_speculation
 from service.estimation.inference.tasks import resolve_task, step_budget, task_workload
 from service.estimation.inference.tiers import ResolvedTiers, resolve_tiers, tier_warnings
@@ -195,10 +196,16 @@ def resolve_deployment(
         request.serving.speculative, parallelism or Parallelism(), snapshot, problems
     )
     asked = request.workload.concurrency
+    input_tokens, input_spread = mean_and_spread(request.workload.input_tokens)
+    output_tokens, output_spread = mean_and_spread(request.workload.output_tokens)
     workload = valued(
         InferenceWorkload,
         request.workload,
         concurrency=1.0 if asked == MOST else float(asked),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        input_spread=input_spread,
+        output_spread=output_spread,
         task=request.workload.task or usual_task(model.value),
     )
     workload = task_workload(request, workload, model.value, problems)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
+from service.core import deployment
 from service.core.deployment import Accelerator, InferenceWorkload
+from service.core.elementwise import Number
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
 from service.estimation.answers import Answer, Parallelism
@@ -18,6 +20,10 @@ from service.estimation.writing import repeated, written
 _OF_SENSES = ("audio_s", "images_per_request", "image_width_px", "image_height_px")
 #: Settings of serving that are resolved before they are repeated.
 _RESOLVED = ("engine", "speculative", "disaggregated", "memory_tiers", "offload")
+
+
+#: What of the workload is resolved before it is repeated.
+_RESOLVED_LOAD = ("concurrency", "input_tokens", "output_tokens")
 
 
 class Precision(Answer):
@@ -33,14 +39,32 @@ if TYPE_CHECKING:
     EngineSettings: TypeAlias = Answer
     Offload: TypeAlias = Answer
 else:
-    AskedWorkload = repeated(WorkloadRequest, "concurrency", *_OF_SENSES)
+    AskedWorkload = repeated(WorkloadRequest, *_RESOLVED_LOAD, *_OF_SENSES)
     EngineSettings = repeated(ServingRequest, *_RESOLVED)
     Offload = repeated(OffloadRequest)
+
+
+class LengthSpread(Answer):
+    """How lengths differ, as ratios to their mean."""
+
+    square_ratio: float
+    """Mean of the squares over the square of the mean."""
+    p50_ratio: float
+    p95_ratio: float
+    p99_ratio: float
 
 
 class Workload(AskedWorkload):
     """The workload as it was understood."""
 
+    input_tokens: float
+    """Mean prompt length."""
+    output_tokens: float
+    """Mean number of generated tokens."""
+    input_spread: LengthSpread | None
+    """Null where all prompts are of one length."""
+    output_spread: LengthSpread | None
+    """Null where all answers are of one length."""
     concurrency: int
     """Requests in flight over all replicas."""
     encoded_tokens: int
@@ -145,6 +169,10 @@ def _workload(workload: InferenceWorkload) -> Workload:
     image = workload.image
     return {
         **written(workload, AskedWorkload),
+        "input_tokens": _plain(workload.input_tokens),
+        "output_tokens": _plain(workload.output_tokens),
+        "input_spread": _spread(workload.input_spread),
+        "output_spread": _spread(workload.output_spread),
         "concurrency": int(workload.concurrency),
         "encoded_tokens": int(workload.encoded_tokens),
         "images_per_request": int(workload.images),
@@ -152,6 +180,16 @@ def _workload(workload: InferenceWorkload) -> Workload:
         "image_tokens": 0 if image is None else int(workload.images * image.tokens),
         "task_prefill_tokens": prefill_tokens(workload),
     }
+
+
+def _plain(tokens: Number) -> float:
+    """A length, without a fraction where it has none."""
+    mean = float(tokens)
+    return int(mean) if mean.is_integer() else mean
+
+
+def _spread(spread: deployment.LengthSpread) -> LengthSpread | None:
+    return None if spread is deployment.NO_SPREAD else written(spread, LengthSpread)
 
 
 def _serving(resolved: ResolvedDeployment) -> Serving:
