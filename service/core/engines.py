@@ -59,9 +59,16 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
             EngineClass(
                 "compiled",
                 "inference",
-                "runs steps as captured graphs or programs compiled ahead of time, with caches in "
-                "pages and many sequences in a step",
+                "runs steps as captured graphs, with caches in pages and many sequences in a step, "
+                "which come and go",
                 "vllm",
+            ),
+            EngineClass(
+                "fixed-shapes",
+                "inference",
+                "runs programs compiled ahead of time for fixed numbers of sequences and tokens, "
+                "whose caches are as long as the longest sequence may get",
+                "optimum-habana",
             ),
             EngineClass(
                 "eager",

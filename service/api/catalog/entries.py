@@ -186,7 +186,7 @@ class InstanceEntry(CatalogEntry):
 class EngineClasses(Stated):
     """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
 
-    inference: NotRequired[Literal["compiled", "eager", "llama.cpp-like"]]
+    inference: NotRequired[Literal["compiled", "fixed-shapes", "eager", "llama.cpp-like"]]
     training: NotRequired[Literal["megatron-like", "fsdp-like", "trainer-like"]]
 
 
