@@ -242,9 +242,10 @@ def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitectu
 def served_precision(
     asked: PrecisionRequest, architecture: ModelArchitecture, problems: Problems
 ) -> Precision:
-    """Number formats of serving: activations that are asked for decide what is multiplied.
+    """Number formats of serving: weights of fewer than 16 bits meet activations as asked for.
 
-    Notes activations that kernels for such weights do not take.
+    Between layers activations have 16 bits even so. Notes those that kernels for such weights do
+    not take.
     """
     precision = resolve_precision(asked, architecture)
     weights, activations = precision.weights, precision.activations
@@ -257,7 +258,9 @@ def served_precision(
             f"no kernel multiplies {weights.id} weights by {activations.id} activations; "
             f"those of {weights.id} take {', '.join(met_by(weights))}",
         )
-    return replace(precision, weights=weights.multiplied_in(operands))
+    return replace(
+        precision, weights=weights.multiplied_in(operands), activations=NUMBER_FORMATS["bf16"]
+    )
 
 
 def _weights_format(precision: PrecisionRequest, architecture: ModelArchitecture) -> NumberFormat:

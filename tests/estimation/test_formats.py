@@ -77,6 +77,22 @@ def test_activations_that_no_kernel_takes_are_refused_with_those_that_it_does(pa
     assert detail.endswith("those of fp8 take bf16, fp8")
 
 
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "awq-int4", "mxfp4", "nvfp4", "gguf-q4_k_m"])
+@pytest.mark.parametrize("accelerator", ["a100-80gb", "h100-sxm", "b200"])
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp"])
+def test_activations_that_an_answer_names_ask_for_the_same(
+    packaged_snapshot, engine, accelerator, weights
+):
+    snapshot = packaged_snapshot
+    if not snapshot.engines[engine].value.reads(weights):
+        return
+    first = inference_latency_answer(asked(accelerator, engine, weights=weights), snapshot)
+    activations = first["deployment"]["precision"]["activations"]
+    again = asked(accelerator, engine, weights=weights, activations=activations)
+    # What is asked for needs no warning.
+    assert inference_latency_answer(again, snapshot) | {"warnings": []} == first | {"warnings": []}
+
+
 def test_wider_activations_cost_compute(packaged_snapshot):
     def prefill(**precision: Any) -> Phase:
         resolved = resolve_deployment(asked(**precision), packaged_snapshot, Problems())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.calibration import EngineOverhead
@@ -127,9 +127,30 @@ def meets(matrix_precision: str, weight_bits: float, operands: str) -> bool:
     """
     bits = OPERAND_BITS[operands]
     if bits >= 16:
-        return operands in ("bf16", "fp16")
+        return True
     # Operands of the weights' own width are of their own kind; wider ones hold any of them.
     return operands == matrix_precision or weight_bits < bits
+
+
+def met_activations(precision: Precision, accelerator: Accelerator, engine: EngineOverhead) -> str:
+    """Id of the format of activations that weights meet in products.
+
+    It is what chooses the same kernel in a request.
+
+    Raises
+    ------
+    ValueError
+        When the accelerator has no known peak for them.
+    """
+    weights = precision.weights
+    if weights.bits_per_element >= 16.0:
+        return precision.activations.id
+    used = multiplied_precision(accelerator, engine_precision(weights.matrix_precision, engine))
+    return _FORMATS.get(used, used)
+
+
+#: Formats of operands that are called otherwise.
+_FORMATS = {"fp4": "nvfp4", "mxfp8": "fp8", "fp16_accumulate": "fp16"}
 
 
 def met_by(weights: NumberFormat) -> tuple[str, ...]:

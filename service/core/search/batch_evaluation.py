@@ -37,7 +37,7 @@ from service.core.memory.inference.memory import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
-from service.core.performance.kernels import multiplied_precision
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
 from service.core.search.kernels import has_kernels
 from service.core.search.rows import TooSmall
 from service.core.search.stack import Stacks, used_precisions
@@ -263,13 +263,9 @@ def _runs(option: AcceleratorOption, precisions: Sequence[str], native_only: boo
             used = multiplied_precision(accelerator, wanted)
         except ValueError:
             return False
-        if native_only and used not in _HALVES.get(wanted, {wanted}):
+        if native_only and OPERAND_BITS[used] > OPERAND_BITS[wanted]:
             return False
     return True
-
-
-#: The 16-bit formats stand for each other.
-_HALVES = {name: {"bf16", "fp16"} for name in ("bf16", "fp16", "fp16_accumulate")}
 
 
 def _batch(

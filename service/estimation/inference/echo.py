@@ -10,6 +10,7 @@ from service.core.deployment import Accelerator, InferenceWorkload
 from service.core.elementwise import Number
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
+from service.core.performance.kernels import met_activations
 from service.estimation.answers import Answer, Parallelism
 from service.estimation.inference.deployment import ResolvedDeployment
 from service.estimation.inference.speculation import ResolvedSpeculation
@@ -151,7 +152,11 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
         "precision": {
             "weights": deployment.precision.weights.id,
             "kv_cache": deployment.precision.kv_cache.id,
-            "activations": deployment.precision.activations.id,
+            "activations": met_activations(
+                deployment.precision,
+                deployment.accelerator,
+                resolved.calibration.performance.engine,
+            ),
         },
         "parallelism": written(deployment.parallelism, Parallelism),
         "workload": _workload(resolved.workload),

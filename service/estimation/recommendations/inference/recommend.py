@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.performance.kernels import met_activations
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
 from service.estimation.answers import Parallelism
@@ -99,15 +100,20 @@ def _description(
     precision = space.precisions[rows.precision[row]]
     layout = space.layouts[rows.layout[row]]
     hourly = placed.usd_per_hour[at]
+    offer = rows.offer[row]
     return {
         "model": search.models[model].id,
-        "accelerator": search.accelerators[rows.offer[row]].id,
+        "accelerator": search.accelerators[offer].id,
         "accelerator_count": int(rows.accelerators[row]),
         "region": search.context.regions[placed.region[at]].id,
         "precision": {
             "weights": precision.weights.id,
             "kv_cache": precision.kv_cache.id,
-            "activations": precision.activations.id,
+            "activations": met_activations(
+                precision,
+                search.accelerators[offer].value,
+                search.calibrations[offer].performance.engine,
+            ),
         },
         "parallelism": {**written(layout, Parallelism), "data": int(rows.replicas[row])},
         "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
