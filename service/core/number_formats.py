@@ -23,6 +23,8 @@ _ALL_LINEAR = frozenset(
         TensorClass.SHARED_EXPERT,
     }
 )
+#: What ends the id of a listed format as a checkpoint departs from it.
+OF_CHECKPOINT = "-checkpoint"
 _FEED_FORWARD = frozenset({TensorClass.DENSE_FFN, TensorClass.EXPERT, TensorClass.SHARED_EXPERT})
 _EVERYTHING = frozenset(TensorClass)
 _GGUF_MATRICES = _ALL_LINEAR | {TensorClass.EMBEDDING, TensorClass.HEAD}
@@ -56,6 +58,11 @@ class NumberFormat:
     widened_whole: bool = False
     padded_experts: bool = False
     repeats_table: bool = False
+
+    @property
+    def listed_id(self) -> str:
+        """Id of the listed format that it is, or that it departs from."""
+        return self.id.removesuffix(OF_CHECKPOINT)
 
     def tensor_bits(self, tensor: Tensor) -> float:
         """Stored bits per element of the given tensor."""

@@ -157,7 +157,7 @@ def check_reads(
 ) -> None:
     """Note it, with the nearest formats, if an engine has no kernels for a format of weights."""
     engine = snapshot.engines[release.engine].value
-    if engine.reads(weights.id):
+    if engine.reads(weights.listed_id):
         return
     able = [one for one in NUMBER_FORMATS.values() if engine.formats.has(one.id)]
     able.sort(key=lambda one: abs(log(one.bits_per_element / weights.bits_per_element)))

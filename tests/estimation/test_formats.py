@@ -65,6 +65,19 @@ def test_a_format_without_kernels_is_refused_with_the_nearest(
     assert nearest in detail
 
 
+@pytest.mark.parametrize("weights", ["mxfp4", None])
+def test_a_checkpoint_that_departs_from_a_format_is_read_as_that(packaged_snapshot, weights):
+    asked_for = LatencyInferenceRequest(
+        model="openai/gpt-oss-20b",
+        accelerator="amd-ryzen-ai-max-395-128gb",
+        precision={"weights": weights},
+        serving={"engine": "llama.cpp"},
+    )
+    resolved = resolve_deployment(asked_for, packaged_snapshot, Problems())
+    assert resolved.deployment.precision.weights.listed_id == "mxfp4"
+    assert resolved.deployment.precision.weights.id == "mxfp4-checkpoint"
+
+
 def test_a_width_without_a_layout_is_read_by_every_engine(packaged_snapshot):
     for engine in ("llama.cpp", "exllama", "tensorrt-llm", "gpt-fast"):
         inference_latency_answer(asked(engine=engine, weights="int4"), packaged_snapshot)

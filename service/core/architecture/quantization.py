@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from service.core.architecture.tensors import TensorClass
 from service.core.explanation import EstimateWarning
-from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.number_formats import NUMBER_FORMATS, OF_CHECKPOINT, NumberFormat
 
 _PLAIN = {
     "bfloat16": "bf16",
@@ -131,7 +131,7 @@ def _departure(
     }
     return replace(
         listed,
-        id=f"{listed_id}-checkpoint",
+        id=f"{listed_id}{OF_CHECKPOINT}",
         bits_per_element=bits_per_element,
         quantised_classes=classes,
         by_class_bits=MappingProxyType({**listed.by_class_bits, **by_class}),

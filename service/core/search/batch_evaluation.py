@@ -224,7 +224,7 @@ def evaluate(
         elif lacking_bytes > 0.0 and environment.tiers is None:
             small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))
         elif _runs(option, precisions, space.native_only) and (
-            not space.native_only or has_kernels(precision.weights.id, accelerator.vendor)
+            not space.native_only or has_kernels(precision.weights.listed_id, accelerator.vendor)
         ):
             able.append(position)
         else:

@@ -244,7 +244,7 @@ def _trainable(space: TrainingSpace, variant: TrainingVariant) -> Iterator[int]:
         known = set(accelerator.peak_flops_per_s)
         if (
             accelerator.thermal_design_power_w is not None
-            and trains(accelerator, variant.precision.weights.id)
+            and trains(accelerator, variant.precision.weights.listed_id)
             and all(
                 _HALVES.get(wanted, {wanted}) & known and _has_peak(accelerator, wanted)
                 for wanted in _precisions(variant)
