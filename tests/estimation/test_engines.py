@@ -194,6 +194,8 @@ def test_an_engine_that_does_not_run_on_the_hardware_is_refused_with_those_that_
     [
         ("nvidia-h100-sxm-80gb", "vllm"),
         ("amd-mi300x-192gb", "vllm"),
+        ("nvidia-rtx-5090-32gb", "vllm"),
+        ("nvidia-b200-sxm-180gb", "vllm"),
         ("google-tpu-v6e", "vllm"),
         ("aws-trainium2", "transformers-neuronx"),
         ("aws-inferentia2-core", "transformers-neuronx"),
@@ -201,6 +203,7 @@ def test_an_engine_that_does_not_run_on_the_hardware_is_refused_with_those_that_
         ("raspberry-pi-5-16gb", "llama.cpp"),
         ("nvidia-p100-pcie-16gb", "llama.cpp"),
         ("amd-mi50-32gb", "llama.cpp"),
+        ("amd-ryzen-ai-max-395-128gb", "llama.cpp"),
     ],
 )
 def test_the_engine_is_what_most_people_run_on_the_hardware(packaged_snapshot, accelerator, engine):
