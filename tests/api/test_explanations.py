@@ -33,7 +33,11 @@ DEPLOYMENTS = [
         {"workload": {"input_tokens": 300, "output_tokens": 50, "concurrency": 7}},
         {"workload": {"input_tokens": 9000, "output_tokens": 1, "concurrency": 64}},
         {"serving": {"engine": "transformers"}},
-        {"serving": {"engine": "llama.cpp"}, "parallelism": {"pipeline": 2, "tensor": 4}},
+        {
+            "serving": {"engine": "llama.cpp"},
+            "precision": {"weights": "gguf-q8_0"},
+            "parallelism": {"pipeline": 2, "tensor": 4},
+        },
     )
 ]
 POOLED = {

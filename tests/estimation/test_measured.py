@@ -73,7 +73,9 @@ def test_what_allocates_ahead_takes_its_share(snapshot: CatalogSnapshot) -> None
     found = beside(snapshot, DEPLOYMENT | {"serving": serving}, "process_bytes", "reserved_bytes")
     whole = beside(snapshot, DEPLOYMENT | {"serving": serving | {"memory_utilization_ratio": 1.0}},
                    "process_bytes")  # fmt: skip
-    assert found["process_bytes"] == pytest.approx(0.5 * whole["process_bytes"])
+    # What lies outside the share, such as the driver's context, is the same of any share.
+    outside = 2.0 * found["process_bytes"] - whole["process_bytes"]
+    assert 0.0 < outside < 4e9
     assert found["reserved_bytes"] < found["process_bytes"]
 
 

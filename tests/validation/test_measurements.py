@@ -19,7 +19,7 @@ from tests.validation.conftest import CATALOG
 
 FOLDER = CATALOG / "measurements"
 #: Documents that wait for an accelerator of the catalog, or for layouts with uneven heads.
-WAITING = {"aws-neuron-inf2": 42, "geerlingguy-ai-benchmarks": 2}
+WAITING = {"geerlingguy-ai-benchmarks": 2}
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +113,10 @@ def test_nearly_all_are_compared(
 def test_every_figure_has_an_estimate(
     beside: tuple[list[ComparedDocument], Counter[str]],
 ) -> None:
+    """But percentiles of batches that begin and end together, of which means are estimated."""
     found, _ = beside
-    assert [(one.document.id, dict(one.refused)) for one in found if one.refused] == []
+    refused = {(str(one.document.source), name) for one in found for name in one.refused}
+    assert refused == {("aws-neuron-inf2", "ttft_p99_s"), ("aws-neuron-inf2", "tpot_p99_s")}
 
 
 def test_no_figure_is_of_another_unit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import httpx
+import pytest
 from asgi_lifespan import LifespanManager
 
 from service.api.app import create_app
@@ -48,7 +49,9 @@ async def test_a_new_engine_is_one_file(tmp_path):
             document = await client.get("/openapi.json")
     acme, vllm = (answer.json() for answer in answers)
     assert acme["deployment"]["serving"]["engine"] == "acme-serve"
-    assert acme["memory"] == vllm["memory"]
+    # What vLLM's newest generation does otherwise than vLLM is not taken for Acme's.
+    acme_bytes, vllm_bytes = (one["memory"]["total_bytes"]["value"] for one in (acme, vllm))
+    assert acme_bytes == pytest.approx(vllm_bytes, rel=0.01)
     assert acme["latency"]["tpot_s"]["value"] == vllm["latency"]["tpot_s"]["value"]
     assert acme["latency"]["tpot_s"]["high"] > vllm["latency"]["tpot_s"]["high"]
     assert any("those of vllm are used" in one["message"] for one in acme["warnings"])

@@ -43,12 +43,14 @@ def walk(value):
 async def test_the_main_job_end_to_end(client):
     body = await answer(client, "/v1/estimates/inference", MAIN | {"explain": True})
     memory, latency, impacts = body["memory"], body["latency"], body["impacts"]
-    # 70.55e9 parameters in two bytes over eight ranks; the vocabulary divides evenly.
-    assert memory["weights_bytes"]["value"] == pytest.approx(2 * 70_553_706_496 / 8, rel=5e-4)
-    assert memory["kv_cache_bytes_per_token"] == 327_680 / 8
+    # 70.55e9 parameters in two bytes over the ranks; the vocabulary divides evenly.
+    ranks = body["deployment"]["parallelism"]["tensor"]
+    assert ranks == 4
+    assert memory["weights_bytes"]["value"] == pytest.approx(2 * 70_553_706_496 / ranks, rel=5e-4)
+    assert memory["kv_cache_bytes_per_token"] == 327_680 / ranks
     assert memory["fits"] is True
     assert 0.01 < latency["tpot_s"]["value"] < 0.06
-    assert 0.05 < latency["ttft_s"]["value"] < 0.6
+    assert 0.05 < latency["ttft_s"]["value"] < 1.0
     assert latency["decode"]["bottleneck"] in ("memory_bandwidth", "interconnect", "overhead")
     request = impacts["per_request"]
     energy = request["it_energy_kwh"]["value"]
@@ -312,10 +314,12 @@ async def test_every_catalog_model_and_accelerator_can_be_asked_about(client, ap
         response = await client.post("/v1/estimates/inference", json=body)
         if response.status_code != 200:
             refused.append((accelerator, json.loads(response.content)["detail"]))
-    # Parts whose vendor publishes no dense peak that 16-bit weights can be multiplied at.
-    assert [name for name, _ in refused] == ["tenstorrent-p100a-28gb", "tenstorrent-p150a-32gb"]
+    # Parts that only their maker's own software runs on, of which nothing was published to fit to.
+    assert {name.partition("-")[0] for name, _ in refused} == {
+        *("aws", "cerebras", "groq", "qualcomm", "sambanova", "tenstorrent"),
+    }
     for _, detail in refused:
-        assert "bf16" in detail
+        assert "does not run on" in detail
 
 
 async def test_inference_overtakes_training_on_the_published_day(client):

@@ -18,8 +18,9 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
     outcome = headroom("estimate", *MAIN, *LOAD, "-r", "aws/eu-north-1")
     assert (outcome.status, outcome.complaints) == (0, "")
     for text in (
-        "meta-llama/Llama-3.1-70B · bf16 · 8 × nvidia-h100-sxm-80gb (tensor 8) · aws/eu-north-1",
-        "17.6 GB  exact",
+        "meta-llama/Llama-3.1-70B · bf16 · 8 × nvidia-h100-sxm-80gb (tensor 4, data 2)"
+        " · aws/eu-north-1",
+        "35.3 GB",
         "fits",
         "time to first token",
         "prefill is limited by compute",
@@ -34,7 +35,7 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
 def test_json_is_the_answer_of_the_operation(headroom):
     outcome = headroom("memory", *MAIN, *LOAD, "--json")
     answer = json.loads(outcome.printed)
-    assert answer["weights_bytes"]["value"] == pytest.approx(17.64e9, rel=1e-3)
+    assert answer["weights_bytes"]["value"] == pytest.approx(35.28e9, rel=1e-3)
     assert answer["deployment"]["workload"]["concurrency"] == 32
     assert answer["provenance"]
 

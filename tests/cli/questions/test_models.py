@@ -47,7 +47,7 @@ def test_a_gguf_file_brings_its_format(headroom, tmp_path: Path, packaged_snapsh
     path = write_gguf(tmp_path / "model.gguf", "llama", packaged_snapshot.models[HERE], 15)
     answer = memory(headroom, path, "--set", "serving.engine=llama.cpp")
     assert answer["deployment"]["precision"]["weights"] == "gguf-q4_k_m"
-    stated = memory(headroom, HERE, "-w", "gguf-q4_k_m")
+    stated = memory(headroom, HERE, "-w", "gguf-q4_k_m", "--set", "serving.engine=llama.cpp")
     assert answer["weights_bytes"] == stated["weights_bytes"]
 
 

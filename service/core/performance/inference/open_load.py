@@ -95,7 +95,7 @@ class _Waits:
     prompts share steps, ``crowd_variance`` what the varying crowd adds to a step's variance [s²].
     """
 
-    busy: Number
+    busy_ratio: Number
     own_s: Number
     step_s: Number
     shared_s: Number
@@ -224,7 +224,7 @@ def open_load(
         requests_per_s=rate * stages,
         ttft_parts_s=parts,
         mix=mix,
-        busy_ratio=waits.busy,
+        busy_ratio=waits.busy_ratio,
         prompts_per_step=mix.prompts,
         fuller_s=tpot_s - mix.step_s,
     )
@@ -234,7 +234,7 @@ def open_load(
         state=state,
         running_sequences=minimum(running, slots),
         waiting_requests=where(saturated, inf, queued),
-        busy_ratio=where(saturated, 1.0, waits.busy),
+        busy_ratio=where(saturated, 1.0, waits.busy_ratio),
         requests_per_s=minimum(requests_per_s, saturation_per_s),
         utilisation_ratio=utilisation,
         saturated=saturated,
@@ -317,7 +317,7 @@ def _waits(replica: Replica, mix: Mix, prefill: StepTime, rate: Number, longer: 
     shared_s = busy * (cycle_s * (0.5 + prompts_ratio) - base_s / 2.0) * sharing
     hit_s = mix.chunks * base_s + taken_s
     return _Waits(
-        busy=busy,
+        busy_ratio=busy,
         own_s=own_s,
         step_s=busy * base_s / 2.0,
         shared_s=shared_s,
@@ -439,7 +439,7 @@ def _longer_prompt_s(mix: Mix, waits: _Waits, ratio: Number) -> Number:
     """What a prompt takes more that is longer by a ratio than the mean [s]."""
     chunks = maximum(ratio / mix.fitting_prompts, 1.0)
     more_steps = chunks - mix.chunks
-    return mix.added_s * (ratio - 1.0) + waits.busy * mix.base_s * more_steps
+    return mix.added_s * (ratio - 1.0) + waits.busy_ratio * mix.base_s * more_steps
 
 
 def _added(excesses: tuple[Number, ...], name: str) -> Number:
