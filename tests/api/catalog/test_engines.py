@@ -57,6 +57,8 @@ async def test_a_new_engine_is_one_file(tmp_path):
     assert any("those of vllm are used" in one["message"] for one in acme["warnings"])
     assert trained.json()["deployment"]["training"]["framework"] == "acme-serve"
     assert [one["id"] for one in listed.json()["items"]] == ["acme-serve"]
-    engine = document.json()["components"]["schemas"]["ServingRequest"]["properties"]["engine"]
+    engine = document.json()["components"]["schemas"]["ServingRequest"]["properties"]["engine"][
+        "anyOf"
+    ][0]
     assert {"vllm", "sglang"} <= set(engine["examples"])
     assert "torchtitan" not in engine["examples"]
