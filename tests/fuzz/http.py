@@ -164,7 +164,7 @@ def _wrong_parameter(case: Case) -> Hashable:
     if not isinstance(told, CoveragePhaseData) or told.parameter_location in _WHOLE:
         return None
     given = getattr(case, told.parameter_location.container_name) or {}
-    if told.parameter not in given:
+    if told.parameter is None or told.parameter not in given:
         return None
     return told.parameter_location, told.parameter, repr(given[told.parameter])
 
