@@ -25,18 +25,27 @@ class TimeLimitsRequest(Request):
     ttft_s: _Most = None
     """Mean time to the first token."""
     ttft_p50_s: _Most = None
+    """Median time to the first token over requests."""
     ttft_p95_s: _Most = None
+    """95th percentile of the time to the first token over requests."""
     ttft_p99_s: _Most = None
+    """99th percentile of the time to the first token over requests."""
     tpot_s: _Most = None
     """Mean time per output token."""
     tpot_p50_s: _Most = None
+    """Median time per output token over requests."""
     tpot_p95_s: _Most = None
+    """95th percentile of the time per output token over requests."""
     tpot_p99_s: _Most = None
+    """99th percentile of the time per output token over requests."""
     e2e_s: _Most = None
     """Mean time of a whole request."""
     e2e_p50_s: _Most = None
+    """Median time of a whole request over requests."""
     e2e_p95_s: _Most = None
+    """95th percentile of the time of a whole request over requests."""
     e2e_p99_s: _Most = None
+    """99th percentile of the time of a whole request over requests."""
 
 
 class InferenceRequest(DeploymentRequest):

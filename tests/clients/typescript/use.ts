@@ -20,7 +20,9 @@ const question: headroom.InferenceRequest = {
 // An estimate, whose figures are intervals.
 const estimate = await headroom.createInferenceEstimate({ body: question, throwOnError: true });
 assert(estimate.data.memory.fits);
-const { low, value, high } = estimate.data.latency.tpot_s;
+const tpot = estimate.data.latency.tpot_s; // null of models that generate nothing
+if (tpot === null) throw new Error("no tokens are generated");
+const { low, value, high } = tpot;
 assert(low < value && value < high);
 
 // The same as a link: flat parameters, those of nested objects too.
