@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from service.calibration.batches import batched
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.calibration.levels import main_source, rows_of
@@ -170,25 +171,8 @@ def fit_memory(rows: Sequence[MeasuredMemory]) -> Fitted:
 
 
 def predictor(rows: Sequence[MeasuredMemory]) -> Predict:
-    """Log estimates of rows, for constants by row and point.
-
-    Rows that differ in their load alone are computed at once.
-    """
-    batches: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        batches[_batch_of(row)].append(number)
-
-    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
-        place = {number: at for at, number in enumerate(chosen)}
-        logs = np.empty(next(iter(values.values())).shape)
-        for numbers in batches.values():
-            at = [place[number] for number in numbers if number in place]
-            if at:
-                own = {name: column[at] for name, column in values.items()}
-                logs[at] = _batch_logs([rows[chosen[one]] for one in at], own)
-        return logs
-
-    return predict
+    """Log estimates of rows, for constants by row and point; loads alone may differ at once."""
+    return batched(rows, _batch_of, _batch_logs)
 
 
 def _batch_of(row: MeasuredMemory) -> tuple[Any, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from service.calibration.hierarchy import Fitted, Keys, Level, Term, fit, shared_weights
+from service.calibration.batches import batched
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray, Number
@@ -182,29 +182,9 @@ def weights_of(rows: Sequence[MeasuredSpeed]) -> list[float]:
     ]
 
 
-def predictor(
-    rows: Sequence[MeasuredSpeed],
-) -> Callable[[Sequence[int], Mapping[str, FloatArray]], FloatArray]:
-    """Log estimates of rows, for constants by row and point.
-
-    Rows that differ in their load alone are computed at once.
-    """
-    batches: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        batches[_batch_of(row)].append(number)
-
-    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
-        place = {number: at for at, number in enumerate(chosen)}
-        logs = np.empty(next(iter(values.values())).shape)
-        for numbers in batches.values():
-            known = [number for number in numbers if number in place]
-            if known:
-                at = [place[number] for number in known]
-                own = {name: column[at] for name, column in values.items()}
-                logs[at] = _batch_logs([rows[number] for number in known], own)
-        return logs
-
-    return predict
+def predictor(rows: Sequence[MeasuredSpeed]) -> Predict:
+    """Log estimates of rows, for constants by row and point; loads alone may differ at once."""
+    return batched(rows, _batch_of, _batch_logs)
 
 
 def _batch_of(row: MeasuredSpeed) -> tuple[Any, ...]:
