@@ -10,7 +10,7 @@ from math import ceil
 
 from service.core.elementwise import Number
 from service.core.explanation import Formula, paths
-from service.core.interval import Interval, quotient, scale
+from service.core.interval import Interval, product, quotient, scale
 
 HOURS_PER_YEAR = 8_760.0
 _GRAMS_PER_TONNE = 1e6
@@ -104,9 +104,9 @@ def hardware_usd_per_hour(accelerators: int, purchase_usd: Interval, years: Inte
     return scale(quotient(purchase_usd, years), accelerators / HOURS_PER_YEAR)
 
 
-def electricity_usd_per_hour(facility_kwh_per_hour: Interval, usd_per_kwh: float) -> Interval:
+def electricity_usd_per_hour(facility_kwh_per_hour: Interval, usd_per_kwh: Interval) -> Interval:
     """Electricity of hardware and building at a price per kWh [USD/h]."""
-    return scale(facility_kwh_per_hour, usd_per_kwh)
+    return product(facility_kwh_per_hour, usd_per_kwh)
 
 
 def emissions_usd_per_hour(gco2e_per_hour: Interval, usd_per_tco2e: float) -> Interval:

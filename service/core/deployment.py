@@ -121,6 +121,7 @@ class Region:
     per kWh drawn from the grid, ``water_stress`` the basin's withdrawal-to-supply ratio.
     ``residual`` is the grid without contracted electricity, ``marginal`` what one more kWh makes it
     emit, ``carbon_free_energy`` the share that the operator states, ``adpe`` depletion of elements.
+    ``wet_bulb`` is the mean of the year; electricity has the price that large customers pay.
     Where nobody states its PUE, one ``pue_stood_in``.
     """
 
@@ -138,6 +139,8 @@ class Region:
     carbon_free_energy_ratio: Interval | None = None
     primary_energy_mj_per_kwh: Interval | None = None
     adpe_kgsbeq_per_kwh: Interval | None = None
+    wet_bulb_celsius: Interval | None = None
+    electricity_usd_per_kwh: Interval | None = None
     pue_stood_in: bool = False
 
 

@@ -317,8 +317,8 @@ class CostRequest(Request):
     amortisation_years: float | None = Field(None, gt=0.0, le=100.0)
     """Time over which purchased hardware is written off; if null, the typical life of servers."""
     electricity_usd_per_kwh: float | None = Field(None, ge=0.0, le=100.0)
-    """Electricity price of the facility [USD/kWh]. The catalog has none; if null, the cost of
-    purchased hardware is null."""
+    """Electricity price of the facility [USD/kWh]; if null, what large customers pay in the region,
+    where the catalog knows it."""
     usd_per_tco2e: float | None = Field(None, ge=0.0, le=1e6)
     """Price per tonne of emissions from operation and manufacturing."""
 

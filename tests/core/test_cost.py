@@ -48,7 +48,7 @@ def test_hardware_is_written_off_by_the_hour():
 
 
 def test_electricity_and_emissions_by_the_hour():
-    assert electricity_usd_per_hour(exact(7.5), 0.08).value == pytest.approx(0.6)
+    assert electricity_usd_per_hour(exact(7.5), exact(0.08)).value == pytest.approx(0.6)
     # 2 kg an hour at 85 USD a tonne.
     assert emissions_usd_per_hour(exact(2000.0), 85.0).value == pytest.approx(0.17)
 

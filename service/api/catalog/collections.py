@@ -57,8 +57,9 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "models": ({"organisation": "Who published it, e.g. Meta"}, {}),
     "regions": (
         {
-            "kind": "cloud, country, us-state or grid",
+            "kind": "cloud, country, state or grid",
             "country": "ISO 3166-1 alpha-2 code, e.g. SE",
+            "subdivision": "State or province by ISO 3166-2, e.g. US-VA",
             "parent": "Id of the region whose figures are used where its own are missing, e.g. "
             "country/US",
         },

@@ -120,8 +120,9 @@ class RegionEntry(CatalogEntry):
     """A cloud region, country, state or grid with the figures stated for it by itself."""
 
     name: str
-    kind: Literal["cloud", "country", "us-state", "grid"]
+    kind: Literal["cloud", "country", "state", "grid"]
     country: str
+    subdivision: NotRequired[str]
     parent: NotRequired[str]
     place: NotRequired[str]
     latitude: NotRequired[float]

@@ -66,6 +66,7 @@ _REGION_KEYS = frozenset(
         "name",
         "kind",
         "country",
+        "subdivision",
         "parent",
         "place",
         "latitude",

@@ -28,6 +28,8 @@ SHELF_LIFE_YEARS: Mapping[str, float] = {
     "ewif_l_per_kwh": 6,
     # Aqueduct's baseline is a mean over decades; WRI renews it every four years or so.
     "water_stress_ratio": 6,
+    # Contracts follow wholesale prices, which have doubled and halved within two years.
+    "electricity_usd_per_kwh": 3,
     "price": 1,
 }
 #: Rules are looked up again within this time.

@@ -188,8 +188,20 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
         FigureSpec(
             "water_stress_ratio",
             "-",
-            "Withdrawal over supply of water in the site's basin",
+            "Withdrawal over supply of water where the site is",
             Bounds(0.0, 10000.0),
+        ),
+        FigureSpec(
+            "wet_bulb_celsius",
+            "°C",
+            "Mean wet-bulb temperature of the place, for cooling towers",
+            Bounds(-40.0, 40.0),
+        ),
+        FigureSpec(
+            "electricity_usd_per_kwh",
+            "USD/kWh",
+            "Price of electricity for large customers, without taxes that they get back",
+            Bounds(0.0, 100.0),
         ),
         FigureSpec(
             "carbon_free_energy_ratio",

@@ -27,3 +27,5 @@ class RegionFigures(Answer):
     wue_l_per_kwh: Interval | None
     ewif_l_per_kwh: Interval | None
     water_stress_ratio: Interval | None
+    wet_bulb_celsius: Interval | None
+    electricity_usd_per_kwh: Interval | None

@@ -69,7 +69,8 @@ class InferenceCost(Answer):
 
     rented: RentedServing | None
     owned: OwnedServing | None
-    """Needs cost.electricity_usd_per_kwh, and a purchase price."""
+    """Needs a purchase price, and a price of electricity: cost.electricity_usd_per_kwh, or the
+    region's."""
     emissions: ServingCost | None
     """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""
 
@@ -82,6 +83,7 @@ class TrainingCost(Answer):
 
     rented: RentedTraining | None
     owned: OwnedTraining | None
-    """Needs cost.electricity_usd_per_kwh, and a purchase price."""
+    """Needs a purchase price, and a price of electricity: cost.electricity_usd_per_kwh, or the
+    region's."""
     emissions: TrainingRunCost | None
     """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""

@@ -63,7 +63,7 @@ class Prices:
     accelerators: int
     purchase_usd: Interval | None
     amortisation_years: Interval
-    electricity_usd_per_kwh: float | None
+    electricity_usd_per_kwh: Interval | None
     usd_per_tco2e: float | None
     warnings: tuple[EstimateWarning, ...]
     entries: tuple[tuple[str, Entry[Any]], ...]
@@ -144,7 +144,9 @@ def resolve_prices(
         amortisation_years=exact(asked.amortisation_years)
         if asked.amortisation_years
         else life_years,
-        electricity_usd_per_kwh=asked.electricity_usd_per_kwh,
+        electricity_usd_per_kwh=region.value.electricity_usd_per_kwh
+        if asked.electricity_usd_per_kwh is None
+        else exact(asked.electricity_usd_per_kwh),
         usd_per_tco2e=asked.usd_per_tco2e,
         warnings=tuple(warnings),
         entries=tuple(entries),

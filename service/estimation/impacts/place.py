@@ -16,6 +16,7 @@ from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.estimation.defaults import default_warnings, making_default_warnings
 from service.estimation.impacts.requests import ElectricityRequest, HardwareRequest, SiteRequest
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems
 
 _GRID_FIGURES = ("grid_gco2e_per_kwh", "market_gco2e_per_kwh")
@@ -55,15 +56,27 @@ def supplied(
 
 
 def cooled(region: Region, site: SiteRequest | None) -> Region:
-    """The region with on-site water of the site's own cooling, where that was given."""
-    if site is not None and site.cooling == "dry":
+    """The region with on-site water of the site's own cooling, where that was given.
+
+    A tower runs in the climate that the request gives, else in that of the region.
+
+    Raises
+    ------
+    Rejected
+        If there is a tower, and nobody says in which climate.
+    """
+    if site is None or site.cooling == "as-reported":
+        return region
+    if site.cooling == "dry":
         return replace(region, wue_l_per_kwh=dry_wue())
-    if site is not None and site.wet_bulb_celsius is not None and site.cooling != "as-reported":
-        wue = evaporative_wue(
-            site.wet_bulb_celsius, site.cycles_of_concentration, site.evaporative_ratio
-        )
-        return replace(region, wue_l_per_kwh=wue)
-    return region
+    wet_bulb = site.wet_bulb_celsius
+    if wet_bulb is None:
+        if region.wet_bulb_celsius is None:
+            unknown = f"is needed for an evaporative tower: no climate of {region.id} is known"
+            raise Rejected([FieldError("/site/wet_bulb_celsius", unknown)])
+        wet_bulb = region.wet_bulb_celsius.value
+    wue = evaporative_wue(wet_bulb, site.cycles_of_concentration, site.evaporative_ratio)
+    return replace(region, wue_l_per_kwh=wue)
 
 
 def kept(

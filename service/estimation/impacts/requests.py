@@ -95,10 +95,10 @@ class SiteRequest(Request):
     """Facts about a site; each part of the answer needs only its own fields."""
 
     cooling: Literal["as-reported", "evaporative-tower", "dry"] = "as-reported"
-    """How the site is cooled: with the place's reported WUE, with a cooling tower in the climate
-    given by wet_bulb_celsius, or with a closed loop that evaporates no water."""
+    """How the site is cooled: with the place's reported WUE, with a cooling tower in the place's
+    climate, or with a closed loop that evaporates no water."""
     wet_bulb_celsius: float | None = Field(None, ge=-40.0, le=40.0)
-    """Mean wet-bulb temperature, for a cooling tower."""
+    """Mean wet-bulb temperature, for a cooling tower; if null, the region's, where it is known."""
     cycles_of_concentration: float = Field(6.0, gt=1.0, le=20.0)
     """How often a cooling tower reuses its water before it is blown down."""
     evaporative_ratio: Ratio = 1.0
@@ -139,9 +139,7 @@ class SiteRequest(Request):
     """Mean IT power of the whole site, used to allocate its land."""
 
     @model_validator(mode="after")
-    def _tower_has_a_climate(self) -> SiteRequest:
-        if self.cooling == "evaporative-tower" and self.wet_bulb_celsius is None:
-            raise ValueError("an evaporative tower needs wet_bulb_celsius")
+    def _what_belongs_together(self) -> SiteRequest:
         if self.sound_sources and self.receptor_distance_m is None:
             raise ValueError("sound_sources need receptor_distance_m to compute a level")
         if (self.area_m2 is None) != (self.mean_it_kw is None):

@@ -81,6 +81,23 @@ async def test_own_prices(client):
     assert named["hardware_usd_per_hour"] == pytest.approx(8.0)
 
 
+async def test_electricity_has_the_price_of_the_region_unless_another_is_stated(client):
+    bought = {"purchase_usd_per_accelerator": 40_000, "amortisation_years": 5}
+    germany = MAIN | {"region": "country/DE"}
+    found, _, answer = await cost(client, germany | {"cost": bought})
+    kwh = answer["impacts"]["per_year"]["facility_energy_kwh"]["value"] / 8760
+    hourly = found["owned"]["electricity_usd_per_hour"]
+    assert hourly["value"] == pytest.approx(kwh * 0.2076 * 1.0824, rel=1e-3)
+    assert hourly["low"] < hourly["value"] < hourly["high"]
+    assert "eurostat-nrg-pc-205" in {
+        f["source"] for entry in answer["provenance"] for f in entry["figures"]
+    }
+    stated, _, _ = await cost(client, germany | {"cost": bought | {"electricity_usd_per_kwh": 0.1}})
+    assert stated["owned"]["electricity_usd_per_hour"]["value"] == pytest.approx(kwh * 0.1)
+    nowhere, _, _ = await cost(client, MAIN | {"region": "country/AW", "cost": bought})
+    assert nowhere["owned"] is None
+
+
 async def test_a_training_run_is_rented_for_as_long_as_it_takes(client):
     found, _, answer = await cost(client, TRAINING, "/v1/estimates/training")
     rented = found["rented"]

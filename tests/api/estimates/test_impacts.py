@@ -189,6 +189,22 @@ async def test_cooling_of_the_site_replaces_the_reported_water(client):
     assert dry["impacts"]["period"]["water"]["on_site_l"]["value"] == 0.0
 
 
+async def test_a_tower_runs_in_the_climate_of_the_region(client, packaged_snapshot):
+    region = packaged_snapshot.regions["aws/ap-southeast-1"].value
+    places = PLAIN | {"region": region.id}
+    own = {"cooling": "evaporative-tower", "wet_bulb_celsius": region.wet_bulb_celsius.value}
+    stated = await answer(client, "/v1/impacts", places | {"site": own})
+    known = await answer(client, "/v1/impacts", places | {"site": {"cooling": own["cooling"]}})
+    assert known["electricity"]["wue_l_per_kwh"] == stated["electricity"]["wue_l_per_kwh"]
+    cooler = await answer(
+        client,
+        "/v1/impacts",
+        PLAIN | {"region": "aws/eu-west-2", "site": {"cooling": "evaporative-tower"}},
+    )
+    singapore = known["electricity"]["wue_l_per_kwh"]["value"]
+    assert cooler["electricity"]["wue_l_per_kwh"]["value"] < singapore
+
+
 async def test_plain_energy_answers_for_a_request_and_a_year_where_the_period_says_how(client):
     body = await answer(
         client, "/v1/impacts", PLAIN | {"period": {"requests": 500.0, "days": 10.0}}
@@ -272,7 +288,10 @@ async def test_a_link_takes_the_flat_names_of_every_block(client):
         ({"hardware": {"life_years": 0.0}}, "/hardware/life_years"),
         ({"hardware": {"amortisation": "busy-hours"}}, "/hardware"),
         ({"hardware": {"in_use_ratio": 0.5}}, "/hardware"),
-        ({"site": {"cooling": "evaporative-tower"}}, "/site"),
+        (
+            {"region": "country/AW", "site": {"cooling": "evaporative-tower"}},
+            "/site/wet_bulb_celsius",
+        ),
         ({"site": {"sound_sources": [{"sound_power_db": 91}]}}, "/site"),
         ({"site": {"area_m2": 100.0}}, "/site"),
         ({"site": {"liquid_cooled_ratio": 2.0}}, "/site/liquid_cooled_ratio"),

@@ -1,0 +1,91 @@
+"""Regions of the catalog: the finest grid that is published, and what is known of each place."""
+
+from __future__ import annotations
+
+from math import asin, cos, radians, sin, sqrt
+
+import pytest
+
+from service.catalog.snapshot import CatalogSnapshot
+
+#: Places, the grid intensity that the finest source states [g/kWh], and who holds the figure.
+FINEST = {
+    "gcp/northamerica-northeast1": (5.48, "gcp/northamerica-northeast1"),
+    "gcp/northamerica-northeast2": (58.56, "gcp/northamerica-northeast2"),
+    "gcp/us-west1": (79.23, "gcp/us-west1"),
+    "gcp/us-east1": (575.77, "gcp/us-east1"),
+    "gcp/us-west3": (555.17, "gcp/us-west3"),
+    "aws/ca-central-1": (1.9, "state/CA-QC"),
+    "azure/canadacentral": (59.0, "state/CA-ON"),
+    "aws/ca-west-1": (438.0, "state/CA-AB"),
+    "aws/ap-southeast-4": (740.0, "state/AU-VIC"),
+    "aws/ap-northeast-3": (296.19, "grid/JP-KN"),
+    "azure/westus": (194.9, "us-grid/CAMX"),
+    "azure/eastus3": (381.5, "us-grid/SRSO"),
+    "runpod/US-WA-1": (120.9, "state/US-WA"),
+    "ovh/BHS5": (1.9, "state/CA-QC"),
+}
+#: Cities, with the coordinates that an atlas gives them.
+CITIES = {
+    "aws/us-east-2": (39.96, -83.0),
+    "gcp/us-south1": (32.78, -96.8),
+    "gcp/us-west4": (36.17, -115.14),
+    "azure/westus": (37.78, -122.42),
+    "gcp/southamerica-east1": (-23.55, -46.63),
+    "gcp/europe-west4": (53.44, 6.84),
+}
+
+
+def kilometres(one: tuple[float, float], other: tuple[float, float]) -> float:
+    a, b, c, d = map(radians, (*one, *other))
+    return 12_742 * asin(sqrt(sin((c - a) / 2) ** 2 + cos(a) * cos(c) * sin((d - b) / 2) ** 2))
+
+
+@pytest.mark.parametrize("region", FINEST)
+def test_the_finest_grid_comes_first(packaged_snapshot: CatalogSnapshot, region: str) -> None:
+    entry, (value, holder) = packaged_snapshot.regions[region], FINEST[region]
+    assert entry.value.grid_gco2e_per_kwh is not None
+    assert entry.value.grid_gco2e_per_kwh.value == pytest.approx(value, rel=0.03)
+    assert entry.origins["grid_gco2e_per_kwh"].entry_id == holder
+
+
+def test_every_intensity_says_whether_it_is_of_the_life_cycle(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    for entry in packaged_snapshot.regions.values():
+        listed = entry.document["figures"].get("grid_gco2e_per_kwh", [])
+        for figure in listed if isinstance(listed, list) else [listed]:
+            said = "direct" in figure["note"] or "life cycle" in figure["note"]
+            assert said, f"{entry.id}: {figure['note']}"
+
+
+@pytest.mark.parametrize("region", CITIES)
+def test_places_are_where_their_cities_are(packaged_snapshot: CatalogSnapshot, region: str) -> None:
+    document = packaged_snapshot.regions[region].document
+    assert kilometres((document["latitude"], document["longitude"]), CITIES[region]) < 35.0
+
+
+def test_regions_of_the_large_clouds_know_their_climate_and_their_water(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    large = [
+        entry.value
+        for entry in packaged_snapshot.regions.values()
+        if entry.id.startswith(("aws/", "azure/", "gcp/", "oci/"))
+    ]
+    dry = [region.id for region in large if region.wet_bulb_celsius is None]
+    unstressed = [region.id for region in large if region.water_stress_ratio is None]
+    assert dry == ["gcp/us-central2", "oci/ap-chuncheon-1", "oci/me-jeddah-1", "oci/us-sanjose-1"]
+    assert {region.partition("/")[2][:7] for region in unstressed} <= {
+        *("ap-sout", "southea", "asia-so", "ap-sing", "ap-east", "taiwann", "asia-ea"),
+    }, "Aqueduct has no class for Singapore, and none was read for Taiwan"
+
+
+def test_subregions_of_the_united_states_are_of_the_newest_edition(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    grids = [
+        entry for id_, entry in packaged_snapshot.regions.items() if id_.startswith("us-grid/")
+    ]
+    assert len(grids) == 27
+    assert {entry.origins["grid_gco2e_per_kwh"].source for entry in grids} == {"epa-egrid2023"}
