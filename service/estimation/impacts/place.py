@@ -9,6 +9,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
+from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning
 from service.core.impacts.cooling import dry_wue, evaporative_wue
 from service.core.impacts.footprint import Footprint
@@ -69,12 +70,13 @@ def cooled(region: Region, site: SiteRequest | None) -> Region:
         return region
     if site.cooling == "dry":
         return replace(region, wue_l_per_kwh=dry_wue())
-    wet_bulb = site.wet_bulb_celsius
-    if wet_bulb is None:
-        if region.wet_bulb_celsius is None:
-            unknown = f"is needed for an evaporative tower: no climate of {region.id} is known"
-            raise Rejected([FieldError("/site/wet_bulb_celsius", unknown)])
+    if site.wet_bulb_celsius is not None:
+        wet_bulb: Number = site.wet_bulb_celsius
+    elif region.wet_bulb_celsius is not None:
         wet_bulb = region.wet_bulb_celsius.value
+    else:
+        unknown = f"is needed for an evaporative tower: no climate of {region.id} is known"
+        raise Rejected([FieldError("/site/wet_bulb_celsius", unknown)])
     wue = evaporative_wue(wet_bulb, site.cycles_of_concentration, site.evaporative_ratio)
     return replace(region, wue_l_per_kwh=wue)
 
