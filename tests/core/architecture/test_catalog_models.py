@@ -21,7 +21,20 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def test_the_catalog_has_models():
-    assert len(MODEL_FILES) >= 25
+    assert len(MODEL_FILES) >= 350
+
+
+def test_models_say_when_by_whom_and_under_which_licence():
+    owners: dict[str, set[str]] = {}
+    for path in MODEL_FILES:
+        document = load(path)
+        assert document["release_year"] >= 2017, path.stem
+        assert document["licence"], path.stem
+        owner = document["id"].partition("/")[0].casefold()
+        owners.setdefault(owner, set()).add(document["organisation"])
+    assert {owner: names for owner, names in owners.items() if len(names) > 1} == {}
+    spelled = {name for names in owners.values() for name in names}
+    assert len({name.casefold().replace(" ", "") for name in spelled}) == len(spelled)
 
 
 @pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: path.stem)
