@@ -2,7 +2,8 @@
 
 Formulas are written once. Plain ``+ - * /`` already work on both; the functions here supply what
 the operators lack, and stay on the standard library when every argument is a plain number, which
-is several times faster than a numpy call on a scalar.
+is several times faster than a numpy call on a scalar. Classes are compared, which takes half the
+time of ``isinstance``: arrays here are of no subclass.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Number: TypeAlias = float | FloatArray
 
 def maximum(first: Number, second: Number) -> Number:
     """Larger of two numbers, element by element."""
-    if isinstance(first, ndarray) or isinstance(second, ndarray):
+    if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.maximum(first, second)
     return first if first >= second else second
 
 
 def minimum(first: Number, second: Number) -> Number:
     """Smaller of two numbers, element by element."""
-    if isinstance(first, ndarray) or isinstance(second, ndarray):
+    if first.__class__ is ndarray or second.__class__ is ndarray:
         return np.minimum(first, second)
     return first if first <= second else second
 
@@ -40,9 +41,9 @@ def minimum(first: Number, second: Number) -> Number:
 def where(condition: Truth, if_true: Number, if_false: Number) -> Number:
     """Choose element by element; for a plain condition, one of the two values as it is."""
     if (
-        isinstance(condition, ndarray)
-        or isinstance(if_true, ndarray)
-        or isinstance(if_false, ndarray)
+        condition.__class__ is ndarray
+        or if_true.__class__ is ndarray
+        or if_false.__class__ is ndarray
     ):
         return np.where(condition, if_true, if_false)
     return if_true if condition else if_false
@@ -67,6 +68,11 @@ def either(first: Truth, second: Truth) -> Truth:
     if isinstance(first, ndarray) or isinstance(second, ndarray):
         return np.logical_or(first, second)
     return first or second
+
+
+def everywhere(condition: Truth) -> bool:
+    """Whether a condition holds for all elements."""
+    return bool(condition.all()) if isinstance(condition, ndarray) else bool(condition)
 
 
 def ceil(number: Number) -> Number:

@@ -64,11 +64,13 @@ def independent_sum(parts: Iterable[Interval]) -> Interval:
     above: Number = 0.0
     floor_of_sum: Number = 0.0
     for part in parts:
-        value = value + part.value
-        floor_of_sum = floor_of_sum + part.low
-        if part.low is not part.high:
-            below = below + (part.value - part.low) ** 2
-            above = above + (part.high - part.value) ** 2
+        middle, low, high = part.value, part.low, part.high
+        value = value + middle
+        floor_of_sum = floor_of_sum + low
+        if low is not high:
+            under, over = middle - low, high - middle
+            below = below + under * under
+            above = above + over * over
     # In quadrature the lower side never reaches past the sum of the lower ends.
     return Interval(value, maximum(value - sqrt(below), floor_of_sum), value + sqrt(above))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.interval import exact
-from service.core.performance.step import product_rates
+from service.core.performance.products import product_rates
 from service.core.performance.work import rank_work
 from service.core.platform import (
     Machine,

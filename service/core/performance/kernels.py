@@ -110,7 +110,9 @@ def multiplied_precision(accelerator: Accelerator, matrix_precision: str) -> str
     """
     peaks = accelerator.peak_flops_per_s
     for kernel in KERNELS[matrix_precision]:
-        if kernel.operands in peaks and all(needed in peaks for needed in kernel.needs):
+        if kernel.operands in peaks and (
+            not kernel.needs or all(needed in peaks for needed in kernel.needs)
+        ):
             return kernel.operands
     raise ValueError(f"no peak known for {matrix_precision} or wider on {accelerator.id}")
 

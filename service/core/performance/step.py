@@ -1,21 +1,23 @@
-"""Time of one forward step, by what it is spent on."""
+"""Time of forward steps, by what it is spent on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from math import inf
-from statistics import NormalDist
+from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, maximum, minimum, sqrt
+from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
-from service.core.performance.collectives import all_reduce_s, all_to_all_s, send_s
+from service.core.performance.collectives import Message, all_reduce, all_to_all, send
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.work import AttentionWork, MatrixProduct, RankWork
-
-#: Stands in for no rows at all in divisions.
-_FEWEST_ROWS = 1e-9
+from service.core.performance.products import (
+    ExpertProducts,
+    Products,
+    dense_products,
+    expert_products,
+    padded_rows,
+)
+from service.core.performance.work import AttentionWork, RankWork, alike_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,15 @@ class StepLoad:
 class StepTime:
     """Time of a step [s] and what bounds it.
 
-    ``compute_s`` and ``memory_s`` are the times that arithmetic and memory traffic would take
-    alone, summed over operators; ``work_s`` is what they take together; ``interconnect_s`` and
-    ``overhead_s`` come on top. ``flops`` and ``memory_bytes`` are per rank.
+    ``compute_s`` is the time that arithmetic would take alone, summed over operators; ``work_s``
+    what arithmetic and memory traffic take together, of which ``compute_bound_s`` in operators
+    whose arithmetic takes longer; ``interconnect_s`` and ``overhead_s`` come on top. ``flops`` and
+    ``memory_bytes`` are per rank.
     """
 
     total_s: Number
     work_s: Number
     compute_s: Number
-    memory_s: Number
     compute_bound_s: Number
     interconnect_s: Number
     overhead_s: Number
@@ -69,11 +71,184 @@ class StepTime:
             total_s=self.total_s * ratio,
             work_s=self.work_s * ratio,
             compute_s=self.compute_s * ratio,
-            memory_s=self.memory_s * ratio,
             compute_bound_s=self.compute_bound_s * ratio,
             interconnect_s=self.interconnect_s * ratio,
             overhead_s=self.overhead_s * ratio,
         )
+
+
+class AttentionCost(NamedTuple):
+    """Attention of layers alike: time by pair of tokens, and by token that is read."""
+
+    layer: AttentionWork
+    pair_s: Number
+    token_s: Number
+
+
+@dataclass(frozen=True, slots=True)
+class RankSteps:
+    """Steps of a rank, with all in advance that does not depend on their load.
+
+    ``by_token`` and ``by_sequence`` are products with a row for each, ``experts`` those with a row
+    for each choice of a token. A token takes ``token_flops``, ``token_bytes`` and, as a message,
+    ``message.byte_s``; ``overhead_s`` and ``sequence_s`` are the engine's, which ``launch_bound``
+    ones spend beside the work. ``exposed_ratio`` of the shorter of arithmetic and memory traffic
+    does not overlap with the longer.
+    """
+
+    work: RankWork
+    context_ranks: int
+    tile_rows: float
+    exposed_ratio: Number
+    by_token: Products
+    by_sequence: Products
+    experts: tuple[ExpertProducts, ...]
+    attention: tuple[AttentionCost, ...]
+    bytes_per_s: Number
+    token_flops: float
+    message: Message
+    overhead_s: Number
+    sequence_s: Number
+    launch_bound: bool
+
+    def time(self, load: StepLoad) -> StepTime:
+        """Time [s], FLOPs and bytes moved of one forward step.
+
+        Every operator takes the longer of its compute and its memory time, plus the part of the
+        shorter that does not overlap; operators run one after the other; messages and overheads
+        are added. With pipeline parallelism the load is that of one microbatch and the time that
+        of its way through all stages.
+        """
+        tokens = load.prefill_tokens + load.decode_sequences
+        if self.context_ranks > 1:
+            tokens = tokens / self.context_ranks
+        sequences = load.prefill_sequences + load.decode_sequences
+        flops = tokens * self.token_flops + sequences * self.by_sequence.row_flops
+        # What moves memory without multiplying matrices is bound by memory.
+        other_bytes = (
+            tokens * self.work.elementwise_bytes_per_token
+            + sequences * self.work.state_bytes_per_sequence
+        )
+        memory_bytes = other_bytes
+        memory_s: Number = other_bytes / self.bytes_per_s
+        # Compute and memory time of each operator [s].
+        operators: list[tuple[Number, Number]] = []
+        for products, rows in ((self.by_token, tokens), (self.by_sequence, sequences)):
+            if not products.costs:
+                continue
+            some: Truth = rows > 0
+            always = everywhere(some)
+            padded = padded_rows(rows, 1.0, self.tile_rows)
+            for padded_row_s, weights_s, row_s in products.costs:
+                read_s = weights_s if always else weights_s * some
+                operators.append((padded_row_s * padded, read_s + row_s * rows))
+            weights_bytes = products.weights_bytes if always else products.weights_bytes * some
+            memory_bytes = memory_bytes + (weights_bytes + products.row_bytes * rows)
+        for expert in self.experts:
+            read, rows = expert.load(tokens)
+            padded_row_s, weights_s, row_s = expert.cost
+            padded = padded_rows(rows, read, self.tile_rows)
+            operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
+            memory_bytes = memory_bytes + (expert.weights_bytes * read + expert.row_bytes * rows)
+        for layer, pair_s, token_s in self.attention:
+            pairs, read = attended(layer, load, self.context_ranks)
+            operators.append((pair_s * pairs, token_s * read))
+            flops = flops + layer.flops_per_pair * pairs
+            memory_bytes = memory_bytes + layer.cache_bytes_per_token * read
+        compute_s: Number = 0.0
+        # Of operators whose arithmetic takes longer: that, and their memory time.
+        longer_s: Number = 0.0
+        beside_s: Number = 0.0
+        for item_compute_s, item_memory_s in operators:
+            bound: Truth = item_compute_s >= item_memory_s
+            longer_s = longer_s + bound * item_compute_s
+            beside_s = beside_s + bound * item_memory_s
+            compute_s = compute_s + item_compute_s
+            memory_s = memory_s + item_memory_s
+        compute_bound_s = longer_s + self.exposed_ratio * beside_s
+        work_s = (
+            compute_bound_s + (memory_s - beside_s) + self.exposed_ratio * (compute_s - longer_s)
+        )
+        interconnect_s = self.message.fixed_s + self.message.byte_s * tokens
+        overhead_s = self.overhead_s + self.sequence_s * sequences
+        if self.launch_bound:
+            # Kernels are issued one by one beside the accelerator: only the excess is seen.
+            overhead_s = maximum(overhead_s - work_s, 0.0)
+        return StepTime(
+            total_s=work_s + interconnect_s + overhead_s,
+            work_s=work_s,
+            compute_s=compute_s,
+            compute_bound_s=compute_bound_s,
+            interconnect_s=interconnect_s,
+            overhead_s=overhead_s,
+            flops=flops,
+            memory_bytes=memory_bytes,
+        )
+
+
+def rank_steps(
+    work: RankWork,
+    accelerator: Accelerator,
+    parallelism: Parallelism,
+    calibration: PerformanceCalibration,
+) -> RankSteps:
+    """What steps of a rank take, whatever their load.
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
+    """
+    hardware, engine = calibration.hardware, calibration.engine
+    kinds = alike_together(work.products)
+    by_token = dense_products(
+        (item for item in kinds if not item.experts and not item.per_sequence),
+        accelerator,
+        calibration,
+        work.activation_bytes,
+    )
+    experts = tuple(
+        expert_products(item, accelerator, parallelism, calibration, work.activation_bytes)
+        for item in kinds
+        if item.experts
+    )
+    routed_flops = sum(one.row_flops * one.group * one.rows_per_token for one in experts)
+    attention: tuple[AttentionCost, ...] = ()
+    if work.attention:
+        peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
+        flops_per_s = peak * hardware.attention_matrix_ratio
+        bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
+        attention = tuple(
+            AttentionCost(
+                layer,
+                layer.flops_per_pair / flops_per_s,
+                layer.cache_bytes_per_token / bytes_per_s,
+            )
+            for layer in work.attention
+        )
+    narrow = _narrow_expert_layers(work, accelerator, engine)
+    return RankSteps(
+        work=work,
+        context_ranks=parallelism.context,
+        tile_rows=hardware.tile_rows,
+        exposed_ratio=1.0 - hardware.overlap_ratio,
+        by_token=by_token,
+        by_sequence=dense_products(
+            (item for item in kinds if not item.experts and item.per_sequence),
+            accelerator,
+            calibration,
+            work.activation_bytes,
+        ),
+        experts=experts,
+        attention=attention,
+        bytes_per_s=accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio,
+        token_flops=by_token.row_flops + routed_flops + work.state_flops_per_token,
+        message=_token_message(work, accelerator, parallelism, calibration),
+        overhead_s=engine.step_s
+        + engine.layer_s * work.layers
+        + hardware.narrow_experts_s * narrow,
+        sequence_s=engine.sequence_s,
+        launch_bound=engine.launch_bound,
+    )
 
 
 def step_time(
@@ -83,88 +258,8 @@ def step_time(
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
 ) -> StepTime:
-    """Time [s], FLOPs and bytes moved of one forward step on a rank.
-
-    Every operator takes the longer of its compute and its memory time, plus the part of the
-    shorter that does not overlap; operators run one after the other; messages and overheads are
-    added. With pipeline parallelism the load is that of one microbatch and the time that of its
-    way through all stages.
-
-    References
-    ----------
-    Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
-    """
-    hardware = calibration.hardware
-    tokens = (load.prefill_tokens + load.decode_sequences) / parallelism.context
-    sequences = load.prefill_sequences + load.decode_sequences
-    bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
-    memory_bytes: Number = 0.0
-    engine = calibration.engine
-    per_token = Rows(tokens, hardware.tile_rows)
-    per_sequence = Rows(sequences, hardware.tile_rows)
-    # Compute and memory time of each operator [s].
-    operators: list[tuple[Number, Number]] = []
-    rates: dict[tuple[str, float, float], tuple[Number, Number]] = {}
-    for item in work.products:
-        rows = per_sequence if item.per_sequence else per_token
-        padded_flops, item_bytes = product_load(
-            item, rows, hardware.tile_rows, parallelism, work.activation_bytes
-        )
-        kind = (item.matrix_precision, item.weight_bits, item.expert_elements)
-        if kind not in rates:
-            rates[kind] = product_rates(item, accelerator, calibration)
-        flops_per_s, bytes_per_s = rates[kind]
-        operators.append((padded_flops / flops_per_s, item_bytes / bytes_per_s))
-        memory_bytes = memory_bytes + item_bytes
-    flops = per_token.flops * tokens + per_sequence.flops * sequences
-    attention_bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
-    attention_peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
-    attention_flops_per_s = attention_peak * hardware.attention_matrix_ratio
-    for layer in work.attention:
-        item_flops, item_bytes = attention_load(layer, load, parallelism.context)
-        operators.append((item_flops / attention_flops_per_s, item_bytes / attention_bandwidth))
-        flops = flops + item_flops
-        memory_bytes = memory_bytes + item_bytes
-    compute_s: Number = 0.0
-    memory_s: Number = 0.0
-    work_s: Number = 0.0
-    compute_bound_s: Number = 0.0
-    exposed_ratio = 1.0 - hardware.overlap_ratio
-    for item_compute_s, item_memory_s in operators:
-        shorter_s = minimum(item_compute_s, item_memory_s)
-        item_s = maximum(item_compute_s, item_memory_s) + exposed_ratio * shorter_s
-        work_s = work_s + item_s
-        compute_bound_s = compute_bound_s + item_s * (item_compute_s >= item_memory_s)
-        compute_s = compute_s + item_compute_s
-        memory_s = memory_s + item_memory_s
-    other_bytes = (
-        tokens * work.elementwise_bytes_per_token + sequences * work.state_bytes_per_sequence
-    )
-    work_s = work_s + other_bytes / bandwidth
-    memory_s = memory_s + other_bytes / bandwidth
-    memory_bytes = memory_bytes + other_bytes
-    flops = flops + tokens * work.state_flops_per_token
-    interconnect_s = _message_time(work, tokens, accelerator, parallelism, calibration)
-    overhead_s = (
-        calibration.engine.step_s
-        + calibration.engine.layer_s * work.layers
-        + calibration.engine.sequence_s * sequences
-        + hardware.narrow_experts_s * _narrow_expert_layers(work, accelerator, engine)
-    )
-    if calibration.engine.launch_bound:
-        # Kernels are issued one by one beside the accelerator: only the excess is seen.
-        overhead_s = maximum(overhead_s - work_s, 0.0)
-    return StepTime(
-        total_s=work_s + interconnect_s + overhead_s,
-        work_s=work_s,
-        compute_s=compute_s,
-        memory_s=memory_s,
-        compute_bound_s=compute_bound_s,
-        interconnect_s=interconnect_s,
-        overhead_s=overhead_s,
-        flops=flops,
-        memory_bytes=memory_bytes,
-    )
+    """A single step of a rank; see :meth:`RankSteps.time`."""
+    return rank_steps(work, accelerator, parallelism, calibration).time(load)
 
 
 def _narrow_expert_layers(
@@ -178,109 +273,8 @@ def _narrow_expert_layers(
     return work.routed_layers if bits < 16 else 0.0
 
 
-def product_rates(
-    item: MatrixProduct, accelerator: Accelerator, calibration: PerformanceCalibration
-) -> tuple[Number, Number]:
-    """FLOP/s and bytes/s that products of a kind reach."""
-    hardware = calibration.hardware
-    peak, bits = peak_flops_per_s(
-        accelerator, engine_precision(item.matrix_precision, calibration.engine)
-    )
-    rate = peak * hardware.matrix_ratio[bits]
-    power_w, per_joule = accelerator.thermal_design_power_w, hardware.matrix_flops_per_joule
-    # A plain infinity limits none of the configurations, so that nothing need be computed.
-    if power_w is not None and not (isinstance(per_joule, float) and per_joule == inf):
-        # Clocks fall gradually towards what the power allows.
-        exceeded = rate / (power_w * accelerator.clock_ratio * per_joule * (16.0 / bits))
-        square = exceeded * exceeded
-        # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
-        rate = rate / sqrt(sqrt(1.0 + square * square))
-    if item.weight_bits < bits:
-        rate = rate * hardware.dequantised_ratio
-    bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
-    if not item.experts:
-        return rate, bandwidth
-    # Products of small experts end before they have filled the accelerator.
-    filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
-    ratio = hardware.expert_ratio * filled
-    return rate * ratio, bandwidth * ratio
-
-
-class Rows:
-    """How many rows products have, what they are padded to, and whether there are any.
-
-    Many rows fill tiles but for one that is partly used; of a few, kernels for narrow products
-    waste as many again at most. ``flops`` adds up what each row takes in all of them.
-    """
-
-    __slots__ = ("any", "count", "flops", "padded")
-
-    def __init__(self, count: Number, tile_rows: float) -> None:
-        self.count = count
-        self.flops = 0.0
-        self.any = (count > 0) * 1.0
-        self.padded = padded_rows(count, 1.0, tile_rows)
-
-
-@cache
-def expected_highest(ranks: int) -> float:
-    """How many standard deviations the highest of some normal values lies above their mean.
-
-    References
-    ----------
-    Blom, Statistical Estimates and Transformed Beta-Variables, 1958 (expected order statistics).
-    """
-    return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25))
-
-
-def padded_rows(rows: Number, matrices: Number, tile_rows: Number) -> Number:
-    """Rows of products with the padding of their tiles, where some matrices share the rows.
-
-    Each matrix adds ``tile_rows`` where its rows are many, and its own rows once more where they
-    are few: those are products of a matrix and some vectors.
-    """
-    tiles = tile_rows * matrices
-    return rows + rows * tiles / maximum(rows + tiles, _FEWEST_ROWS)
-
-
-def product_load(
-    item: MatrixProduct,
-    rows: Rows,
-    tile_rows: float,
-    parallelism: Parallelism,
-    activation_bytes: float,
-) -> tuple[Number, Number]:
-    """FLOPs, padding included, and bytes moved by products of a kind in one step."""
-    per_row = 2.0 * item.input_features * item.output_features * item.calls
-    features = (item.input_features + item.output_features) * activation_bytes * item.calls
-    if not item.experts:
-        weight_bytes = item.weight_bytes * item.calls
-        rows.flops += per_row
-        return per_row * rows.padded, weight_bytes * rows.any + features * rows.count
-    # Tokens of every data-parallel rank of the expert group meet at the experts.
-    group = max(1.0, parallelism.expert / parallelism.tensor)
-    group_rows = rows.count * group
-    touched_ratio = 1.0 - (1.0 - item.experts_per_token / item.experts) ** group_rows
-    touched = item.copies * touched_ratio
-    routed_rows = group_rows * item.copies_per_token
-    rows.flops += per_row * group * item.copies_per_token
-    if parallelism.expert > 1:
-        # All ranks wait for the one whose experts were chosen most.
-        above = expected_highest(parallelism.expert)
-        busiest = touched + above * sqrt(touched * (1.0 - touched_ratio))
-        touched = minimum(busiest, item.copies)
-        elsewhere = 1.0 - item.copies / item.experts
-        routed_rows = routed_rows + above * sqrt(routed_rows * elsewhere)
-    return (
-        per_row * padded_rows(routed_rows, touched, tile_rows),
-        item.weight_bytes * item.calls * touched + features * routed_rows,
-    )
-
-
-def attention_load(
-    layer: AttentionWork, load: StepLoad, context_ranks: int
-) -> tuple[Number, Number]:
-    """FLOPs and bytes moved by attention over the contexts of a step."""
+def attended(layer: AttentionWork, load: StepLoad, context_ranks: int) -> tuple[Number, Number]:
+    """Pairs of tokens in attention over the contexts of a step, and tokens that are read."""
     decode_span = load.decode_context_tokens
     prefill_span = load.prefill_context_tokens
     if not layer.causal:
@@ -295,46 +289,40 @@ def attention_load(
         # A chunked window is half full on average; a sliding one is full once it is reached.
         decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
         prefill_span = minimum(prefill_span, window / 2.0 if layer.chunked else window)
-    pairs = (
-        load.decode_sequences * decode_span + load.prefill_tokens * prefill_span
-    ) / context_ranks
+    decoding = load.decode_sequences * decode_span
     # A prompt's own keys and values are read once per block of queries, from cache for the most
     # part: about twice the context a prompt ends with.
-    read_tokens = (
-        load.decode_sequences * decode_span
-        + load.prefill_sequences * 2.0 * prefill_span
-        + load.prefill_tokens
-    ) / context_ranks
-    return layer.flops_per_pair * pairs, layer.cache_bytes_per_token * read_tokens
+    read = decoding + load.prefill_sequences * 2.0 * prefill_span + load.prefill_tokens
+    pairs = decoding + load.prefill_tokens * prefill_span
+    return (pairs, read) if context_ranks == 1 else (pairs / context_ranks, read / context_ranks)
 
 
-def _message_time(
+def _token_message(
     work: RankWork,
-    tokens: Number,
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
-) -> Number:
+) -> Message:
+    """All messages of a step, by its tokens instead of by bytes."""
     link_ratio = calibration.hardware.link_ratio
     floor_s = calibration.engine.collective_s
-    hidden_bytes = tokens * work.hidden_size * work.activation_bytes
-    seconds: Number = 0.0
+    hidden_bytes = work.hidden_size * work.activation_bytes
+    fixed_s: Number = 0.0
+    token_s: Number = 0.0
+    sent: list[tuple[Message, float, float]] = []
     if parallelism.tensor > 1:
-        seconds = work.reductions * all_reduce_s(
-            hidden_bytes, parallelism.tensor, accelerator, link_ratio, floor_s
-        )
+        reduced = all_reduce(parallelism.tensor, accelerator, link_ratio, floor_s)
+        sent.append((reduced, work.reductions, hidden_bytes))
     if work.exchanges:
-        seconds = seconds + work.exchanges * all_to_all_s(
-            tokens * work.exchanges_bytes_per_token / parallelism.tensor,
-            parallelism.expert,
-            accelerator,
-            link_ratio,
-            floor_s,
-        )
+        exchanged = all_to_all(parallelism.expert, accelerator, link_ratio, floor_s)
+        each_bytes = work.exchanges_bytes_per_token / parallelism.tensor
+        sent.append((exchanged, work.exchanges, each_bytes))
     if parallelism.pipeline > 1:
         ranks = parallelism.tensor * parallelism.pipeline
         across = ranks > accelerator.scale_up_domain_accelerators
-        seconds = seconds + (parallelism.pipeline - 1) * send_s(
-            hidden_bytes / parallelism.tensor, across, accelerator, link_ratio
-        )
-    return seconds
+        passed = send(across, accelerator, link_ratio)
+        sent.append((passed, parallelism.pipeline - 1, hidden_bytes / parallelism.tensor))
+    for message, times, token_bytes in sent:
+        fixed_s = fixed_s + times * message.fixed_s
+        token_s = token_s + times * token_bytes * message.byte_s
+    return Message(fixed_s, token_s)

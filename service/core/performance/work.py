@@ -26,7 +26,7 @@ from service.core.number_formats import NumberFormat
 from service.core.performance.kernels import OPERAND_BITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MatrixProduct:
     """Matrix products of one kind over the whole depth of the model, on one rank.
 
@@ -35,7 +35,7 @@ class MatrixProduct:
     uses ``copies_per_token`` on this rank on average, out of ``experts`` in the whole layer with
     ``experts_per_token``. ``per_sequence`` products run once a sequence (the output head).
     ``weight_bits`` are those of a stored element; ``expert_elements`` is the size of one routed
-    expert's matrix on this rank, zero of other products.
+    expert's matrix on this rank, zero of other products. Each is equal to itself alone.
     """
 
     calls: float
@@ -52,6 +52,28 @@ class MatrixProduct:
     weight_bits: float = 16.0
     expert_elements: float = 0.0
     tensor_class: TensorClass = TensorClass.OTHER
+
+
+@lru_cache(maxsize=2048)
+def alike_together(products: tuple[MatrixProduct, ...]) -> tuple[MatrixProduct, ...]:
+    """The products with those as one that take the same time a call: of one shape or its mirror."""
+    found: dict[tuple[object, ...], MatrixProduct] = {}
+    for item in products:
+        alike = (
+            *sorted((item.input_features, item.output_features)),
+            item.weight_bytes,
+            item.matrix_precision,
+            item.copies,
+            item.copies_per_token,
+            item.experts,
+            item.experts_per_token,
+            item.per_sequence,
+            item.weight_bits,
+            item.expert_elements,
+        )
+        before = found.get(alike)
+        found[alike] = item if before is None else replace(item, calls=before.calls + item.calls)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

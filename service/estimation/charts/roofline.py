@@ -113,7 +113,11 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
 
     def operators(load: StepLoad) -> tuple[Operator, ...]:
         return step_operators(
-            replica.work, load, deployment.accelerator, parallelism, computed.estimate.calibration
+            replica.steps.work,
+            load,
+            deployment.accelerator,
+            parallelism,
+            computed.estimate.calibration,
         )
 
     phases = {"prefill": operators(prefill)}

@@ -19,7 +19,7 @@ from service.core.performance.kernels import (
     multiplied_precision,
     peak_flops_per_s,
 )
-from service.core.performance.step import expected_highest, padded_rows
+from service.core.performance.products import expected_highest, padded_rows
 from tests.core.deployments import CALIBRATION, H100
 
 B200 = replace(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
+from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
@@ -25,7 +25,7 @@ from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.step import StepLoad, StepTime, step_time
+from service.core.performance.step import StepLoad, StepTime, rank_steps, step_time
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
 
@@ -185,8 +185,9 @@ def replica_of(
     if encodes is not None:
         encoder = step_time(encodes, read, deployment.accelerator, parallelism, calibration)
     return Replica(
-        work=work.attending_to(encoded_tokens),
-        accelerator=deployment.accelerator,
+        steps=rank_steps(
+            work.attending_to(encoded_tokens), deployment.accelerator, parallelism, calibration
+        ),
         parallelism=parallelism,
         calibration=calibration,
         requests=Requests(
@@ -198,7 +199,7 @@ def replica_of(
             output_spread=workload.output_spread,
         ),
         chunk_tokens=serving.chunked_prefill_tokens,
-        drafting=_drafting(serving, parallelism),
+        drafting=_drafting(deployment, serving, calibration),
         encoder=encoder,
     )
 
@@ -292,14 +293,17 @@ def without_end(figure: Interval, endless: Truth) -> Interval:
     return Interval(*(where(endless, inf, end) for end in (figure.value, figure.low, figure.high)))
 
 
-def _drafting(serving: ServingSettings, parallelism: Parallelism) -> Drafting | None:
-    speculation = serving.speculation
+def _drafting(
+    deployment: Deployment, serving: ServingSettings, calibration: PerformanceCalibration
+) -> Drafting | None:
+    speculation, parallelism = serving.speculation, deployment.parallelism
     if speculation is None:
         return None
-    work = None
+    steps = None
     if speculation.architecture is not None and speculation.precision is not None:
         work = rank_work(speculation.architecture, speculation.precision, parallelism)
-    return Drafting(work, speculation.draft_tokens, speculation.acceptance_ratio)
+        steps = rank_steps(work, deployment.accelerator, parallelism, calibration)
+    return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
 
 
 def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: Truth) -> Phase:

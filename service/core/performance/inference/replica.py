@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from service.core.deployment import NO_SPREAD, Accelerator, LengthSpread, Parallelism
+from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
 from service.core.learning import NO_CORRECTIONS
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
-from service.core.performance.step import StepLoad, StepTime, step_time
-from service.core.performance.work import RankWork
+from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
 _LEAST_ADDED_RATIO = 0.05
@@ -100,8 +99,7 @@ class Replica:
     encoder reads of one request, before its prompt.
     """
 
-    work: RankWork
-    accelerator: Accelerator
+    steps: RankSteps
     parallelism: Parallelism
     calibration: PerformanceCalibration
     requests: Requests
@@ -231,21 +229,16 @@ class Replica:
             decode = decode.slowed(slower)
         if self.drafting is not None:
             plain_s = decode.total_s
-            decode = speculated_step(
-                self.drafting,
-                self.work,
-                decode_load,
-                self.accelerator,
-                self.parallelism,
-                self.calibration,
-            ).slowed(corrections.decode.ratio)
+            decode = speculated_step(self.drafting, self.steps, decode_load).slowed(
+                corrections.decode.ratio
+            )
             # A prompt's chunk adds the same to a check as to a plain step.
             mixed = replace(mixed, total_s=mixed.total_s - plain_s + decode.total_s)
         return decode, mixed
 
     def step(self, load: StepLoad) -> StepTime:
         """A step of a load, before corrections, with the encoder's share of its prompts."""
-        step = step_time(self.work, load, self.accelerator, self.parallelism, self.calibration)
+        step = self.steps.time(load)
         if self.encoder is None:
             return step
         return step.followed_by(self.encoder, load.prefill_tokens / self.requests.new_input_tokens)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number
-from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.step import StepLoad, StepTime, step_time
-from service.core.performance.work import RankWork
+from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How tokens are drafted: by a model of its own, or at no cost where ``work`` is None.
+    """How tokens are drafted: in steps of a model of its own, or at no cost where they are None.
 
     ``draft_tokens`` are proposed for each check, each accepted with ``acceptance_ratio`` [-].
     """
 
-    work: RankWork | None
+    steps: RankSteps | None
     draft_tokens: int
     acceptance_ratio: Number
 
@@ -51,30 +48,18 @@ def expected_tokens(acceptance_ratio: Number, draft_tokens: int) -> Number:
     return total
 
 
-def speculated_step(
-    drafting: Drafting,
-    work: RankWork,
-    load: StepLoad,
-    accelerator: Accelerator,
-    parallelism: Parallelism,
-    calibration: PerformanceCalibration,
-) -> StepTime:
+def speculated_step(drafting: Drafting, steps: RankSteps, load: StepLoad) -> StepTime:
     """A decoding step by the token [s]: checks and drafts over the tokens that they yield."""
     sequences, context_tokens = load.decode_sequences, load.decode_context_tokens
     drafted = drafting.draft_tokens
-    check = step_time(
-        work,
-        # The drafted tokens attend to the same context, whose cache is read once.
-        StepLoad(sequences * drafted, 0.0, context_tokens, sequences, context_tokens),
-        accelerator,
-        parallelism,
-        calibration,
+    # The drafted tokens attend to the same context, whose cache is read once.
+    check = steps.time(
+        StepLoad(sequences * drafted, 0.0, context_tokens, sequences, context_tokens)
     )
     yielded = expected_tokens(drafting.acceptance_ratio, drafted)
-    if drafting.work is None:
+    if drafting.steps is None:
         return _combined(check, None, 0, yielded)
-    draft = step_time(drafting.work, load, accelerator, parallelism, calibration)
-    return _combined(check, draft, drafted, yielded)
+    return _combined(check, drafting.steps.time(load), drafted, yielded)
 
 
 def _combined(check: StepTime, draft: StepTime | None, times: int, yielded: Number) -> StepTime:
@@ -87,7 +72,6 @@ def _combined(check: StepTime, draft: StepTime | None, times: int, yielded: Numb
         total_s=each("total_s"),
         work_s=each("work_s"),
         compute_s=each("compute_s"),
-        memory_s=each("memory_s"),
         compute_bound_s=each("compute_bound_s"),
         interconnect_s=each("interconnect_s"),
         overhead_s=each("overhead_s"),
