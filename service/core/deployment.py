@@ -10,7 +10,9 @@ from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import Task
 from service.core.elementwise import Number, minimum
-from service.core.engines import USUAL_ENGINE, Hardware, release_key
+from service.core.engine_defaults import UsageContext
+from service.core.engines import USUAL_ENGINE, release_key
+from service.core.hardware import Hardware
 from service.core.interval import Interval
 from service.core.number_formats import NumberFormat
 from service.core.platform import ALONE, Platform
@@ -71,10 +73,9 @@ class Accelerator:
 
     ``peak_flops_per_s`` is dense, by precision ("fp32", "tf32", "bf16", "fp16", "fp8", "int8",
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
-    where there is nothing better); ``scale_out`` joins the domains. Engines prepare for fewer
-    sequences than its memory would allow on one with a ``small_default_batch``. It stands in a
-    ``platform``. Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks
-    follow. Unknown figures are None.
+    where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
+    Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
+    Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
@@ -95,7 +96,6 @@ class Accelerator:
     embodied_adpe_kgsbeq: Interval | None = field(default=None, metadata=FIGURE)
     embodied_primary_energy_mj: Interval | None = field(default=None, metadata=FIGURE)
     unified_memory: bool = field(default=False, metadata=ALIKE)
-    small_default_batch: bool = field(default=False, metadata=ALIKE)
     platform: Platform = field(default=ALONE, metadata=FIGURE)
     power_limit_w: Number = field(default=inf, metadata=FIGURE)
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
@@ -231,22 +231,23 @@ class Disaggregation:
 class ServingSettings:
     """How an inference engine is set up; names follow vLLM's options.
 
-    ``max_running_sequences`` of None is the engine's own default; ``reserved_bytes`` is taken on
-    each accelerator by other processes, or by workspaces that flags set aside [B]. With
-    ``enforce_eager`` no graphs are captured. ``flash_attention`` says whether attention is fused
-    (None: as the engine does by default), ``limit_mm_per_prompt`` how many images a prompt may hold
-    (None: the engine's own default) [-].
-    ``engine_version`` is the version that was asked for (None: the newest), ``engine_generation``
-    the generation of the engine that it belongs to (None: the engine has none). An engine that
-    ``preempts`` takes pages as answers grow; others set room aside for whole answers.
+    What is left open here is that of no engine in particular: what each starts with, by its
+    ``usage_context``, too, is in the catalog. ``reserved_bytes`` is taken on each accelerator by
+    other processes, or by workspaces that flags set aside [B]. With ``enforce_eager`` no graphs are
+    captured. ``flash_attention`` says whether attention is fused (None: as the engine does by
+    default), ``limit_mm_per_prompt`` how many images a prompt may hold (None: the engine's own
+    default) [-]. ``engine_version`` is the version that was asked for (None: the newest),
+    ``engine_generation`` the generation of the engine that it belongs to (None: the engine has
+    none). An engine that ``preempts`` takes pages as answers grow; others set room aside for whole
+    answers.
     """
 
     memory_utilization_ratio: Number = 0.9
     kv_block_tokens: int = 16
     max_model_len: int | None = None
-    chunked_prefill_tokens: int = 8192
+    chunked_prefill_tokens: Number = 8192.0
     engine: str = USUAL_ENGINE
-    max_running_sequences: int | None = None
+    max_running_sequences: Number = 1024.0
     reserved_bytes: float = 0.0
     enforce_eager: bool = False
     flash_attention: bool | None = None
@@ -256,6 +257,7 @@ class ServingSettings:
     engine_version: str | None = None
     engine_generation: str | None = None
     preempts: bool = False
+    usage_context: UsageContext = "server"
 
     @property
     def release(self) -> str:

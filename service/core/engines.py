@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from service.core.engine_defaults import DefaultsRule
 from service.core.errors import InvalidInput
+from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
 
 #: What an engine runs.
 EngineWorkload: TypeAlias = Literal["inference", "training"]
@@ -17,8 +19,6 @@ EngineWorkload: TypeAlias = Literal["inference", "training"]
 FALLBACK_ENGINE = "default"
 #: Id of the engine that serves where nothing says what is usual on the hardware.
 USUAL_ENGINE = "vllm"
-#: Vendor of accelerators that are described without one.
-UNKNOWN_VENDOR = "unknown"
 #: Stands between an engine's id and that of a generation in the key of a release.
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
@@ -112,35 +112,6 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Hardware:
-    """What an accelerator is known by: its id, its family and who makes it."""
-
-    id: str
-    family: str
-    vendor: str
-
-    @property
-    def unknown(self) -> bool:
-        """Whether nobody said who makes it."""
-        return self.vendor == UNKNOWN_VENDOR
-
-
-@dataclass(frozen=True, slots=True)
-class HardwareList:
-    """Accelerators by their ids, families, or the beginnings of families (``nvidia-*``)."""
-
-    names: frozenset[str] = frozenset()
-
-    def has(self, hardware: Hardware) -> bool:
-        """Whether an accelerator is on the list."""
-        if self.names & {hardware.id, hardware.family}:
-            return True
-        return any(
-            hardware.family.startswith(name[:-1]) for name in self.names if name.endswith("*")
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class FormatList:
     """Number formats by their ids, or the beginnings of ids (``gguf-*``); any if there are none."""
 
@@ -160,7 +131,8 @@ class Generation:
     ``since`` is the day, month or year of the first of them in ISO 8601, ``version`` what that one
     is called (None: the versions before the next generation's). ``aliases`` are other names of the
     generation beside the engine's, ``names`` those that say engine and generation at once.
-    ``preempting`` is None where it is as the engine's other generations are.
+    ``preempting`` is None where it is as the engine's other generations are, and ``defaults`` say
+    what it starts with otherwise than they.
     """
 
     id: str
@@ -170,6 +142,7 @@ class Generation:
     aliases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     preempting: bool | None = None
+    defaults: tuple[DefaultsRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +156,7 @@ class Engine:
     ``preallocating`` take their share of the memory when they start, whatever they come to need of
     it; those that ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those
     that are ``preempting`` take pages as answers grow, and pause a request where pages run out;
-    others set room aside for a whole answer when they begin with it.
+    others set room aside for a whole answer when they begin with it. It starts with ``defaults``.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -192,12 +165,13 @@ class Engine:
     classes: Mapping[EngineWorkload, str]
     generations: tuple[Generation, ...] = ()
     like: str | None = None
-    hardware: HardwareList = HardwareList()
-    usual: HardwareList = HardwareList()
+    hardware: HardwareList = NO_HARDWARE
+    usual: HardwareList = NO_HARDWARE
     formats: FormatList = FormatList()
     preallocating: bool = False
     pads_heads: bool = False
     preempting: bool = False
+    defaults: tuple[DefaultsRule, ...] = ()
     unestimated: str | None = None
 
     def preempts(self, generation: str | None) -> bool:
@@ -206,6 +180,10 @@ class Engine:
             if one.id == generation and one.preempting is not None:
                 return one.preempting
         return self.preempting
+
+    def defaults_of(self, generation: str | None) -> tuple[DefaultsRule, ...]:
+        """What a generation starts with, as far as it is otherwise than the engine says."""
+        return next((one.defaults for one in self.generations if one.id == generation), ())
 
     @property
     def workloads(self) -> frozenset[EngineWorkload]:

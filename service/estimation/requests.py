@@ -253,16 +253,20 @@ class ServingRequest(Request):
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
     of it in /v1/engines; if null, the newest generation."""
-    memory_utilization_ratio: float = Field(0.9, gt=0.0, le=1.0)
-    """Share of memory the engine may use."""
+    usage_context: Literal["server", "offline"] | None = None
+    """How requests reach the engine, by which some engines choose their defaults: through its
+    server, or from a script that hands over all of them. If null, server."""
+    memory_utilization_ratio: float | None = Field(None, gt=0.0, le=1.0)
+    """Share of memory the engine may use; if null, the engine's default."""
     kv_block_tokens: int = Field(16, ge=1, le=65_536)
     """Tokens per KV-cache page."""
     max_model_len: int | None = Field(None, ge=1, le=100_000_000)
     """Longest sequence; if null, the model's own limit."""
-    chunked_prefill_tokens: int = Field(8192, ge=1, le=10_000_000)
-    """Token budget of a step."""
+    chunked_prefill_tokens: int | None = Field(None, ge=1, le=10_000_000)
+    """Token budget of a step; if null, the engine's default on the accelerator."""
     max_running_sequences: int | None = Field(None, ge=1, le=1_000_000)
-    """Sequences run at once; if null, the engine's default."""
+    """Sequences run at once; if null, the engine's default on the accelerator. Defaults of all
+    engines are in /v1/engines."""
     reserved_bytes: float = Field(0.0, ge=0.0, le=1e15)
     """Memory on each accelerator used by other processes or workspaces."""
     enforce_eager: bool = False

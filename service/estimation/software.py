@@ -15,11 +15,11 @@ from service.core.engines import (
     Engine,
     EngineRelease,
     EngineWorkload,
-    Hardware,
     UnknownVersion,
     release_of,
 )
 from service.core.explanation import EstimateWarning
+from service.core.hardware import Hardware
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems

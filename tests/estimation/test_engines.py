@@ -10,12 +10,20 @@ from service.catalog.entries.checks import check_documents
 from service.catalog.entries.documents import COLLECTIONS
 from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
-from service.core.engines import CLASSES, HardwareList, class_of_unknown
+from service.core.engine_defaults import StartSettings
+from service.core.engines import CLASSES, EngineRelease, class_of_unknown
+from service.core.hardware import HardwareList
 from service.core.interval import Interval
 from service.estimation.calibrations import Calibration, calibration, runtime_memory
 from service.estimation.inference.estimate import inference_memory_answer
 from service.estimation.rejection import Rejected
-from service.estimation.requests import EXAMPLE_DEPLOYMENT, EXAMPLE_WORKLOAD, MemoryInferenceRequest
+from service.estimation.requests import (
+    EXAMPLE_DEPLOYMENT,
+    EXAMPLE_WORKLOAD,
+    MemoryInferenceRequest,
+    ServingRequest,
+)
+from service.estimation.starting import start_settings
 from service.estimation.training.calibrations import training_figures, training_memory_overheads
 from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.requests import EXAMPLE_TRAINING, MemoryTrainingRequest
@@ -49,7 +57,6 @@ def test_a_release_has_the_figures_of_its_engine_where_it_has_none_of_its_own(pa
     assert newest.counted_bytes.value == any_.counted_bytes.value
     assert newest.graphs_bytes == any_.graphs_bytes
     older = memory.of("vllm@before-0.6")
-    assert older.large_profiled_sequences == older.profiled_sequences == 256
     assert older.bytes_per_logit == memory.of("vllm").bytes_per_logit
     assert memory.of("transformers@before-4.36").cache_copies == 2.0
     a100 = packaged_snapshot.find("accelerators", "a100-80gb").value
@@ -405,7 +412,8 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         for id_, document in stored["calibrations"].items()
         if "vllm@v" not in id_
     }
-    del stored["calibrations"]["catalog/nvidia-ampere"]
+    prepared = {"profiled_sequences": {"value": 256}, "large_profiled_sequences": {"value": 1024}}
+    stored["calibrations"]["memory-runtime/vllm"]["figures"] |= prepared
     for id_, document in stored["calibrations"].items():
         figures = {
             f"{name}_ratio" if name in truths else name: one | {"value": float(one["value"])}
@@ -433,4 +441,13 @@ def test_revisions_of_earlier_releases_are_answered_from_as_ever(packaged_snapsh
         assert found.performance.engine.launch_bound
         assert found.performance.measured
     assert then.accelerators[a100].value == packaged_snapshot.accelerators[a100].value
-    assert then.accelerators[a100].value.small_default_batch
+    model = then.models["meta-llama/Llama-3.1-8B"].value
+    for engine, accelerator, most in (
+        ("vllm", a100, 256.0),
+        ("vllm", h100, 1024.0),
+        ("llama.cpp", a100, 1024.0),
+    ):
+        release, hardware = EngineRelease(engine), then.accelerators[accelerator].value
+        started = start_settings(ServingRequest(), release, model, hardware, then)
+        assert started == StartSettings(most, 8192.0, 0.9)
+    assert runtime_memory(then).of("vllm").sampled_sequences(1.0, 256.0) == 256.0

@@ -191,6 +191,25 @@ class EngineClasses(Stated):
     training: NotRequired[Literal["megatron-like", "fsdp-like", "trainer-like"]]
 
 
+class EngineDefaults(Stated):
+    """What an engine starts with where settings say nothing, under the conditions beside it."""
+
+    max_running_sequences: NotRequired[float]
+    """Sequences that a replica runs at once."""
+    chunked_prefill_tokens: NotRequired[float]
+    """Tokens that a step computes at most."""
+    memory_utilization_ratio: NotRequired[float]
+    whole_prompts: NotRequired[bool]
+    """Whether a step has room for the longest sequence."""
+    usage: NotRequired[Literal["server", "offline"]]
+    hardware: NotRequired[list[str]]
+    but_not: NotRequired[list[str]]
+    least_memory_bytes: NotRequired[float]
+    most_sequence_tokens: NotRequired[float]
+    source: str
+    note: NotRequired[str]
+
+
 class EngineGeneration(Stated):
     """Releases of an engine between two changes that speed or memory show."""
 
@@ -200,6 +219,7 @@ class EngineGeneration(Stated):
     aliases: NotRequired[list[str]]
     names: NotRequired[list[str]]
     preempting: NotRequired[bool]
+    defaults: NotRequired[list[EngineDefaults]]
     differs: str
     source: str
 
@@ -235,6 +255,8 @@ class EngineEntry(CatalogEntry):
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
     preempting: NotRequired[bool]
+    defaults: NotRequired[list[EngineDefaults]]
+    """Later rules that hold outdo earlier ones."""
     unestimated: NotRequired[str]
     source: str
 

@@ -185,7 +185,7 @@ def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:
 
 
 def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
-    """Generations have sources and names that mean one thing; hardware has a source, too."""
+    """Generations have sources and names that mean one thing; all that is stated has a source."""
     sources = documents.get("sources", {})
     names: dict[str, str] = {}
     for entry_id, document in documents.get("engines", {}).items():
@@ -196,6 +196,9 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if source is not None and source not in sources:
                 detail = f"no source {source!r:.80}"
                 yield CatalogError("engines", entry_id, f"/{part}/source", detail)
+        for pointer, source in _sources_of_defaults(document):
+            if source not in sources:
+                yield CatalogError("engines", entry_id, pointer, f"no source {source!r:.80}")
         for position, one in enumerate(generations if isinstance(generations, list) else ()):
             if not isinstance(one, Mapping):
                 continue
@@ -208,6 +211,19 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
                 if holder != entry_id or name in documents["engines"]:
                     detail = f"{name!r:.80} already means another engine"
                     yield CatalogError("engines", entry_id, f"{pointer}/names", detail)
+
+
+def _sources_of_defaults(document: Document) -> Iterator[tuple[str, object]]:
+    """Where an engine or its generations say what they start with, and by which source."""
+    generations = document.get("generations")
+    holders = [("", document)]
+    for position, one in enumerate(generations if isinstance(generations, list) else ()):
+        holders.append((f"/generations/{position}", one if isinstance(one, Mapping) else {}))
+    for pointer, holder in holders:
+        rules = holder.get("defaults")
+        for at, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if isinstance(rule, Mapping):
+                yield f"{pointer}/defaults/{at}/source", rule.get("source")
 
 
 def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

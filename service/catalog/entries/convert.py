@@ -158,7 +158,6 @@ def accelerator_from_document(
         embodied_kgco2e=chosen.typical("embodied_kgco2e", built),
         mass_kg=chosen.typical("mass_kg", built),
         unified_memory=flag(fields, "unified_memory"),
-        small_default_batch=defaults.holds("small_default_batch", family),
     )
     return Entry(entry_id, fields, value, chosen.origins)
 

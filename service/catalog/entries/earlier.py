@@ -17,6 +17,15 @@ _RELEASES = {"vllm-before-0.6": "vllm", "transformers-before-4.36": "transformer
 #: Ids of the power of hardware that was not measured, then and now.
 _POWER_OF_ANY, _POWER = "power/default", "power"
 
+#: What every engine started with, and what it prepared for, by how much memory there was.
+_START: Document = {
+    "max_running_sequences": 1024,
+    "chunked_prefill_tokens": 8192,
+    "memory_utilization_ratio": 0.9,
+    "whole_prompts": False,
+}
+_PREPARED, _LARGE = "profiled_sequences", "large_profiled_sequences"
+
 #: What ids of engines' memory begin with, and what came with the levels of memory.
 _RUNTIME, _COUNTED_SINCE = "memory-runtime/", "memory/engines"
 #: What shares of peaks have become, and what an H100 draws at most, beyond idle, over its peaks.
@@ -43,7 +52,8 @@ _TRUTHS = (
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
     documents = _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
-    return _with_platforms(_with_work(_with_counted_memory(documents)))
+    documents = _with_platforms(_with_work(_with_counted_memory(documents)))
+    return _with_defaults(documents)
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -56,15 +66,10 @@ def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[s
         _engine("transformers", ["inference", "training"]),
         *({**_engine(id_, ["inference"]), "release_of": of} for id_, of in _RELEASES.items()),
     ]
-    ampere: Document = {
-        "id": "catalog/nvidia-ampere",
-        "applies_to": {"catalog": "family", "family": "nvidia-ampere"},
-        "figures": {"small_default_batch": {"value": True}},
-    }
     calibrations = {id_: _renamed(each) for id_, each in documents["calibrations"].items()}
     return documents | {
         "engines": {engine["id"]: engine for engine in engines},
-        "calibrations": {ampere["id"]: ampere, **calibrations},
+        "calibrations": calibrations,
     }
 
 
@@ -182,6 +187,51 @@ def _with_platforms(documents: dict[str, dict[str, Document]]) -> dict[str, dict
         | {"host_load_w": _of_eight(figures["host_power_w"])},
     }
     return documents | {"platforms": {platform["id"]: platform}}
+
+
+def _with_defaults(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Defaults were the same for all engines, but for the sequences that some prepared for."""
+    engines = documents["engines"]
+    runtimes = [one for id_, one in documents["calibrations"].items() if id_.startswith(_RUNTIME)]
+    if not any(_LARGE in _prepared(one) for one in runtimes):
+        return documents
+    changed: dict[str, Document] = {}
+    calibrations = dict(documents["calibrations"])
+    for id_, engine in engines.items():
+        held = calibrations.get(f"{_RUNTIME}{id_}")
+        ends = {} if held is None else _prepared(held)
+        generations = [
+            {**one, "defaults": [{"max_running_sequences": most}]}
+            if (most := _prepared(calibrations.get(f"{_RUNTIME}{id_}@{one['id']}")).get(_LARGE))
+            else one
+            for one in engine.get("generations", ())
+        ]
+        told = {"defaults": [_START, *_starts_of(ends)]}
+        changed[id_] = {**engine, **told, **({"generations": generations} if generations else {})}
+        if held is not None and ends.get(_LARGE, 0.0) > ends.get(_PREPARED, 0.0):
+            figures = {**held["figures"], _PREPARED: held["figures"][_LARGE]}
+            calibrations[f"{_RUNTIME}{id_}"] = {**held, "figures": figures}
+    return documents | {"engines": changed, "calibrations": calibrations}
+
+
+def _prepared(document: Document | None) -> dict[str, float]:
+    """Sequences for which an engine prepared, on accelerators of less and of much memory."""
+    figures = {} if document is None else document.get("figures", {})
+    return {name: float(figures[name]["value"]) for name in (_PREPARED, _LARGE) if name in figures}
+
+
+def _starts_of(prepared: Mapping[str, float]) -> list[Document]:
+    """Rules for an engine that ran as many sequences as it prepared for."""
+    if not 0.0 < prepared.get(_PREPARED, 0.0) < prepared.get(_LARGE, 0.0):
+        return []
+    return [
+        {"max_running_sequences": prepared[_PREPARED]},
+        {
+            "max_running_sequences": prepared[_LARGE],
+            "least_memory_bytes": 70.0 * 1024.0**3,
+            "but_not": ["nvidia-ampere"],
+        },
+    ]
 
 
 def _of_eight(figure: Document) -> Document:

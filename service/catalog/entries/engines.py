@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, cast, get_args
 
 from service.catalog.entries.documents import Document, DocumentInvalid, canonical
+from service.catalog.entries.engine_defaults import defaults_from
 from service.catalog.entries.entry import Entry, FigureOrigin
 from service.core.engines import (
     CLASSES,
@@ -14,10 +15,10 @@ from service.core.engines import (
     EngineWorkload,
     FormatList,
     Generation,
-    HardwareList,
     class_of_unknown,
     engine_of_release,
 )
+from service.core.hardware import HardwareList
 
 _OF_GENERATION = ("id", "since", "differs", "version")
 
@@ -61,6 +62,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
         preempting=fields.get("preempting") is True,
+        defaults=defaults_from(fields.get("defaults"), "/defaults"),
         unestimated=fields.get("unestimated"),
     )
     stated = {
@@ -183,6 +185,7 @@ def _generations(given: Any) -> tuple[Generation, ...]:
                 aliases=tuple(map(str, one.get("aliases") or ())),
                 names=tuple(map(str, one.get("names") or ())),
                 preempting=one.get("preempting"),
+                defaults=defaults_from(one.get("defaults"), f"{pointer}/defaults"),
             )
         )
     for position, (older, newer) in enumerate(pairwise(found), start=1):

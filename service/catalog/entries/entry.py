@@ -72,19 +72,13 @@ class CatalogDefaults:
     """Documented assumptions: stand-ins for missing figures, and spreads for bare ones.
 
     ``spreads`` holds, by figure name, s such that ``value/(1+s)…value·(1+s)`` is taken as the
-    90 % interval of a figure published without one. ``families`` holds, by hardware family, what is
-    true of all its accelerators. ``year`` is the one in which the catalog was last looked after, to
-    which the ages of figures are counted.
+    90 % interval of a figure published without one. ``year`` is the one in which the catalog was
+    last looked after, to which the ages of figures are counted.
     """
 
     stand_ins: Mapping[str, StandIn] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
-    families: Mapping[str, frozenset[str]] = field(default_factory=dict)
     year: int = 0
-
-    def holds(self, name: str, family: str) -> bool:
-        """Whether something is true of the accelerators of a family."""
-        return name in self.families.get(family, ())
 
     def spread(self, figure_name: str) -> float:
         """Spread to assume for a figure without an interval [-]; 0 where none is documented."""
@@ -95,7 +89,6 @@ def read_defaults(calibrations: Iterable[Document]) -> CatalogDefaults:
     """The defaults among the calibration documents: those that apply to the catalog itself."""
     stand_ins: dict[str, StandIn] = {}
     spreads: dict[str, float] = {}
-    families: dict[str, frozenset[str]] = {}
     for document in calibrations:
         applies_to = document.get("applies_to")
         if not isinstance(applies_to, Mapping) or "catalog" not in applies_to:
@@ -105,10 +98,7 @@ def read_defaults(calibrations: Iterable[Document]) -> CatalogDefaults:
             stand_ins |= {name: StandIn(document["id"], held) for name, held in figures.items()}
         elif role == "spread":
             spreads |= {name: held.value for name, held in figures.items()}
-        elif role == "family":
-            true = frozenset(name for name, held in figures.items() if held.value)
-            families[applies_to.get("family", "")] = true
-    return CatalogDefaults(stand_ins, spreads, families)
+    return CatalogDefaults(stand_ins, spreads)
 
 
 def read_calibration(document: Document) -> dict[str, Figure]:

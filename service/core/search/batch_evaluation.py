@@ -24,6 +24,7 @@ from service.core.deployment import (
     Speculation,
 )
 from service.core.elementwise import FloatArray
+from service.core.engine_defaults import START_SETTINGS, StartSettings
 from service.core.estimate.inference import (
     InferenceEnergy,
     InferenceEstimate,
@@ -49,10 +50,14 @@ CONCURRENCY_GRID = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorOption:
-    """An accelerator that may be chosen, with what is measured of its family."""
+    """An accelerator that may be chosen, with what is measured of its family.
+
+    ``start`` is what the engine runs with there.
+    """
 
     accelerator: Accelerator = field(metadata=FIGURE)
     calibration: PerformanceCalibration = field(metadata=FIGURE)
+    start: StartSettings = field(metadata=FIGURE)
 
     @property
     def engine(self) -> EngineOverhead:
@@ -295,7 +300,11 @@ def _batch(
             prefix_cached_ratio=demand.prefix_cached_ratio,
             calls_per_task=demand.calls_per_task,
         ),
-        serving=replace(environment.serving, speculation=speculation.speculation),
+        serving=replace(
+            environment.serving,
+            speculation=speculation.speculation,
+            **{name: getattr(option.start, name) for name in START_SETTINGS},
+        ),
         runtime=environment.runtime,
         calibration=option.calibration,
         tiers=environment.tiers,

@@ -54,11 +54,11 @@ from service.estimation.software import (
     check_reads,
     check_runs_on,
     loaded_precision,
-    preempts,
     release_warnings,
     resolve_serving_engine,
     serving_pointer,
 )
+from service.estimation.starting import resolve_serving, start_settings
 from service.estimation.writing import valued
 
 
@@ -209,15 +209,11 @@ def resolve_deployment(
         task=request.workload.task or usual_task(model.value),
     )
     workload = task_workload(request, workload, model.value, problems)
-    serving = valued(
-        ServingSettings,
-        request.serving,
-        engine=release.engine,
-        engine_generation=release.generation,
-        preempts=preempts(release, snapshot),
+    start = start_settings(request.serving, release, used, accelerator.value, snapshot)
+    serving = replace(
+        resolve_serving(request.serving, release, start, snapshot),
         speculation=None if speculation is None else speculation.value,
-        disaggregation=None,
-        chunked_prefill_tokens=step_budget(request.serving.chunked_prefill_tokens, workload),
+        chunked_prefill_tokens=step_budget(start.chunked_prefill_tokens, workload),
     )
     chosen = calibration(snapshot, serving.release, accelerator.value)
     laid_out = Layouts(

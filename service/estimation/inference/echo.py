@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from service.core import deployment
 from service.core.deployment import Accelerator, InferenceWorkload
 from service.core.elementwise import Number
+from service.core.engine_defaults import START_SETTINGS, UsageContext
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
 from service.core.performance.kernels import met_activations
@@ -20,7 +21,10 @@ from service.estimation.writing import repeated, written
 #: Fields of the workload that say what encoders read.
 _OF_SENSES = ("audio_s", "images_per_request", "image_width_px", "image_height_px")
 #: Settings of serving that are resolved before they are repeated.
-_RESOLVED = ("engine", "speculative", "disaggregated", "memory_tiers", "offload")
+_RESOLVED = (
+    *("engine", "usage_context", *START_SETTINGS),
+    *("speculative", "disaggregated", "memory_tiers", "offload"),
+)
 
 
 #: What of the workload is resolved before it is repeated.
@@ -107,6 +111,14 @@ class Serving(EngineSettings):
     engine_generation: str | None
     """Generation of the engine whose figures apply, by its id in /v1/engines; null if it has only
     one."""
+    usage_context: UsageContext
+    """How requests reach the engine."""
+    memory_utilization_ratio: float
+    """Share of memory that the engine may use."""
+    chunked_prefill_tokens: int
+    """Token budget of a step."""
+    max_running_sequences: int
+    """Sequences run at once on a replica."""
     speculative: Speculative | None
     disaggregated: Disaggregated | None
     memory_tiers: list[str]
@@ -205,6 +217,10 @@ def _serving(resolved: ResolvedDeployment) -> Serving:
         **written(serving, EngineSettings),
         "engine": serving.engine,
         "engine_generation": serving.engine_generation,
+        "usage_context": serving.usage_context,
+        "memory_utilization_ratio": float(serving.memory_utilization_ratio),
+        "chunked_prefill_tokens": int(serving.chunked_prefill_tokens),
+        "max_running_sequences": int(serving.max_running_sequences),
         "speculative": _speculative(resolved.speculation),
         "disaggregated": None
         if pools is None

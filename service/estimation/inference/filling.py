@@ -9,7 +9,6 @@ from typing import Final
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
-from service.core.performance.inference.latency import MOST_RUNNING_SEQUENCES
 
 #: What a request says for it.
 MOST: Final = "max"
@@ -25,8 +24,7 @@ def as_many_as_fit(
     runtime: RuntimeOverheads,
 ) -> InferenceWorkload:
     """The workload with as many requests in flight as there is room and slots for, at least one."""
-    slots = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
-    most = slots * deployment.parallelism.data
+    most = float(serving.max_running_sequences) * deployment.parallelism.data
     for _ in range(_LOOKS):
         memory = inference_memory(deployment, workload, serving, runtime)
         fitting = floor(memory.max_concurrency.value)

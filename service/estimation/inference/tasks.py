@@ -9,6 +9,7 @@ from service.core.architecture.images import image_view
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tasks import for_task, usual_task
 from service.core.deployment import InferenceWorkload
+from service.core.elementwise import Number
 from service.estimation.impacts.requests import ImpactsRequest
 from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
@@ -132,8 +133,8 @@ def _with_images(
     )
 
 
-def step_budget(chunk_tokens: int, workload: InferenceWorkload) -> int:
+def step_budget(chunk_tokens: Number, workload: InferenceWorkload) -> Number:
     """Token budget of a step: a sequence that is embedded or ranked goes through in one [token]."""
     if workload.task == "generate":
         return chunk_tokens
-    return max(chunk_tokens, ceil(float(workload.input_tokens)))
+    return max(float(chunk_tokens), float(ceil(float(workload.input_tokens))))

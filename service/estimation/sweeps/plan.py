@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, Parallelism, Region, ServingSettings
+from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.engines import Engine, EngineRelease
 from service.core.layouts import replica_layouts
 from service.core.number_formats import NUMBER_FORMATS
@@ -50,7 +50,8 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_region,
 )
-from service.estimation.software import check_reads, check_runs_on, preempts, resolve_serving_engine
+from service.estimation.software import check_reads, check_runs_on, resolve_serving_engine
+from service.estimation.starting import resolve_serving, started_options
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 from service.estimation.writing import valued
 
@@ -141,21 +142,19 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     for at, name in enumerate(request.space.precisions or ()):
         check_reads(release, NUMBER_FORMATS[name], f"/space/precisions/{at}", snapshot, problems)
     problems.stop_if_any()
-    serving = valued(
-        ServingSettings,
-        request.serving,
-        engine=release.engine,
-        engine_generation=release.generation,
-        preempts=preempts(release, snapshot),
-    )
-    measured = [calibration(snapshot, serving.release, entry.value) for _, entry in accelerators]
-    options = tuple(
-        AcceleratorOption(entry.value, one.performance)
+    measured = [calibration(snapshot, release.key, entry.value) for _, entry in accelerators]
+    performances = [
+        (entry.value, one.performance)
         for (_, entry), one in zip(accelerators, measured, strict=True)
-    )
+    ]
+    options = [
+        started_options(performances, request.serving, release, entry.value, snapshot)
+        for _, entry in models
+    ]
+    serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
     engine, draft = snapshot.engines[release.engine].value, speculation_option(speculation)
     spaces = tuple(
-        _space(at, entry.value, request, options, draft, engine, problems)
+        _space(at, entry.value, request, options[at], draft, engine, problems)
         for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
+from service.core.engine_defaults import StartSettings
 from service.core.interval import Interval
 from service.core.search.batch_evaluation import AcceleratorOption
 from service.core.search.stack import SEVERAL, stacked, stacking_key
@@ -21,7 +22,9 @@ def option(packaged_snapshot):
     figures = training_figures(packaged_snapshot, "default", accelerator)
     return (
         AcceleratorOption(
-            accelerator, calibration(packaged_snapshot, "vllm", accelerator).performance
+            accelerator,
+            calibration(packaged_snapshot, "vllm", accelerator).performance,
+            StartSettings(1024.0, 8192.0, 0.9),
         ),
         TrainingAcceleratorOption(accelerator, figures.efficiency, figures.host(accelerator)),
     )

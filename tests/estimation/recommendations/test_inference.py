@@ -13,6 +13,7 @@ from service.core.deployment import (
     Precision,
     ServingSettings,
 )
+from service.core.engine_defaults import StartSettings
 from service.core.estimate.inference import InferenceSetup, estimate_inference
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
@@ -58,6 +59,9 @@ SMALL = {
     "list_prices": False,
 }
 
+#: What the core's settings of serving are where they are not set.
+NO_ENGINE = StartSettings(1024.0, 8192.0, 0.9)
+
 
 def asked(**changes):
     return RecommendationRequest.model_validate(SMALL | changes)
@@ -71,7 +75,7 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, format_id, layout
     entries = list(snapshot.accelerators.values())
     measured = [calibration(snapshot, "vllm", entry.value) for entry in entries]
     offers = [
-        AcceleratorOption(entry.value, one.performance)
+        AcceleratorOption(entry.value, one.performance, NO_ENGINE)
         for entry, one in zip(entries, measured, strict=True)
     ]
     formats = NUMBER_FORMATS

@@ -365,9 +365,7 @@ def _step_shape(
     peak, weights = plan.peak, plan.weights
     concurrency = ceil(workload.concurrency / deployment.parallelism.data)
     step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
-    sampled = engine.sampled_sequences(
-        deployment.accelerator, concurrency, serving.max_running_sequences
-    )
+    sampled = engine.sampled_sequences(concurrency, serving.max_running_sequences)
     tokens = workload.input_tokens + workload.output_tokens
     images: Number = 0.0
     if engine.profiles_images and peak.image_bytes:
@@ -424,7 +422,7 @@ def _step_tokens(
     """Tokens that the engine prepares for, or computes, in one step."""
     if engine.prefills_whole:
         return concurrency_per_replica * input_tokens
-    most = min(float(serving.chunked_prefill_tokens), engine.most_step_tokens)
+    most = minimum(serving.chunked_prefill_tokens, engine.most_step_tokens)
     if engine.reserves_cache:
         # It measures its peak with a full step when it starts, whatever the load will be.
         return most

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from service.core.deployment import Accelerator, Parallelism
-from service.core.elementwise import Number, maximum, minimum, where
+from service.core.elementwise import Number, maximum, minimum
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, scale
 from service.core.learning import Correction
@@ -19,10 +19,6 @@ from service.core.memory.weights import Loading
 
 #: What ids of calibrations begin with that hold figures of an engine.
 CALIBRATIONS = "memory-runtime/"
-
-#: From this memory on, engines that prepare their sampler when they start do so for more sequences.
-#: Source: vllm-project/vllm vllm/engine/arg_utils.py, 2025 (get_batch_defaults: 70 GiB).
-LARGE_MEMORY_BYTES = 70.0 * 1024.0**3
 
 _NONE = exact(0.0)
 
@@ -36,23 +32,23 @@ class EngineRuntime:
     outside the allocator, ``collectives_bytes`` what communication adds when a model spans
     accelerators, ``graphs_bytes`` captured graphs [B]. ``slack_ratio`` is what the allocator
     reserves beyond temporary tensors at their peak, ``activation_ratio`` this over its formula, and
-    ``workspace_bytes`` what libraries take from the allocator beside them [B].
-    ``bytes_per_logit`` is what sampling takes, ``bytes_per_score`` what attention that is not fused
-    takes for each score [B]; the engine ``fuses_attention`` unless settings say otherwise. Results
-    of layers are ``result_ratio`` times as wide as activations: twice where they are in 32 bit.
+    ``workspace_bytes`` what libraries take from the allocator beside them [B]. ``bytes_per_logit``
+    is what sampling takes, ``bytes_per_score`` what attention that is not fused takes for each
+    score [B]; the engine ``fuses_attention`` unless settings say otherwise. Results of layers are
+    ``result_ratio`` times as wide as activations: twice where they are in 32 bit.
 
-    The sampler is prepared for ``profiled_sequences`` (``large_profiled_sequences`` on large
-    accelerators without a ``small_default_batch``) whatever the load, and the engine runs no more
-    at once; zero where nothing is prepared. A step computes at most ``most_step_tokens`` even where
-    settings allow more. An engine that ``prefills_whole`` prompts does not split them, and with
-    ``whole_prompt_logits`` it computes logits for each of their tokens; one that ``reserves_cache``
-    measures a full step when it starts and fills the rest of its share with cache. One that
-    ``profiles_images`` measures the largest images, too, and one that ``pages_images`` gives layers
-    that look at images as many pages as the others. One that ``allocates_context`` takes the caches
-    of the longest sequence at once. At its peak it holds ``cache_copies`` of its caches: two where
-    a longer cache is completed before the old one goes. It ``fills_share`` where it takes all of
-    its share when it starts; ``activations_in_share``, ``graphs_in_share`` and
-    ``context_in_share`` say whether these count against the share, or lie beside it.
+    The sampler is prepared for ``profiled_sequences`` whatever the load, though for no more than
+    the engine may run at once; zero where nothing is prepared. A step computes at most
+    ``most_step_tokens`` even where settings allow more. An engine that ``prefills_whole`` prompts
+    does not split them, and with ``whole_prompt_logits`` it computes logits for each of their
+    tokens; one that ``reserves_cache`` measures a full step when it starts and fills the rest of
+    its share with cache. One that ``profiles_images`` measures the largest images, too, and one
+    that ``pages_images`` gives layers that look at images as many pages as the others. One that
+    ``allocates_context`` takes the caches of the longest sequence at once. At its peak it holds
+    ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
+    It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
+    ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
+    beside it.
 
     It ``widens_matrices`` where kernels want that, ``loads_repeated`` tables before it shares them,
     and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding`` say (see
@@ -67,7 +63,6 @@ class EngineRuntime:
     slack_ratio: Interval
     bytes_per_logit: float
     profiled_sequences: float
-    large_profiled_sequences: float
     prefills_whole: bool
     reserves_cache: bool
     activations_in_share: bool
@@ -101,31 +96,13 @@ class EngineRuntime:
         """How it holds what a checkpoint stores."""
         return Loading(self.expert_multiple, self.joined_copies, self.host_embedding)
 
-    def sampled_sequences(
-        self,
-        accelerator: Accelerator,
-        concurrency_per_replica: Number,
-        most_running: int | None = None,
-    ) -> Number:
-        """Sequences sampled at once: as many as prepared for, or as there are [-].
+    def sampled_sequences(self, concurrency_per_replica: Number, most_running: Number) -> Number:
+        """Sequences sampled at once: as many as prepared for, or as run [-].
 
-        ``most_running`` is the limit that settings put in place of the engine's own [-].
+        ``most_running`` are those that the engine runs at once at most [-].
         """
-        if self.profiled_sequences == 0.0:
-            return (
-                concurrency_per_replica
-                if most_running is None
-                else minimum(concurrency_per_replica, most_running)
-            )
-        if most_running is not None:
-            return float(most_running)
-        if accelerator.small_default_batch:
-            return self.profiled_sequences
-        return where(
-            accelerator.memory_bytes >= LARGE_MEMORY_BYTES,
-            self.large_profiled_sequences,
-            self.profiled_sequences,
-        )
+        prepared = self.profiled_sequences or concurrency_per_replica
+        return minimum(prepared, most_running)
 
     def held_tokens(self, tokens: Number, most_tokens: int | None) -> Number:
         """Tokens that a sequence's caches have room for, by the longest one allowed [token]."""

@@ -29,10 +29,6 @@ from service.core.performance.step import StepLoad, StepTime, rank_steps, step_t
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
 
-#: Sequences an engine runs at once at most, whatever its memory, unless settings say otherwise.
-#: Source: vLLM EngineArgs, default max_num_seqs on data-centre accelerators, 2025.
-MOST_RUNNING_SEQUENCES = 1024
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -122,8 +118,7 @@ def inference_latency(
     """
     parallelism = deployment.parallelism
     replicas = parallelism.data
-    most_running = float(serving.max_running_sequences or MOST_RUNNING_SEQUENCES)
-    slots = maximum(minimum(fitting_sequences, most_running), 1.0)
+    slots = maximum(minimum(fitting_sequences, serving.max_running_sequences), 1.0)
     replica = replica_of(deployment, workload, serving, calibration)
     if serving.disaggregation is not None:
         return _disaggregated(deployment, workload, serving, replica, float(slots))

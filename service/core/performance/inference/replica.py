@@ -103,7 +103,7 @@ class Replica:
     parallelism: Parallelism
     calibration: PerformanceCalibration
     requests: Requests
-    chunk_tokens: int
+    chunk_tokens: Number
     drafting: Drafting | None = None
     encoder: StepTime | None = None
 
@@ -263,7 +263,7 @@ def _parts(
 
 
 def lone_loads(
-    requests: Requests, sequences_per_stage: Number, chunk_tokens: int
+    requests: Requests, sequences_per_stage: Number, chunk_tokens: Number
 ) -> tuple[StepLoad, StepLoad]:
     """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
 
@@ -276,7 +276,7 @@ def lone_loads(
     chunk_tokens
         Token budget of a step [token].
     """
-    chunk = minimum(requests.new_input_tokens, float(chunk_tokens))
+    chunk = minimum(requests.new_input_tokens, chunk_tokens)
     sequences = maximum(sequences_per_stage, 1.0)
     return (
         StepLoad(chunk, 1.0, requests.prefill_context_tokens, 0.0, 0.0),

@@ -15,8 +15,9 @@ import numpy as np
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
+from service.core.engines import EngineRelease
 from service.core.number_formats import NUMBER_FORMATS
-from service.core.search.batch_evaluation import AcceleratorOption, SearchSpace
+from service.core.search.batch_evaluation import SearchSpace
 from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.ranking import Anchor
 from service.core.search.workloads import Metric
@@ -27,6 +28,7 @@ from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.reference import reference
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import resolve_precision
+from service.estimation.starting import started_options
 
 #: As many sequences as a lightly loaded replica of the reference has.
 _REFERENCE_CONCURRENCY = 16
@@ -86,7 +88,8 @@ def _rows(
     result: SearchResult[InferenceCandidates],
 ) -> tuple[InferenceCandidates, int]:
     """The first model as shipped, on as few of the reference accelerators as hold it."""
-    measured = calibration(snapshot, search.environment.serving.release, entry.value)
+    serving = search.environment.serving
+    measured = calibration(snapshot, serving.release, entry.value)
     architecture = search.models[0].value
     shipped = resolve_precision(PrecisionRequest(), architecture)
     halves = NUMBER_FORMATS["bf16"]
@@ -96,7 +99,13 @@ def _rows(
     space = SearchSpace(
         (precision,),
         widest,
-        (AcceleratorOption(entry.value, measured.performance),),
+        started_options(
+            [(entry.value, measured.performance)],
+            search.asked_serving,
+            EngineRelease(serving.engine, serving.engine_generation),
+            architecture,
+            snapshot,
+        ),
         max(layout.replica_accelerators for layout in widest),
         native_only=False,
     )

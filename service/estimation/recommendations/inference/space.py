@@ -9,7 +9,7 @@ from math import ceil, inf, nextafter
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, Parallelism, Precision, ServingSettings
+from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.engines import Engine
 from service.core.layouts import replica_layouts
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
@@ -45,14 +45,15 @@ from service.estimation.recommendations.search_context import (
     searched_accelerators,
     searched_regions,
 )
-from service.estimation.requests import PrecisionRequest, SpeculativeRequest
+from service.estimation.requests import PrecisionRequest, ServingRequest, SpeculativeRequest
 from service.estimation.resolution import (
     UNNAMED,
     Problems,
     resolve_model,
     resolve_precision,
 )
-from service.estimation.software import check_reads, preempts, resolve_serving_engine
+from service.estimation.software import check_reads, resolve_serving_engine
+from service.estimation.starting import resolve_serving, started_options
 from service.estimation.writing import valued
 
 #: Formats tried where the caller names none: as shipped, and what serving engines run widely.
@@ -78,6 +79,7 @@ class ResolvedSearch:
     drafts: tuple[SpeculativeRequest | None, ...]
     limits: LimitsRequest
     weights: Mapping[str, float]
+    asked_serving: ServingRequest
 
     def most_tokens(self, architecture: ModelArchitecture) -> int | None:
         """Longest sequence of a model under the engine's settings; None without a limit."""
@@ -122,20 +124,18 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     for at, name in enumerate(request.search.precisions or ()):
         check_reads(release, NUMBER_FORMATS[name], f"/search/precisions/{at}", snapshot, problems)
     problems.stop_if_any()
-    serving = valued(
-        ServingSettings,
-        request.serving,
-        engine=release.engine,
-        engine_generation=release.generation,
-        preempts=preempts(release, snapshot),
-    )
     calibrations = tuple(
-        calibration(snapshot, serving.release, accelerator.value) for accelerator in accelerators
+        calibration(snapshot, release.key, accelerator.value) for accelerator in accelerators
     )
-    options = [
-        AcceleratorOption(accelerator.value, measured.performance)
-        for accelerator, measured in zip(accelerators, calibrations, strict=True)
+    measured = [
+        (accelerator.value, one.performance)
+        for accelerator, one in zip(accelerators, calibrations, strict=True)
     ]
+    options = [
+        started_options(measured, request.serving, release, model.value, snapshot)
+        for model in models
+    ]
+    serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
     first = calibrations[0]
     names = [entry.id for entry in accelerators]
     return ResolvedSearch(
@@ -163,15 +163,16 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             _space(
                 model.value,
                 request,
-                learnt_options(options, model, accelerators, serving.engine, snapshot),
+                learnt_options(started, model, accelerators, serving.engine, snapshot),
                 drafts,
                 snapshot.engines[release.engine].value,
             )
-            for model in models
+            for model, started in zip(models, options, strict=True)
         ),
         drafts=tuple(requested for requested, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
+        asked_serving=request.serving,
     )
 
 

@@ -1,0 +1,121 @@
+"""What engines start with where settings say nothing: slots, chunks, their share of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Literal, TypeAlias
+
+from service.core.elementwise import Number
+from service.core.errors import NotFound
+from service.core.hardware import NO_HARDWARE, Hardware, HardwareList
+from service.core.stacking import FIGURE
+
+#: How requests reach an engine: through its server, or from a script that hands over all at once.
+UsageContext: TypeAlias = Literal["server", "offline"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartSettings:
+    """What an engine runs with, as settings or its own defaults have it.
+
+    It runs ``max_running_sequences`` at once [-], a step computes ``chunked_prefill_tokens`` at
+    most [token], and it may use ``memory_utilization_ratio`` of the memory [-].
+    """
+
+    max_running_sequences: Number = field(metadata=FIGURE)
+    chunked_prefill_tokens: Number = field(metadata=FIGURE)
+    memory_utilization_ratio: Number = field(metadata=FIGURE)
+
+
+#: Names of what an engine starts with.
+START_SETTINGS = tuple(each.name for each in fields(StartSettings))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where and how an engine is started.
+
+    ``memory_bytes`` are those of one accelerator [B]; a sequence has ``longest_tokens`` at most,
+    None where nothing says so [token].
+    """
+
+    hardware: Hardware
+    memory_bytes: float
+    usage: UsageContext
+    longest_tokens: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultsRule:
+    """Defaults that hold where all conditions do; None where the rule does not say.
+
+    It holds for one ``usage`` or any, on accelerators in ``hardware`` (any if empty) that are not
+    in ``but_not`` and have at least ``least_memory_bytes`` [B], and for sequences of at most
+    ``most_sequence_tokens`` [token]. With ``whole_prompts`` a step has room for the longest
+    sequence, too.
+    """
+
+    max_running_sequences: float | None = None
+    chunked_prefill_tokens: float | None = None
+    memory_utilization_ratio: float | None = None
+    whole_prompts: bool | None = None
+    usage: UsageContext | None = None
+    hardware: HardwareList = NO_HARDWARE
+    but_not: HardwareList = NO_HARDWARE
+    least_memory_bytes: float = 0.0
+    most_sequence_tokens: float | None = None
+
+    def holds(self, start: Start) -> bool:
+        """Whether it says what an engine starts with there."""
+        most, longest = self.most_sequence_tokens, start.longest_tokens
+        return (
+            self.usage in (None, start.usage)
+            and (not self.hardware.names or self.hardware.has(start.hardware))
+            and not self.but_not.has(start.hardware)
+            and start.memory_bytes >= self.least_memory_bytes
+            and (most is None or (longest is not None and longest <= most))
+        )
+
+
+class NoDefault(NotFound):
+    """That no rule says what an engine starts with."""
+
+
+def starting_with(
+    sets: Iterable[Iterable[DefaultsRule]], start: Start, asked: dict[str, float | None]
+) -> StartSettings:
+    """What an engine runs with: what settings ask for, else its defaults.
+
+    Parameters
+    ----------
+    sets
+        Rules of the generation, of the engine, and of those whose stand in, the nearest first.
+        Within a set, later rules outdo earlier ones.
+    start
+        Where and how it is started.
+    asked
+        What settings ask for by name, None where they leave it to the engine.
+
+    Raises
+    ------
+    NoDefault
+        If no rule states a value that settings leave open.
+    """
+    held = [[rule for rule in rules if rule.holds(start)] for rules in sets]
+
+    def stated(name: str) -> float:
+        for rules in held:
+            for rule in reversed(rules):
+                if (value := getattr(rule, name)) is not None:
+                    return float(value)
+        raise NoDefault(name)
+
+    values = {
+        name: stated(name) if (value := asked.get(name)) is None else float(value)
+        for name in START_SETTINGS
+    }
+    if asked.get("chunked_prefill_tokens") is None and stated("whole_prompts"):
+        longest = start.longest_tokens or 0.0
+        values["chunked_prefill_tokens"] = max(values["chunked_prefill_tokens"], longest)
+    return StartSettings(**values)
