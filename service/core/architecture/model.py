@@ -120,7 +120,8 @@ FeedForward: TypeAlias = DenseFeedForward | MixtureOfExperts
 class LayerGroup:
     """``count`` layers alike. A part that a layer lacks is None; ``norms`` are its norm weights.
 
-    ``cross`` is attention to the features of the model's encoder.
+    ``cross`` is attention to the features of the model's encoder. ``beside`` marks mixers
+    that stand in the layers of another group (Falcon-H1), and so are no layers of their own.
     """
 
     count: int
@@ -128,6 +129,7 @@ class LayerGroup:
     feed_forward: FeedForward | None
     norms: tuple[Tensor, ...]
     cross: Attention | None = None
+    beside: bool = False
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -279,7 +281,7 @@ class ModelArchitecture:
     @cached_property
     def layer_count(self) -> int:
         """Number of layers."""
-        return sum(group.count for group in self.groups)
+        return sum(group.count for group in self.groups if not group.beside)
 
     @cached_property
     def query_head_counts(self) -> frozenset[int]:

@@ -13,10 +13,11 @@ from typing import Any
 
 from service.core.architecture.config.families.audio import AUDIO_ENCODERS, TEXT_DEFAULTS
 from service.core.architecture.config.families.images import IMAGES
+from service.core.architecture.config.families.refused import refusal
 from service.core.architecture.config.families.seq2seq import SEQ2SEQ_MODELS
 from service.core.architecture.config.families.vision import VISION_TOWERS
 from service.core.architecture.config.family import Family, assemble
-from service.core.architecture.config.fields import ConfigNotUnderstood, Fields
+from service.core.architecture.config.fields import MISSING, ConfigNotUnderstood, Fields
 from service.core.architecture.config.registry import FAMILIES, UNKNOWN_FAMILY
 from service.core.architecture.model import AudioEncoder, ImageEncoder, ModelArchitecture
 from service.core.architecture.quantization import checkpoint_format
@@ -55,6 +56,10 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         raise ConfigNotUnderstood("", "a configuration must be a JSON object")
     text, path = _language_part(config)
     model_type = _model_type(text, config, path)
+    for named in dict.fromkeys((model_type, _outer_type(config))):
+        refused = refusal(config, named)
+        if refused is not None:
+            raise ConfigNotUnderstood(*refused)
     if model_type in SEQ2SEQ_MODELS:
         return _seq2seq(config, text, path, model_type)
     if config.get("is_encoder_decoder") is True:
@@ -74,7 +79,12 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
     defaults = {**family.defaults, **TEXT_DEFAULTS.get(outer, {})}
     if "tie_word_embeddings" in config:
         defaults["tie_word_embeddings"] = config["tie_word_embeddings"]
-    architecture = assemble(family, Fields(text, defaults, path), model_type)
+    try:
+        architecture = assemble(family, Fields(text, defaults, path), model_type)
+    except ConfigNotUnderstood as fault:
+        if family is not UNKNOWN_FAMILY or fault.reason != MISSING:
+            raise
+        raise ConfigNotUnderstood(fault.field, _unknown_and_missing(model_type)) from fault
     vision: tuple[Tensor, ...] = ()
     images: ImageEncoder | None = None
     if tower is not None:
@@ -102,6 +112,16 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         images=images,
         audio=audio,
         warnings=(*warnings, *stored.warnings),
+    )
+
+
+def _unknown_and_missing(model_type: str) -> str:
+    """Why a key is needed of a kind of model that is not known."""
+    if not model_type:
+        return "is missing, as is model_type: a config.json of a language model has both"
+    return (
+        f"is missing, and {model_type[:60]!r} is no kind of model that is known: of others, only "
+        "decoders that state their sizes as Llama does are computed"
     )
 
 

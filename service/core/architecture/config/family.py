@@ -61,6 +61,11 @@ class Family:
         Whether tokens attend only to those before them; encoders' do not.
     extra_tensors
         Reads tensors outside embedding, layers and head.
+    beside
+        Builds a second mixer that every layer has beside its first (Falcon-H1).
+    groups
+        Builds the layers of a family whose configurations describe each by itself, in place of
+        mixers, feed-forward parts and their schedules.
     """
 
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -81,6 +86,8 @@ class Family:
     head_bias: Flag = False
     causal: bool = True
     extra_tensors: Callable[[Fields], tuple[Tensor, ...]] = lambda fields: ()  # noqa: ARG005
+    beside: MixerBuilder | None = None
+    groups: Callable[[Fields, int], tuple[LayerGroup, ...]] | None = None
 
 
 def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitecture:
@@ -109,8 +116,19 @@ def assemble(family: Family, fields: Fields, model_type: str) -> ModelArchitectu
     )
 
 
+def _layer_count(fields: Fields) -> int:
+    """Layers: stated, or as many as are listed by kind [-]."""
+    if not fields.has("num_hidden_layers"):
+        listed = fields.array("layer_types")
+        if listed and len(listed) <= MAX_LAYERS:
+            return len(listed)
+    return fields.size("num_hidden_layers", maximum=MAX_LAYERS)
+
+
 def _groups(family: Family, fields: Fields, hidden: int) -> tuple[LayerGroup, ...]:
-    layers = fields.size("num_hidden_layers", maximum=MAX_LAYERS)
+    layers = _layer_count(fields)
+    if family.groups is not None:
+        return family.groups(fields, layers)
     mixer_kinds = family.mixer_schedule(fields, layers)
     part_kinds = family.feed_forward_schedule(fields, layers)
     names = family.norms if isinstance(family.norms, tuple) else family.norms(fields)
@@ -119,6 +137,8 @@ def _groups(family: Family, fields: Fields, hidden: int) -> tuple[LayerGroup, ..
         bias = fields.flag(family.norm_bias)
         norms = tuple(tensor for name in names for tensor in norm(name, hidden, bias=bias))
     groups = []
+    if family.beside is not None:
+        groups.append(LayerGroup(layers, family.beside(fields), None, (), beside=True))
     for (mixer_kind, part_kind), count in Counter(
         zip(mixer_kinds, part_kinds, strict=True)
     ).items():

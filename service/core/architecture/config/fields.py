@@ -23,6 +23,9 @@ MAX_VOCABULARY = 100_000_000
 MAX_EXPERTS = 100_000
 MAX_POSITIONS = 1_000_000_000
 
+#: What is wrong with a value that is needed and not there.
+MISSING = "is missing"
+
 _MISSING = object()
 
 #: Other names of the same quantity, in the order in which they are looked for.
@@ -61,7 +64,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         "top_k_experts",
     ),
     "moe_intermediate_size": ("expert_ffn_hidden_size", "moe_ffn_hidden_size"),
-    "n_shared_experts": ("num_shared_experts", "moe_num_shared_experts"),
+    "n_shared_experts": ("num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
     "layer_types": ("layers_block_type", "attention_layers"),
     "state_size": ("mamba_d_state", "ssm_state_size"),
     "conv_kernel": ("mamba_d_conv", "conv_kernel_size"),
@@ -148,6 +151,11 @@ class Fields:
         value = self._find(name)[1]
         if value is None or value is _MISSING:
             return None
+        if isinstance(value, (list, tuple)) and value:
+            # Some configurations state what all layers have in common once for each.
+            if len(value) > MAX_LAYERS or any(one != value[0] for one in value):
+                raise self.fault(name, "must be an integer, or a list that has the same for all")
+            value = value[0]
         if type(value) is not int:
             raise self.fault(name, f"must be an integer, not {_kind(value)}")
         if not minimum <= value <= maximum:
@@ -164,7 +172,7 @@ class Fields:
         """
         value = self.optional_size(name, maximum, minimum)
         if value is None:
-            raise self.fault(name, "is missing")
+            raise self.fault(name, MISSING)
         return value
 
     def automatic_size(self, name: str) -> int | None:
@@ -226,6 +234,10 @@ class Fields:
             raise self.fault(name, f"must have {length:,} entries, one a layer, not {len(value):,}")
         return value
 
+    def is_list(self, name: str) -> bool:
+        """Whether a value is a list."""
+        return isinstance(self._find(name)[1], (list, tuple))
+
     def indices(self, name: str, below: int) -> frozenset[int] | None:
         """A list of layer numbers, or None where it is absent or null."""
         values = self.array(name)
@@ -239,6 +251,10 @@ class Fields:
                 raise self.fault(name, f"must hold integers from 0 to {below - 1:,}")
             numbers.add(value)
         return frozenset(numbers)
+
+    def replaced(self, **values: object) -> Fields:
+        """The same configuration with other values of some keys."""
+        return Fields({**self._values, **values}, self._defaults, self._path)
 
     def section(self, name: str, defaults: Mapping[str, object]) -> Fields | None:
         """A nested configuration, or None where it is absent or null."""

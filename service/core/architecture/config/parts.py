@@ -279,8 +279,9 @@ def _block(
     fused_gate: bool,
     bias: bool,
     copies: int | None = None,
+    inputs: int | None = None,
 ) -> tuple[Tensor, ...]:
-    hidden = fields.size("hidden_size")
+    hidden = inputs or fields.size("hidden_size")
     column, row = Shard.COLUMN, Shard.ROW
     if copies is not None:
         column, row = Shard.EXPERT_COLUMN, Shard.EXPERT_ROW
@@ -330,11 +331,13 @@ def experts(
     shared_names: tuple[str, ...] = GATED,
     shared_fused_gate: bool = False,
     shared_gate: bool = False,
+    latent: str = "",
 ) -> Callable[[Fields], MixtureOfExperts]:
     """Routed experts, with shared ones beside them where ``shared_width`` is above zero.
 
-    ``correction_bias`` is a per-expert bias on the routing scores (DeepSeek-V3), and
-    ``shared_gate`` a scalar gate on the shared experts (Qwen2-MoE).
+    ``correction_bias`` is a per-expert bias on the routing scores (DeepSeek-V3), ``shared_gate`` a
+    scalar gate on the shared experts (Qwen2-MoE), and ``latent`` the key of the width that tokens
+    are projected to before the routed experts read them, and back (Nemotron 3).
     """
     gated = fused_gate or len(names) == 3
 
@@ -355,8 +358,13 @@ def experts(
             tensors += (
                 Tensor("e_score_correction_bias", TensorClass.BIAS, 1, count, Shard.REPLICATED),
             )
+        narrow = fields.optional_size(latent) if latent else None
+        if narrow is not None:
+            kind, whole = TensorClass.SHARED_EXPERT, Shard.REPLICATED
+            tensors += linear("fc1_latent_proj", kind, hidden, narrow, whole)
+            tensors += linear("fc2_latent_proj", kind, narrow, hidden, whole)
         tensors += _block(
-            fields, names, TensorClass.EXPERT, size, fused_gate, fields.flag(bias), count
+            fields, names, TensorClass.EXPERT, size, fused_gate, fields.flag(bias), count, narrow
         )
         if shared:
             tensors += _block(

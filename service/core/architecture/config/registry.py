@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from service.core.architecture.config.families.encoders import ENCODER_FAMILIES
+from service.core.architecture.config.families.gemma3n import GEMMA3N_FAMILIES
 from service.core.architecture.config.families.gemma4 import GEMMA4_FAMILIES
 from service.core.architecture.config.families.hybrid import HYBRID_FAMILIES
 from service.core.architecture.config.families.latent import LATENT_FAMILIES
 from service.core.architecture.config.families.layer_normed import LAYER_NORMED_FAMILIES
 from service.core.architecture.config.families.llama_like import LLAMA_LIKE_FAMILIES
+from service.core.architecture.config.families.per_layer import PER_LAYER_FAMILIES
 from service.core.architecture.config.families.sparse import SPARSE_FAMILIES
 from service.core.architecture.config.families.unknown import UNKNOWN_FAMILY
 from service.core.architecture.config.family import Family
@@ -25,7 +27,9 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **SPARSE_FAMILIES,
         **LATENT_FAMILIES,
         **HYBRID_FAMILIES,
+        **GEMMA3N_FAMILIES,
         **GEMMA4_FAMILIES,
+        **PER_LAYER_FAMILIES,
         **ENCODER_FAMILIES,
     }
 )

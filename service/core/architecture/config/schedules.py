@@ -88,7 +88,15 @@ def layer_types(otherwise: Schedule) -> Schedule:
 
 
 def dense_first(fields: Fields, layers: int) -> LayerKinds:
-    """``first_k_dense_replace`` dense layers, then experts every ``moe_layer_freq`` (DeepSeek)."""
+    """``first_k_dense_replace`` dense layers, then experts every ``moe_layer_freq`` (DeepSeek).
+
+    Some list for each layer whether it has experts (MiMo-V2).
+    """
+    if fields.is_list("moe_layer_freq"):
+        listed = fields.array("moe_layer_freq", layers) or ()
+        if any(type(one) is not int or one not in (0, 1) for one in listed):
+            raise fields.fault("moe_layer_freq", "must hold 1 for layers with experts, else 0")
+        return tuple("experts" if one else "dense" for one in listed)
     first = fields.count("first_k_dense_replace", MAX_WIDTH)
     step = fields.optional_size("moe_layer_freq", MAX_LAYERS) or 1
     return tuple(

@@ -11,8 +11,15 @@ from dataclasses import replace
 
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_POSITIONS, Fields
-from service.core.architecture.config.parts import dense, expanded_width, grouped_attention, linear
+from service.core.architecture.config.parts import (
+    dense,
+    expanded_width,
+    grouped_attention,
+    linear,
+    norm,
+)
 from service.core.architecture.config.schedules import every_nth_full, layer_types
+from service.core.architecture.model import DenseFeedForward
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 #: Buckets of MPNet's relative positions (MPNetConfig.relative_attention_num_buckets).
@@ -39,6 +46,36 @@ def _pooler_and_relative_positions(fields: Fields) -> tuple[Tensor, ...]:
         *_pooler(fields),
         Tensor("relative_attention_bias", TensorClass.OTHER, 1, table, Shard.REPLICATED),
     )
+
+
+def _gated_with_last_bias(fields: Fields) -> DenseFeedForward:
+    """A gated part of which only the last matrix has a bias (GTE)."""
+    part = dense(names=("up_gate_proj", "down_proj"), fused_gate=True)(fields)
+    hidden = fields.size("hidden_size")
+    bias = Tensor("down_proj.bias", TensorClass.BIAS, 1, hidden, Shard.REPLICATED)
+    return replace(part, tensors=(*part.tensors, bias))
+
+
+def _biased_positions(fields: Fields) -> int:
+    return _positions(fields) if fields.flag("position_biased_input") else 0
+
+
+def _relative_embeddings(fields: Fields) -> tuple[Tensor, ...]:
+    """The table of relative positions that all layers of DeBERTa share, and its norm."""
+    if not fields.flag("relative_attention"):
+        return ()
+    if not fields.flag("share_att_key"):
+        raise fields.fault("share_att_key", "must be true: other attention is not computed")
+    if fields.count("conv_kernel_size"):
+        raise fields.fault("conv_kernel_size", "must be 0: convolutions are not computed")
+    hidden = fields.size("hidden_size")
+    stated = fields.optional_size("position_buckets", MAX_POSITIONS, minimum=-1) or -1
+    if stated < 0:
+        stated = fields.optional_size("max_relative_positions", MAX_POSITIONS, minimum=-1) or -1
+    rows = 2 * (stated if stated > 0 else _positions(fields))
+    table = Tensor("rel_embeddings", TensorClass.EMBEDDING, hidden, rows, Shard.REPLICATED)
+    normed = "layer_norm" in (fields.text("norm_rel_ebd") or "none").lower()
+    return (table, *(norm("rel_embeddings_norm", hidden, bias=True) if normed else ()))
 
 
 _DISTILBERT = Family(
@@ -101,6 +138,27 @@ _MODERNBERT = Family(
     causal=False,
 )
 
+_EUROBERT = Family(
+    defaults={"tie_word_embeddings": True},
+    mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias"),
+    feed_forwards={"dense": dense(bias="mlp_bias")},
+    head=False,
+    causal=False,
+)
+_GTE = replace(
+    _NOMIC_BERT,
+    defaults={"tie_word_embeddings": True, "type_vocab_size": 0, "pack_qkv": True},
+    mixers=grouped_attention(names=("qkv_proj", "o_proj"), qkv_bias=True, output_bias=True),
+    feed_forwards={"dense": _gated_with_last_bias},
+    norms=("attn_ln", "mlp_ln"),
+)
+_DEBERTA = replace(
+    _BERT,
+    defaults={**_DISTILBERT.defaults, "position_biased_input": True, "type_vocab_size": 0},
+    learned_positions=_biased_positions,
+    extra_tensors=_relative_embeddings,
+)
+
 ENCODER_FAMILIES: Mapping[str, Family] = {
     "bert": _BERT,
     "roberta": _BERT,
@@ -110,4 +168,9 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "distilbert": _DISTILBERT,
     "nomic_bert": _NOMIC_BERT,
     "modernbert": _MODERNBERT,
+    "data2vec-text": _BERT,
+    "deberta-v2": _DEBERTA,
+    "eurobert": _EUROBERT,
+    "gte": _GTE,
+    "new": _GTE,
 }

@@ -26,12 +26,17 @@ from service.core.architecture.config.parts import (
     stated_width,
     vector,
 )
-from service.core.architecture.config.schedules import LayerKinds, every_nth_full, layer_types
+from service.core.architecture.config.schedules import (
+    LayerKinds,
+    Schedule,
+    every_nth_full,
+    layer_types,
+)
 from service.core.architecture.model import Attention, DenseFeedForward, MixtureOfExperts, Span
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 
 #: Suffix of the kind of layers that keep no keys and values of their own.
-_READER = " reader"
+READER = " reader"
 
 _DENSE = dense()
 _EXPERTS = experts(
@@ -69,28 +74,31 @@ def _attention(span: Span, *, reads_cache: bool) -> MixerBuilder:
     return build
 
 
-def _layer_inputs(fields: Fields) -> tuple[Tensor, ...]:
-    """What lets a layer's own embedding of the token in, and the scalar on its output."""
-    scalar = vector("layer_scalar", 1, Shard.REPLICATED)
+def layer_inputs(fields: Fields) -> tuple[Tensor, ...]:
+    """What lets a layer's own embedding of the token in."""
     width = fields.count("hidden_size_per_layer_input")
     if not width:
-        return (scalar,)
+        return ()
     hidden, whole = fields.size("hidden_size"), Shard.REPLICATED
     return (
-        scalar,
         *linear("per_layer_input_gate", TensorClass.OTHER, hidden, width, whole),
         *linear("per_layer_projection", TensorClass.OTHER, width, hidden, whole),
     )
 
 
+def _inputs_and_scale(fields: Fields) -> tuple[Tensor, ...]:
+    """A layer's own embedding of the token, and the scalar on its output."""
+    return (vector("layer_scalar", 1, Shard.REPLICATED), *layer_inputs(fields))
+
+
 def _dense_part(fields: Fields) -> DenseFeedForward:
     part = _DENSE(fields)
-    return replace(part, tensors=part.tensors + _layer_inputs(fields))
+    return replace(part, tensors=part.tensors + _inputs_and_scale(fields))
 
 
 def _wide_part(fields: Fields) -> DenseFeedForward:
     part = dense(width=lambda sizes: 2 * stated_width(sizes))(fields)
-    return replace(part, tensors=part.tensors + _layer_inputs(fields))
+    return replace(part, tensors=part.tensors + _inputs_and_scale(fields))
 
 
 def _expert_part(fields: Fields) -> MixtureOfExperts:
@@ -99,7 +107,7 @@ def _expert_part(fields: Fields) -> MixtureOfExperts:
         vector("router.scale", fields.size("hidden_size"), Shard.REPLICATED),
         vector("router.per_expert_scale", part.experts, Shard.REPLICATED),
     )
-    return replace(part, tensors=part.tensors + scales + _layer_inputs(fields))
+    return replace(part, tensors=part.tensors + scales + _inputs_and_scale(fields))
 
 
 def _readers_from(fields: Fields, layers: int) -> int:
@@ -107,11 +115,21 @@ def _readers_from(fields: Fields, layers: int) -> int:
     return layers - fields.count("num_kv_shared_layers", layers)
 
 
-def _mixer_kinds(fields: Fields, layers: int) -> LayerKinds:
-    own = list(layer_types(every_nth_full(6))(fields, layers))
-    own[-1] = "full"
-    first = _readers_from(fields, layers)
-    return tuple(f"{kind}{_READER}" if layer >= first else kind for layer, kind in enumerate(own))
+def cache_readers(otherwise: Schedule) -> Schedule:
+    """Layers by ``layer_types`` or another schedule, the last of which read earlier caches."""
+
+    def schedule(fields: Fields, layers: int) -> LayerKinds:
+        own = layer_types(otherwise)(fields, layers)
+        first = _readers_from(fields, layers)
+        return tuple(
+            f"{kind}{READER}" if layer >= first else kind for layer, kind in enumerate(own)
+        )
+
+    return schedule
+
+
+def _last_full(fields: Fields, layers: int) -> LayerKinds:
+    return (*every_nth_full(6)(fields, layers)[:-1], "full")
 
 
 def _part_kinds(fields: Fields, layers: int) -> LayerKinds:
@@ -135,7 +153,7 @@ def _norms(fields: Fields) -> tuple[str, ...]:
     return names
 
 
-def _layer_embeddings(fields: Fields) -> tuple[Tensor, ...]:
+def layer_embeddings(fields: Fields) -> tuple[Tensor, ...]:
     """The table that gives every layer an embedding of its own, and its projection."""
     width = fields.count("hidden_size_per_layer_input")
     if not width:
@@ -165,14 +183,14 @@ _GEMMA4 = Family(
     mixers={
         "sliding": _attention(Span.SLIDING, reads_cache=False),
         "full": _attention(Span.FULL, reads_cache=False),
-        f"sliding{_READER}": _attention(Span.SLIDING, reads_cache=True),
-        f"full{_READER}": _attention(Span.FULL, reads_cache=True),
+        f"sliding{READER}": _attention(Span.SLIDING, reads_cache=True),
+        f"full{READER}": _attention(Span.FULL, reads_cache=True),
     },
     feed_forwards={"dense": _dense_part, "wide": _wide_part, "experts": _expert_part},
-    mixer_schedule=_mixer_kinds,
+    mixer_schedule=cache_readers(_last_full),
     feed_forward_schedule=_part_kinds,
     norms=_norms,
-    extra_tensors=_layer_embeddings,
+    extra_tensors=layer_embeddings,
 )
 
 GEMMA4_FAMILIES: Mapping[str, Family] = {"gemma4": _GEMMA4, "gemma4_text": _GEMMA4}

@@ -14,13 +14,14 @@ from service.core.architecture.config.families.sparse import GRANITE_EXPERTS
 from service.core.architecture.config.families.state import (
     expanded_hidden,
     gated_delta_net,
+    gated_recurrence,
     lightning_attention,
     mamba,
     mamba2,
     short_convolution,
 )
 from service.core.architecture.config.family import Family
-from service.core.architecture.config.fields import MAX_WIDTH, Fields
+from service.core.architecture.config.fields import MAX_LAYERS, MAX_WIDTH, Fields
 from service.core.architecture.config.parts import (
     dense,
     experts,
@@ -50,6 +51,8 @@ _NEMOTRON_LAYERS: Mapping[object, tuple[str | None, str | None]] = {
     "attention": ("full", None),
     "mlp": (None, "dense"),
     "moe": (None, "experts"),
+    "linear_attention": ("mamba", None),
+    "full_attention": ("full", None),
 }
 _GATED_DELTA_DEFAULTS: Mapping[str, object] = {
     "num_key_value_heads": 2,
@@ -258,7 +261,8 @@ _BAMBA = Family(
 )
 _GRANITE_HYBRID = Family(
     defaults={**_BAMBA.defaults, "num_key_value_heads": None},
-    mixers=_BAMBA.mixers,
+    # Since release 5, transformers calls every recurrent layer linear attention.
+    mixers={**_BAMBA.mixers, "linear": _sized_mamba2},
     feed_forwards={
         "dense": dense(
             names=("input_linear", "output_linear"), fused_gate=True, width=shared_block_width
@@ -290,11 +294,60 @@ _NEMOTRON_H = Family(
             correction_bias=True,
             shared_width=_nemotron_shared_width,
             shared_names=("up_proj", "down_proj"),
+            latent="moe_latent_size",
         ),
     },
     mixer_schedule=_nemotron_mixers,
     feed_forward_schedule=_nemotron_feed_forwards,
     norms=("norm",),
+)
+
+
+def _falcon_mamba2(fields: Fields) -> StateMixer:
+    """The mixer of Falcon-H1, whose norm and inner width are stated."""
+    heads, inner = fields.size("state_heads"), fields.optional_size("mamba_d_ssm")
+    inner = inner or expanded_hidden(fields)
+    if inner % heads:
+        raise fields.fault("state_heads", f"must divide the inner width {inner:,}")
+    return mamba2(
+        fields,
+        heads=heads,
+        width=inner // heads,
+        bias=fields.flag("mamba_proj_bias"),
+        normed=fields.flag("mamba_rms_norm"),
+        output_bias=fields.flag("projectors_bias"),
+    )
+
+
+def _liquid_parts(fields: Fields, layers: int) -> LayerKinds:
+    """LFM2 with experts: the first layers are dense."""
+    dense_layers = fields.count("num_dense_layers", MAX_LAYERS)
+    return tuple("dense" if layer < dense_layers else "experts" for layer in range(layers))
+
+
+def _repeated_blocks(fields: Fields, layers: int) -> LayerKinds:
+    """RecurrentGemma repeats ``block_types``, in which attention has a window."""
+    kinds = fields.array("block_types") or ("recurrent", "recurrent", "attention")
+    if len(kinds) > MAX_LAYERS or any(kind not in ("recurrent", "attention") for kind in kinds):
+        raise fields.fault("block_types", "must hold recurrent and attention")
+    return tuple(
+        "recurrent" if kinds[layer % len(kinds)] == "recurrent" else "sliding"
+        for layer in range(layers)
+    )
+
+
+_FALCON_H1 = Family(
+    defaults={
+        **_MAMBA_DEFAULTS,
+        "num_key_value_heads": 8,
+        "state_size": 256,
+        "state_heads": 128,
+        "n_groups": 1,
+        "mamba_d_ssm": 1024,
+    },
+    mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias"),
+    feed_forwards={"dense": dense(bias="mlp_bias")},
+    beside=_falcon_mamba2,
 )
 _MINIMAX = Family(
     defaults={"num_key_value_heads": 8, "num_experts": 8, "num_experts_per_tok": 2},
@@ -319,6 +372,42 @@ _LFM2 = Family(
     feed_forwards={"dense": dense(names=("w1", "w3", "w2"), width=_liquid_width)},
     mixer_schedule=layer_types(_liquid_layers),
 )
+_LFM2_MOE = Family(
+    defaults={
+        "tie_word_embeddings": True,
+        "num_key_value_heads": 8,
+        "conv_L_cache": 3,
+        "num_experts": 32,
+        "num_experts_per_tok": 4,
+        "moe_intermediate_size": 1792,
+        "num_dense_layers": 2,
+        "use_expert_bias": True,
+    },
+    mixers=_LFM2.mixers,
+    feed_forwards={
+        "dense": dense(names=("w1", "w3", "w2")),
+        "experts": experts(names=("w1", "w3", "w2"), correction_bias="use_expert_bias"),
+    },
+    mixer_schedule=layer_types(_liquid_layers),
+    feed_forward_schedule=_liquid_parts,
+)
+_RECURRENT_GEMMA = Family(
+    defaults={
+        "tie_word_embeddings": True,
+        "num_attention_heads": 10,
+        "conv1d_width": 4,
+        "sliding_window": 2048,
+        "recurrent_output_bias": True,
+    },
+    mixers={
+        **grouped_attention(qkv_bias="attention_bias", output_bias="recurrent_output_bias"),
+        "recurrent": gated_recurrence,
+    },
+    feed_forwards={
+        "dense": dense(bias=True, width=lambda fields: max(1, stated_width(fields) // 2))
+    },
+    mixer_schedule=_repeated_blocks,
+)
 
 HYBRID_FAMILIES: Mapping[str, Family] = {
     "qwen3_next": _QWEN3_NEXT,
@@ -335,5 +424,9 @@ HYBRID_FAMILIES: Mapping[str, Family] = {
     "nemotron_h": _NEMOTRON_H,
     "minimax": _MINIMAX,
     "minimax_text_01": _MINIMAX,
+    "minimax_m1": _MINIMAX,
     "lfm2": _LFM2,
+    "lfm2_moe": _LFM2_MOE,
+    "falcon_h1": _FALCON_H1,
+    "recurrent_gemma": _RECURRENT_GEMMA,
 }

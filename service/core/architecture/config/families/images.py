@@ -23,6 +23,8 @@ _QWEN25_PIXELS = 16_384 * 28 * 28
 _QWEN3_PIXELS = 16_384 * 32 * 32
 #: Tokens that Gemma 3 makes of an image, however large.
 _GEMMA3_TOKENS = 256
+#: Tokens of an image in Gemma 4 unless its processor is told otherwise.
+_GEMMA4_TOKENS = 280
 #: Tiles beside the overview that Llama 4 divides an image into, and the patches it shuffles to one.
 _LLAMA4_TILES, _LLAMA4_SHUFFLED = 16, 4
 #: Layers of Llama 3.2 Vision's tower whose outputs are kept, and what its rows are padded to.
@@ -84,6 +86,14 @@ def _gemma3(fields: Fields) -> ImageEncoder:
     return _encoder(fields, patches, _GEMMA3_TOKENS, grid=grid)
 
 
+def _gemma4(fields: Fields) -> ImageEncoder:
+    tokens = fields.optional_size("default_output_length") or _GEMMA4_TOKENS
+    patches = tokens * fields.size("pooling_kernel_size", 64) ** 2
+    # Images are made as large as that many tokens allow.
+    grid = ImageGrid(None, patches, tokens)
+    return _encoder(fields, patches, tokens, gated=True, grid=grid)
+
+
 def _pixtral(fields: Fields) -> ImageEncoder:
     side, patch = _side(fields), fields.size("patch_size", _MOST)
     # Each row of tokens ends with one that says so.
@@ -115,6 +125,7 @@ def _mllama(fields: Fields) -> ImageEncoder:
 #: How towers see images, by the ``model_type`` of the whole.
 IMAGES: Mapping[str, ImageReader] = {
     "gemma3": _gemma3,
+    "gemma4": _gemma4,
     "mistral3": _pixtral,
     "qwen2_5_vl": _of_pixels(_QWEN25_PIXELS, gated=True),
     "qwen3_vl": _of_pixels(_QWEN3_PIXELS, gated=False),

@@ -20,6 +20,7 @@ from service.core.architecture.config.parts import (
     shared_experts_width,
 )
 from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
+from service.core.architecture.model import LatentAttention
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
     "qk_nope_head_dim": 128,
@@ -63,6 +64,14 @@ _DEEPSEEK_V32 = replace(
 _GLM_SPARSE = replace(_DEEPSEEK_V32, defaults={**_DEEPSEEK_V32.defaults, "index_n_heads": 32})
 
 
+def _narrow_values(fields: Fields) -> LatentAttention:
+    """Latent attention whose values are as wide as heads would be without it (MiniCPM3)."""
+    if fields.has("v_head_dim"):
+        return latent_attention(fields)
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    return latent_attention(fields.replaced(v_head_dim=max(1, hidden // heads)))
+
+
 def _kimi_layers(fields: Fields, layers: int) -> LayerKinds:
     """Kimi Linear: the listed layers, counted from one, have latent attention."""
     section = fields.section("linear_attn_config", {})
@@ -84,6 +93,28 @@ _KIMI_LINEAR = replace(
     mixer_schedule=layer_types(_kimi_layers),
 )
 
+_MINICPM3 = Family(
+    defaults={"kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32},
+    mixers={"full": _narrow_values},
+)
+_YOUTU = Family(
+    defaults={
+        "tie_word_embeddings": True,
+        "kv_lora_rank": 512,
+        "q_lora_rank": 1536,
+        "qk_rope_head_dim": 64,
+        "qk_nope_head_dim": 128,
+        "v_head_dim": 128,
+    },
+    mixers={"full": latent_attention},
+)
+_MISTRAL4 = Family(
+    defaults={"num_experts": 128, "num_experts_per_tok": 4, "n_shared_experts": 1},
+    mixers={"full": latent_attention},
+    feed_forwards=_DEEPSEEK_V2.feed_forwards,
+    feed_forward_schedule=dense_first,
+)
+
 LATENT_FAMILIES: Mapping[str, Family] = {
     "deepseek_v2": _DEEPSEEK_V2,
     "deepseek_v3": _DEEPSEEK_V3,
@@ -93,4 +124,7 @@ LATENT_FAMILIES: Mapping[str, Family] = {
     "kimi_linear": _KIMI_LINEAR,
     "glm4_moe_lite": _DEEPSEEK_V3,
     "glm_moe_dsa": _GLM_SPARSE,
+    "minicpm3": _MINICPM3,
+    "mistral4": _MISTRAL4,
+    "youtu": _YOUTU,
 }

@@ -219,6 +219,13 @@ _APERTUS = Family(
     feed_forwards={"dense": dense(names=("up_proj", "down_proj"), activation_parameters=2)},
 )
 _HUNYUAN = Family(mixers=_NORMED)
+_CWM = Family(
+    defaults={"num_key_value_heads": 8, "sliding_window": 8192},
+    mixer_schedule=layer_types(every_nth_full(4)),
+)
+_VAULTGEMMA = Family(
+    defaults=_GEMMA2.defaults, mixers=OPTIONAL_BIAS, mixer_schedule=_GEMMA2.mixer_schedule
+)
 _MLLAMA = Family(
     defaults={"num_key_value_heads": 8, "cross_attention_layers": _MLLAMA_CROSS_LAYERS},
     mixers={**grouped_attention(), "cross": cross_attention},
@@ -269,4 +276,11 @@ LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "arcee": _ARCEE,
     "apertus": _APERTUS,
     "hunyuan_v1_dense": _HUNYUAN,
+    "minicpm": _LLAMA,
+    "iquestcoder": _LLAMA,
+    "cwm": _CWM,
+    "vaultgemma": _VAULTGEMMA,
+    "glm4v_text": _GLM4,
+    "glm_ocr_text": _GLM4,
+    "mimo": _QWEN2,
 }

@@ -69,6 +69,11 @@ def _ernie_experts(fields: Fields, layers: int) -> LayerKinds:
     )
 
 
+def _shared_of_stated_width(fields: Fields) -> int:
+    """Width of shared experts that are as wide as a dense layer each (Hunyuan) [-]."""
+    return fields.count("n_shared_experts") * stated_width(fields)
+
+
 _MIXTRAL = Family(
     defaults={"num_key_value_heads": 8, "num_experts": 8, "num_experts_per_tok": 2},
     feed_forwards={"experts": experts(names=("w1", "w3", "w2"))},
@@ -243,6 +248,33 @@ _ERNIE_MOE = Family(
     feed_forward_schedule=_ernie_experts,
 )
 
+_HUNYUAN_MOE = Family(
+    defaults={"num_experts": 64, "num_experts_per_tok": 8, "n_shared_experts": 1},
+    mixers=grouped_attention(
+        qkv_bias="attention_bias", output_bias="attention_bias", qk_norm="use_qk_norm"
+    ),
+    feed_forwards={"experts": experts(shared_width=_shared_of_stated_width)},
+    feed_forward_schedule=every("experts"),
+)
+_EXAONE_MOE = Family(
+    defaults={
+        "sliding_window": 4096,
+        "num_experts": 64,
+        "num_experts_per_tok": 8,
+        "n_shared_experts": 1,
+        "first_k_dense_replace": 1,
+    },
+    mixers=grouped_attention(qk_norm=True),
+    feed_forwards=_GLM4_MOE.feed_forwards,
+    mixer_schedule=layer_types(every_nth_full(4)),
+    feed_forward_schedule=dense_first,
+)
+_SOLAR_OPEN = Family(
+    defaults={"num_key_value_heads": 8, "n_shared_experts": 1, "num_experts_per_tok": 8},
+    feed_forwards=_GLM4_MOE.feed_forwards,
+    feed_forward_schedule=dense_first,
+)
+
 SPARSE_FAMILIES: Mapping[str, Family] = {
     "mixtral": _MIXTRAL,
     "qwen2_moe": _QWEN2_MOE,
@@ -262,4 +294,8 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "llama4": _LLAMA4,
     "llama4_text": _LLAMA4,
     "ernie4_5_moe": _ERNIE_MOE,
+    "hunyuan_v1_moe": _HUNYUAN_MOE,
+    "exaone_moe": _EXAONE_MOE,
+    "solar_open": _SOLAR_OPEN,
+    "glm4v_moe_text": _GLM4_MOE,
 }

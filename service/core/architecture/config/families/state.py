@@ -8,6 +8,7 @@ convolutions are counted from the tensors.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from service.core.architecture.config.fields import Fields
@@ -65,8 +66,19 @@ def mamba(fields: Fields, *, inner: int, normed: bool, bias: bool) -> StateMixer
     )
 
 
-def mamba2(fields: Fields, *, heads: int, width: int, bias: bool) -> StateMixer:
+def mamba2(
+    fields: Fields,
+    *,
+    heads: int,
+    width: int,
+    bias: bool,
+    normed: bool = True,
+    output_bias: bool | None = None,
+) -> StateMixer:
     """A layer of the second Mamba version with ``heads`` heads of ``width`` channels.
+
+    The output is ``normed`` except in most of Falcon-H1, and its projection has a bias as the
+    others have unless ``output_bias`` says otherwise.
 
     References
     ----------
@@ -83,8 +95,15 @@ def mamba2(fields: Fields, *, heads: int, width: int, bias: bool) -> StateMixer:
         vector("dt_bias", heads),
         vector("A_log", heads),
         vector("D", heads),
-        Tensor("norm", TensorClass.NORM, 1, inner, Shard.COLUMN),
-        *linear("out_proj", _STATE, inner, hidden, Shard.ROW, bias=bias),
+        *((Tensor("norm", TensorClass.NORM, 1, inner, Shard.COLUMN),) if normed else ()),
+        *linear(
+            "out_proj",
+            _STATE,
+            inner,
+            hidden,
+            Shard.ROW,
+            bias=bias if output_bias is None else output_bias,
+        ),
     )
     elements = inner * state
     return StateMixer(
@@ -181,6 +200,39 @@ def lightning_attention(fields: Fields) -> StateMixer:
     elements = heads * width * width
     return StateMixer(
         "lightning_attention", heads, elements, 0, _FLOPS_PER_ELEMENT * elements, tensors
+    )
+
+
+def gated_recurrence(fields: Fields) -> StateMixer:
+    """A real-gated linear recurrent unit with a short convolution (RecurrentGemma).
+
+    References
+    ----------
+    De et al., Griffin, 2024, section 2.4, https://arxiv.org/abs/2402.19427
+    """
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = fields.optional_size("lru_width") or hidden
+    if width % heads:
+        raise fields.fault("lru_width", f"must be a multiple of the {heads:,} heads")
+    taps, block = fields.size("conv1d_width", _MAX_TAPS), width // heads
+    tensors: tuple[Tensor, ...] = ()
+    for name in ("linear_y", "linear_x"):
+        tensors += linear(name, _STATE, hidden, width, Shard.COLUMN, bias=True)
+    tensors += (
+        *_convolution(width, taps, bias=True),
+        vector("rg_lru.recurrent_param", width),
+        *linear("linear_out", _STATE, width, hidden, Shard.ROW, bias=True),
+    )
+    for name in ("input_gate", "recurrent_gate"):
+        gate = linear(f"rg_lru.{name}", _STATE, block, block, Shard.REPLICATED, bias=True)
+        tensors += tuple(replace(tensor, copies=heads) for tensor in gate)
+    return StateMixer(
+        "gated_recurrence",
+        heads,
+        width,
+        width * (taps - 1),
+        _FLOPS_PER_ELEMENT * width,
+        tensors,
     )
 
 

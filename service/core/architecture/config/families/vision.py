@@ -182,6 +182,36 @@ def mllama_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
     return tensors + _projection("multi_modal_projector", output, text_hidden, bias=True)
 
 
+def gemma4_vision(fields: Fields, text_hidden: int) -> tuple[Tensor, ...]:
+    """Gemma 4's tower: gated parts, norms on both sides, patches pooled before one projection."""
+    width, inner = fields.size("hidden_size"), fields.size("intermediate_size")
+    layers = fields.size("num_hidden_layers", MAX_LAYERS)
+    heads, groups = fields.size("num_attention_heads"), fields.size("num_key_value_heads")
+    head = fields.size("head_dim")
+    tensors: tuple[Tensor, ...] = (
+        *_projection("vision.patch_embedding", _patch_elements(fields), width, bias=False),
+        _vectors("vision.positions", 2 * fields.size("position_embedding_size", 10**7) * width),
+    )
+    for name, inputs, outputs in (
+        ("q_proj", width, heads * head),
+        ("k_proj", width, groups * head),
+        ("v_proj", width, groups * head),
+        ("gate_proj", width, inner),
+        ("up_proj", width, inner),
+    ):
+        tensors += _projection(f"vision.{name}", inputs, outputs, bias=False, copies=layers)
+    for name, inputs in (("o_proj", heads * head), ("down_proj", inner)):
+        tensors += _projection(f"vision.{name}", inputs, width, bias=False, row=True, copies=layers)
+    tensors += _layer_norms("vision.norms", width, 4 * layers, bias=False)
+    tensors += _layer_norms("vision.qk_norms", head, 2 * layers, bias=False)
+    if fields.flag("standardize"):
+        tensors += (_vectors("vision.standard", 2 * width),)
+    if fields.flag("use_clipped_linears"):
+        # Bounds of what goes into and comes out of seven matrices a layer.
+        tensors += (_vectors("vision.bounds", 4 * 7, copies=layers),)
+    return tensors + _projection("embed_vision", width, text_hidden, bias=False)
+
+
 _QWEN3_VISION: Mapping[str, object] = {
     "hidden_size": 1152,
     "intermediate_size": 4304,
@@ -204,6 +234,20 @@ VISION_TOWERS: Mapping[str, tuple[VisionBuilder, Mapping[str, object]]] = {
             "num_hidden_layers": 27,
             "image_size": 896,
             "patch_size": 14,
+        },
+    ),
+    "gemma4": (
+        gemma4_vision,
+        {
+            "hidden_size": 768,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 12,
+            "num_key_value_heads": 12,
+            "head_dim": 64,
+            "patch_size": 16,
+            "pooling_kernel_size": 3,
+            "position_embedding_size": 10_240,
         },
     ),
     "mistral3": (
