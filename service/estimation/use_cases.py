@@ -219,7 +219,8 @@ _USE_CASES = (
         "Recommendation",
         "Recommend hardware, region and configuration for inference, with reasons",
         "Search all combinations under hard limits and rank what is left.\n\n"
-        "The best of each priority comes with its full estimate, its reasons and what nearly won. "
+        "Each choice says what it is best for, with its full estimate, its reasons and what nearly "
+        "won; weights multiply (weighted product), so that no unit and no other candidate matters. "
         "Accept chooses JSON, or HTML or PDF as a report for people.",
         RecommendationRequest,
         RecommendationAnswer,
@@ -231,7 +232,8 @@ _USE_CASES = (
         "TrainingRecommendation",
         "Recommend hardware, region and configuration for a training run, with reasons",
         "Search all runs under hard limits and rank what is left.\n\n"
-        "The best of each priority comes with its full estimate, its reasons and what nearly won. "
+        "Each choice says what it is best for, with its full estimate, its reasons and what nearly "
+        "won; weights multiply (weighted product), so that no unit and no other candidate matters. "
         "Accept chooses JSON, or HTML or PDF as a report for people.",
         TrainingRecommendationRequest,
         TrainingRecommendationAnswer,

@@ -102,7 +102,7 @@ def impacts(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choices(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen by each priority, and what the limits excluded."""
+    """The choices, what each is best for, and what the limits excluded."""
     return {
         "searched": answer["searched"],
         "choices": [_choice(choice) for choice in answer["choices"]],
@@ -116,7 +116,8 @@ def _choice(choice: Mapping[str, Any]) -> dict[str, Any]:
     candidate, estimate = choice["candidate"], choice["estimate"]
     footprint = estimate["impacts"]["per_1k_tokens"]
     return {
-        "priority": choice["priority"],
+        "best_for": choice["priorities"],
+        "against": choice["against"],
         **_fields(candidate, _CHOSEN),
         **_fields(estimate["latency"], ("ttft_s", "tpot_s", "output_tokens_per_s")),
         "total_bytes_per_accelerator": estimate["memory"]["total_bytes"],

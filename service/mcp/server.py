@@ -188,7 +188,8 @@ class Tools:
         """What to buy or rent for a model, where, and configured how.
 
         Searches accelerators, counts, layouts, number formats and regions under hard limits, and
-        names a choice for each priority (balanced, latency, carbon, water, cost) with the reasons.
+        names the best choices (balanced, cheapest, fastest, lowest carbon and water, smallest) with
+        the reasons.
         """
         asked = {
             "model": model,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import number
-from service.reports.decision import NOTHING, Terms, hardware, merged, scope
+from service.reports.decision import NOTHING, Terms, best_for, hardware, scope
 from service.reports.document import UNKNOWN, Document
 
 
@@ -70,14 +70,14 @@ def advice(request: Asked, snapshot: CatalogSnapshot, by: Recommender) -> Advice
     answer, terms = by.answer(request.recommendation, snapshot), by.terms
     found = tuple(
         Choice(
-            priorities=tuple(priorities),
+            priorities=best_for(choice),
             hardware=hardware(choice["candidate"]),
             region=choice["candidate"]["region"],
             settings=terms.settings(choice["candidate"]),
             link=request.link(**by.fields(choice["candidate"])),
             figures=tuple(words(choice["candidate"]) for _, words in by.columns),
         )
-        for priorities, choice in merged(answer["choices"])
+        for choice in answer["choices"]
     )
     return Advice(
         finding=scope(answer) if found else f"{NOTHING} {scope(answer)}",
@@ -97,7 +97,10 @@ def choices_table(
     """The choices of a recommendation, as rows."""
     answer = by.answer(request.recommendation, snapshot)
     return [
-        {"priority": choice["priority"], **dict(_cells("", choice["candidate"]))}
+        {
+            "priorities": " ".join(choice["priorities"]),
+            **dict(_cells("", choice["candidate"])),
+        }
         for choice in answer["choices"]
     ]
 

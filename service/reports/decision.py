@@ -27,9 +27,6 @@ from service.reports.document import (
 #: What limits are called where people read them, with their units.
 Names: TypeAlias = Mapping[str, tuple[str, str]]
 
-#: A choice with the priorities that it is first for.
-Merged: TypeAlias = tuple[list[str], Mapping[str, Any]]
-
 _MOST_RUNNERS = 12
 #: Characters of a request that are printed; a model's configuration may be of any length.
 _LONGEST_BODY = 4_000
@@ -135,7 +132,7 @@ class Form:
     terms: Terms
     headline: Callable[[Mapping[str, Any]], str]
     asked: tuple[tuple[str, str], ...]
-    choices: Callable[[Sequence[Merged], bool], Table]
+    choices: Callable[[Sequence[Mapping[str, Any]], bool], Table]
     figures: Callable[[Mapping[str, Any]], Table]
     runners: Callable[[Sequence[Mapping[str, Any]], bool], Table]
 
@@ -152,7 +149,7 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     form
         What is told of it.
     """
-    choices = merged(answer["choices"])
+    choices = answer["choices"]
     several = len(form.models) > 1
     asked = Table(("Input", "Value"), form.asked, caption="Inputs")
     sections = [
@@ -161,7 +158,7 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     ]
     if choices:
         sections.append(Section("Choices", (form.choices(choices, several),)))
-        sections += [_choice(priorities, choice, form) for priorities, choice in choices]
+        sections += [_choice(choice, form) for choice in choices]
     sections.append(Section("What excluded the others", tuple(_excluded(answer, form))))
     if answer["front"]:
         front = answer["front"][:_MOST_RUNNERS]
@@ -191,13 +188,15 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
     )
 
 
-def _summary(answer: Mapping[str, Any], choices: Sequence[Merged], form: Form) -> Iterable[Text]:
+def _summary(
+    answer: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], form: Form
+) -> Iterable[Text]:
     if not choices:
         yield Text(NOTHING, "strong")
         below = "The closest candidates, and what would have to change, are listed below."
         yield Text(f"{scope(answer)} {below}")
         return
-    _, first = choices[0]
+    first = choices[0]
     candidate = first["candidate"]
     yield Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}.", "strong")
     yield Text(
@@ -234,16 +233,16 @@ def _priorities(answer: Mapping[str, Any]) -> Bars:
     )
 
 
-def _choice(priorities: Sequence[str], choice: Mapping[str, Any], form: Form) -> Section:
+def _choice(choice: Mapping[str, Any], form: Form) -> Section:
     """What there is to say about a choice."""
     candidate = choice["candidate"]
     return Section(
-        f"Best for {', '.join(priorities)}",
+        f"Best choice: {', '.join(best_for(choice))}",
         (
             Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}."),
             form.figures(choice),
             *_reasons(choice),
-            *(_next_best(choice, form) if "balanced" in priorities else ()),
+            *(_next_best(choice, form) if "balanced" in choice["priorities"] else ()),
             _limits(choice, form.terms.limits),
             *(Text(f"{one['message']}.", "note") for one in choice["estimate"]["warnings"]),
         ),
@@ -265,13 +264,9 @@ def scope(answer: Mapping[str, Any]) -> str:
     )
 
 
-def merged(choices: Iterable[Mapping[str, Any]]) -> list[Merged]:
-    """Choices with the priorities that each is first for: one candidate may serve several."""
-    found: dict[bytes, Merged] = {}
-    for choice in choices:
-        key = orjson.dumps(choice["candidate"], option=orjson.OPT_SORT_KEYS)
-        found.setdefault(key, ([], choice))[0].append(choice["priority"])
-    return list(found.values())
+def best_for(choice: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a choice is best for, in words."""
+    return tuple(one.replace("_", " ") for one in choice["priorities"])
 
 
 def model_names(models: Sequence[ModelReference]) -> list[str]:
@@ -297,33 +292,25 @@ def or_all(given: Sequence[str] | None, otherwise: str) -> str:
     return otherwise if given is None else listed(given)
 
 
-def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table | Bars]:
-    parts = choice["contributions"]
-    score = sum(part["contribution_ratio"] for part in parts)
-    yield Bars(
-        tuple(
-            Bar(
-                part["metric"],
-                part["contribution_ratio"],
-                f"{percent(part['contribution_ratio'])} of at most {percent(part['weight_ratio'])}",
-            )
-            for part in parts
-        ),
-        f"Composition of its score of {percent(score)}",
-    )
-    given_up = tuple(
-        (
-            one["metric"],
-            number(one["best"], one["unit"]),
-            UNKNOWN if one["worse_ratio"] is None else percent(one["worse_ratio"]),
-        )
-        for one in choice["given_up"]
-    )
+def _reasons(choice: Mapping[str, Any]) -> Iterable[Text | Table]:
+    against = choice["against"]
+    if against is not None:
+        plan = "your own plan" if against["plan"] == "baseline" else "the cheapest choice"
+        yield Text(f"Against {plan}: {against['in_words']}.")
     yield Table(
-        ("Priority", "Best of all candidates within the limits", "This choice is worse by"),
-        given_up,
-        "What it gives up",
-        (1, 2),
+        ("What counts", "Weight", "This choice", "Best within the limits", "Worse by"),
+        tuple(
+            (
+                one["metric"],
+                percent(one["weight_ratio"]),
+                UNKNOWN if one["value"] is None else number(one["value"], one["unit"]),
+                UNKNOWN if one["best"] is None else number(one["best"], one["unit"]),
+                UNKNOWN if one["worse_ratio"] is None else percent(one["worse_ratio"]),
+            )
+            for one in choice["compared"]
+        ),
+        "What it is chosen by, and what it gives up",
+        (1, 2, 3, 4),
     )
     agreement = choice["agreement"]
     yield Text(

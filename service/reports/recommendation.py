@@ -10,8 +10,8 @@ from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMIT
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.decision import (
     Form,
-    Merged,
     Terms,
+    best_for,
     decision_document,
     limit_names,
     model_names,
@@ -102,15 +102,15 @@ def _per_million(candidate: Mapping[str, Any]) -> str:
     return UNKNOWN if cost is None else number(cost * _TOKENS_PER_BASIS)
 
 
-def _choices(choices: Sequence[Merged], several: bool) -> Table:
+def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
     rows = []
-    for priorities, choice in choices:
+    for choice in choices:
         candidate, latency = choice["candidate"], choice["estimate"]["latency"]
         carbon = ((choice["estimate"]["impacts"] or {}).get("per_year") or {}).get("carbon") or {}
         total = carbon.get("total_gco2e")
         rows.append(
             (
-                ", ".join(priorities),
+                ", ".join(best_for(choice)),
                 INFERENCE_TERMS.configuration(candidate, several),
                 candidate["region"],
                 number(latency["ttft_s"]["value"]),
@@ -132,7 +132,7 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
             "Confidence",
         ),
         tuple(rows),
-        "The best for each priority",
+        "The choices",
         (3, 4, 5, 6),
     )
 
@@ -167,19 +167,27 @@ def _usd(amount: str) -> str:
 
 def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
     return Table(
-        ("Configuration", "Region", "Score", "g CO₂e", "L", "USD per million output tokens"),
+        (
+            "Configuration",
+            "Region",
+            "Score",
+            "g CO₂e",
+            "L by stress",
+            "USD per million output tokens",
+        ),
         tuple(
             (
                 INFERENCE_TERMS.configuration(one, several),
                 one["region"],
-                percent(one["score_ratio"]),
+                UNKNOWN if one["score_ratio"] is None else percent(one["score_ratio"]),
                 number(one["metrics"]["carbon"]),
                 number(one["metrics"]["water"]),
                 _per_million(one),
             )
             for one in front
         ),
-        "Best trade-offs, best score first; greenhouse gases and water per 1,000 output tokens",
+        "Best trade-offs, best score first; greenhouse gases and water, weighted by stress, "
+        "per 1,000 output tokens",
         (2, 3, 4, 5),
     )
 

@@ -10,8 +10,8 @@ from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.reports.decision import (
     Form,
-    Merged,
     Terms,
+    best_for,
     decision_document,
     limit_names,
     model_names,
@@ -112,7 +112,7 @@ def _usd(candidate: Mapping[str, Any]) -> str:
     return UNKNOWN if cost is None else number(cost)
 
 
-def _choices(choices: Sequence[Merged], several: bool) -> Table:
+def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
     return Table(
         (
             "Best for",
@@ -122,12 +122,12 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
             "Accelerator-hours",
             "USD",
             "kg CO₂e",
-            "L",
+            "L by stress",
             "Confidence",
         ),
         tuple(
             (
-                ", ".join(priorities),
+                ", ".join(best_for(choice)),
                 TRAINING_TERMS.configuration(choice["candidate"], several),
                 choice["candidate"]["region"],
                 number(choice["candidate"]["days"]),
@@ -137,9 +137,9 @@ def _choices(choices: Sequence[Merged], several: bool) -> Table:
                 number(choice["candidate"]["metrics"]["water"]),
                 choice["confidence"],
             )
-            for priorities, choice in choices
+            for choice in choices
         ),
-        "The best for each priority",
+        "The choices",
         (3, 4, 5, 6, 7),
     )
 
@@ -176,12 +176,12 @@ def _figures(choice: Mapping[str, Any]) -> Table:
 
 def _runners(front: Sequence[Mapping[str, Any]], several: bool) -> Table:
     return Table(
-        ("Configuration", "Region", "Score", "Days", "kg CO₂e", "L", "USD"),
+        ("Configuration", "Region", "Score", "Days", "kg CO₂e", "L by stress", "USD"),
         tuple(
             (
                 TRAINING_TERMS.configuration(one, several),
                 one["region"],
-                percent(one["score_ratio"]),
+                UNKNOWN if one["score_ratio"] is None else percent(one["score_ratio"]),
                 number(one["days"]),
                 number(one["metrics"]["carbon"]),
                 number(one["metrics"]["water"]),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
 from service.api.http.problems import invalid, validation_problem
-from service.estimation.references import Request
+from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError
 
 Asked = TypeVar("Asked", bound=Request)
@@ -26,12 +26,14 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
 
     The fields of nested objects are parameters of their own name, those of objects within these
     are prefixed with the objects' (``offload_optimizer``); objects that can only be given inline,
-    lists of objects, and objects of the caller's own names have none.
+    lists of objects, objects of the caller's own names, and questions within a question have none.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
         nested = _nested(field.annotation)
         if _lists_objects(field.annotation) or get_origin(field.annotation) is dict:
+            continue
+        if nested is not None and issubclass(nested, CatalogRequest):
             continue
         if nested is None:
             found[name] = (name,)

@@ -1,4 +1,4 @@
-"""A recommendation: one choice a priority, why, and what excluded the others."""
+"""A recommendation: the choices, why, and what excluded the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUN_FIGURES: _Figures = (
 
 
 def choice_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row a priority, with the estimate of its choice."""
+    """A row a choice, with its estimate."""
     return [
         _row(
             choice,
@@ -57,7 +57,7 @@ def run_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _row(choice: Mapping[str, Any], figures: _Figures, own: Mapping[str, Any]) -> dict[str, Any]:
     candidate = choice["candidate"]
     row = {
-        "priority": choice["priority"],
+        "priorities": " ".join(choice["priorities"]),
         **{
             name: candidate[name]
             for name in ("model", "accelerator", "accelerator_count", "region")
@@ -117,26 +117,33 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
         for head, path, unit in figures
     ]
     texts = [
-        ("priority", [choice["priority"] for choice in choices]),
+        ("best for", [_best_for(choice) for choice in choices]),
         ("choice", [_named(choice["candidate"]) for choice in choices]),
+        ("against", [(choice["against"] or {}).get("in_words", "") for choice in choices]),
     ]
     parts = [heading("Choices"), indented(columns_table(texts, values))]
     first = choices[0]
     weighed = ", ".join(
-        f"{part['metric']} {part['contribution_ratio']:.2f} of {part['weight_ratio']:.2f}"
-        for part in first["contributions"]
+        f"{part['metric']} {part['worse_ratio']:+.0%}"
+        for part in first["compared"]
+        if part["weight_ratio"] and part["worse_ratio"] is not None
     )
+    plan = "your plan" if (first["against"] or {}).get("plan") == "baseline" else "the cheapest"
     steady = first["robustness"]["share_ratio"]
     parts.append(
         indented(
             Text(
-                f"{first['priority']} scores {first['candidate']['score_ratio']:.2f} ({weighed}); "
-                f"first in {steady:.0%} of draws within the intervals",
+                f"{_best_for(first)}, against the best of all in each: {weighed}; first in "
+                f"{steady:.0%} of draws within the intervals. Ratios are to {plan}.",
                 style="dim",
             )
         )
     )
     return parts
+
+
+def _best_for(choice: Mapping[str, Any]) -> str:
+    return ", ".join(one.replace("_", " ") for one in choice["priorities"])
 
 
 def _none_left(answer: Mapping[str, Any]) -> list[Any]:

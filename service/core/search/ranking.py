@@ -1,6 +1,7 @@
-"""Ranking by utilities between fixed anchors, and how much a ranking can be relied on.
+"""Ranking by a weighted product, and how much a ranking can be relied on.
 
-Anchors do not depend on the candidates, so that adding one changes no other's score.
+The order of two candidates depends on nothing but those two and the weights: on no unit, no anchor
+and no other candidate.
 """
 
 from __future__ import annotations
@@ -20,22 +21,10 @@ DRAWS = 200
 SEED = 20_240_501
 #: Range of weights in the draws around those that were asked for.
 WEIGHT_SPREAD = 0.5
-#: Weight of what lies beyond the best anchors: it parts equal scores and nothing else.
-_BEYOND = 1e-6
-#: Scores closer than this are the same.
+#: Logarithms of scores closer than this are the same.
 _ALIKE = 1e-9
-#: Beyond this many powers of e a figure is as good as nothing.
-_FURTHEST = 8.0
 #: Share of draws below which there is no clear winner.
 CLEAR_SHARE = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """Where a metric's utility is 1 and where it is 0, in the metric's unit."""
-
-    best: float
-    worst: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,79 +40,86 @@ class Flip:
     change_ratio: float | None
 
 
-def utilities(metrics: FloatArray, anchors: Mapping[Metric, Anchor]) -> FloatArray:
-    """Utility of each metric of each candidate [-], 0 to 1.
+def weight_row(weights: Mapping[Metric, float], metrics: FloatArray) -> FloatArray:
+    """Weights in the order of ``METRICS``, scaled to sum to one over what is known of anything.
 
     Parameters
     ----------
+    weights
+        By metric.
     metrics
-        One row a candidate, columns as ``METRICS``; unknown figures are NaN and have no utility.
-    anchors
-        By metric; those without one count for nothing.
-    """
-    utility = np.zeros_like(metrics)
-    for column, metric in enumerate(METRICS):
-        anchor = anchors.get(metric)
-        if anchor is not None:
-            span = anchor.worst - anchor.best
-            utility[:, column] = np.clip((anchor.worst - metrics[:, column]) / span, 0.0, 1.0)
-    return np.nan_to_num(utility, nan=0.0)
-
-
-def weight_row(weights: Mapping[Metric, float], anchors: Mapping[Metric, Anchor]) -> FloatArray:
-    """Weights in the order of ``METRICS``, scaled to sum to one over the metrics with an anchor.
+        One row a candidate, columns as ``METRICS``; a column without any figure has no weight.
 
     Raises
     ------
     ValueError
-        If no metric with an anchor has any weight.
+        If no metric that is known of any candidate has a weight.
     """
-    row = np.array([weights[m] if m in anchors else 0.0 for m in METRICS])
+    known = np.isfinite(metrics).any(axis=0)
+    row = np.array([weights[m] for m in METRICS]) * known
     total = float(row.sum())
     if total <= 0.0:
         raise ValueError("none of the known metrics has a weight")
     return row / total
 
 
-def scores(utility: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted sum of utilities of each candidate [-]."""
-    total: FloatArray = utility @ weights
+def burdens(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> FloatArray:
+    """Logarithm of the weighted product of each candidate's metrics [-]; less is better.
+
+    Parameters
+    ----------
+    metrics
+        One row a candidate, columns as ``METRICS``, of all of which less is better.
+    weights
+        As ``weight_row`` gives them.
+    least
+        The smallest amount of each metric that makes a difference, in its unit; zero counts as
+        that much.
+
+    Returns
+    -------
+    array
+        NaN where a metric with a weight is not known.
+
+    References
+    ----------
+    Bridgman, Dimensional Analysis, 1922; Triantaphyllou, Multi-Criteria Decision Making Methods,
+    2000, section 2.2.2 (weighted product model).
+    """
+    logs = np.log(np.maximum(metrics, least))
+    total: FloatArray = np.where(weights > 0.0, logs, 0.0) @ weights
     return total
 
 
-def ranking(
-    metrics: FloatArray, anchors: Mapping[Metric, Anchor], weights: FloatArray
-) -> NDArray[np.intp]:
-    """Candidates from the best to the worst.
+def ranking(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> NDArray[np.intp]:
+    """Candidates from the best to the worst; ties keep the order given.
 
-    Of those that score alike, as all do that reach every best anchor, the one comes first that goes
-    furthest beyond; what ties in that too keeps the order given.
+    Those of which a metric with a weight is not known come last, among themselves by the others.
     """
-    return np.argsort(-_standing(metrics, anchors, weights), kind="stable")
+    unknown = np.isnan(metrics) & (weights > 0.0)
+    known = burdens(np.where(unknown, least, metrics), weights, least)
+    return np.lexsort((np.arange(len(metrics)), known, unknown.sum(axis=1)))
 
 
-def _standing(
-    metrics: FloatArray, anchors: Mapping[Metric, Anchor], weights: FloatArray
-) -> FloatArray:
-    """Scores, and far below them the weighted logarithm of how much better than the best anchors.
+def factors(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> FloatArray:
+    """What each metric makes of each candidate's score [-]: (best / own) ^ weight.
 
-    The logarithm makes half the cost count as much as half the latency, wherever anchors lie.
+    1 where no candidate is better on the metric, NaN where it is not known. Their product is the
+    score: 1 for a candidate that is best at everything that has a weight.
     """
-    beyond = np.zeros_like(metrics)
-    for column, metric in enumerate(METRICS):
-        anchor = anchors.get(metric)
-        if anchor is not None and anchor.best > 0.0:
-            least = anchor.best * np.exp(-_FURTHEST)
-            better = np.log(anchor.best / np.maximum(metrics[:, column], least))
-            beyond[:, column] = np.nan_to_num(np.maximum(better, 0.0), nan=0.0)
-    return scores(utilities(metrics, anchors), weights) + _BEYOND * scores(beyond, weights)
+    amounts = np.maximum(metrics, least)
+    known = np.isfinite(metrics).any(axis=0)
+    best = np.where(known, np.nanmin(np.where(known, amounts, 0.0), axis=0), np.nan)
+    found: FloatArray = np.where(weights > 0.0, (best / amounts) ** weights, 1.0)
+    return found
 
 
 def robustness(
     metrics: FloatArray,
     spreads: FloatArray,
-    anchors: Mapping[Metric, Anchor],
+    alike: NDArray[np.intp],
     weights: FloatArray,
+    least: FloatArray,
     winner: int,
 ) -> float:
     """Rank again with inputs drawn from their intervals and weights varied.
@@ -134,7 +130,10 @@ def robustness(
         Candidates that may win, columns as ``METRICS``.
     spreads
         Ratio of the upper end of each figure's 90 % interval to its value; same shape.
-    anchors, weights
+    alike
+        Candidates of the same number err alike: what is wrong about one's hardware is as wrong
+        about the other's.
+    weights, least
         As for the ranking itself.
     winner
         Row that is first with the values as they are.
@@ -142,26 +141,26 @@ def robustness(
     Returns
     -------
     float
-        Share of draws in which none scores higher [-]. A single candidate is first in all.
+        Share of draws in which none is better [-]. A single candidate is first in all.
     """
     draw = np.random.default_rng(SEED)
     sigma = np.log(np.maximum(np.nan_to_num(spreads, nan=1.0), 1.0)) / Z_90
+    kinds, kind = np.unique(alike, return_inverse=True)
     wins = 0
     for _ in range(DRAWS):
-        varied = metrics * np.exp(sigma * draw.standard_normal(metrics.shape))
+        normal = draw.standard_normal((len(kinds), metrics.shape[1]))[kind]
+        varied = metrics * np.exp(sigma * normal)
         factor = 1.0 + WEIGHT_SPREAD * draw.uniform(-1.0, 1.0, len(weights))
         mixed = weights * factor
-        drawn = scores(utilities(varied, anchors), mixed / mixed.sum())
+        drawn = burdens(varied, mixed / mixed.sum(), least)
+        known = drawn[np.isfinite(drawn)]
         # What scores alike does not displace the choice.
-        wins += bool(drawn[winner] >= drawn.max() - _ALIKE)
+        wins += bool(not len(known) or drawn[winner] <= known.min() + _ALIKE)
     return wins / DRAWS
 
 
 def nearest_flip(
-    metrics: FloatArray,
-    anchors: Mapping[Metric, Anchor],
-    weights: FloatArray,
-    order: NDArray[np.intp],
+    metrics: FloatArray, weights: FloatArray, least: FloatArray, order: NDArray[np.intp]
 ) -> Flip | None:
     """The runner-up, and the smallest change of one of its metrics that would put it first.
 
@@ -170,20 +169,16 @@ def nearest_flip(
     if len(order) < 2:
         return None
     first, second = int(order[0]), int(order[1])
-    utility = utilities(metrics, anchors)
-    total = scores(utility, weights)
-    gap = float(total[first] - total[second])
+    both = burdens(metrics[[first, second]], weights, least)
+    gap = float(both[1] - both[0])
     smallest: tuple[float, Metric] | None = None
     for column, metric in enumerate(METRICS):
-        anchor = anchors.get(metric)
-        value = float(metrics[second, column])
-        if anchor is None or weights[column] <= 0.0 or not np.isfinite(value) or value == 0.0:
+        value = max(float(metrics[second, column]), float(least[column]))
+        if weights[column] <= 0.0 or not np.isfinite(value) or not np.isfinite(gap):
             continue
-        needed = float(utility[second, column]) + gap / float(weights[column])
-        if needed > 1.0:
+        change = float(np.expm1(-gap / weights[column]))
+        if value * (1.0 + change) < least[column]:
             continue
-        wanted = anchor.worst - needed * (anchor.worst - anchor.best)
-        change = wanted / value - 1.0
         if smallest is None or abs(change) < abs(smallest[0]):
             smallest = (change, metric)
     if smallest is None:

@@ -7,10 +7,27 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-Metric: TypeAlias = Literal["headroom", "latency", "carbon", "water", "cost"]
+Metric: TypeAlias = Literal["headroom", "latency", "carbon", "water", "cost", "energy"]
 
 #: The metrics that candidates are compared by, in the order of arrays.
-METRICS: tuple[Metric, ...] = ("headroom", "latency", "carbon", "water", "cost")
+METRICS: tuple[Metric, ...] = ("headroom", "latency", "carbon", "water", "cost", "energy")
+
+Priority: TypeAlias = Literal[
+    "balanced", "cheapest", "fastest", "lowest_carbon", "lowest_water", "smallest"
+]
+
+#: What a choice can be best at, in the order of answers: the metric that it has least of; None for
+#: the weighted product of all, and for the number of accelerators.
+PRIORITIES: Mapping[Priority, Metric | None] = MappingProxyType(
+    {
+        "balanced": None,
+        "cheapest": "cost",
+        "fastest": "latency",
+        "lowest_carbon": "carbon",
+        "lowest_water": "water",
+        "smallest": None,
+    }
+)
 
 Focus: TypeAlias = Literal["memory capacity", "memory speed", "environment", "hybrid"]
 
@@ -40,7 +57,15 @@ def _weights(
     headroom: float, latency: float, carbon: float, water: float, cost: float
 ) -> Mapping[Metric, float]:
     return MappingProxyType(
-        {"headroom": headroom, "latency": latency, "carbon": carbon, "water": water, "cost": cost}
+        {
+            "headroom": headroom,
+            "latency": latency,
+            "carbon": carbon,
+            "water": water,
+            "cost": cost,
+            # Counts through carbon, water and cost already.
+            "energy": 0.0,
+        }
     )
 
 
@@ -55,7 +80,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="LLM training",
                 focus="memory capacity",
                 hard_first="memory, time to finish",
-                metric_weights_ratio=_weights(0.35, 0.15, 0.20, 0.10, 0.20),
+                metric_weights_ratio=_weights(0.10, 0.20, 0.20, 0.10, 0.40),
                 headroom_target_ratio=0.2,
                 ttft_s=None,
                 tpot_s=None,
@@ -74,7 +99,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Batch inference",
                 focus="memory capacity",
                 hard_first="memory for the batch",
-                metric_weights_ratio=_weights(0.35, 0.05, 0.20, 0.10, 0.30),
+                metric_weights_ratio=_weights(0.15, 0.05, 0.20, 0.10, 0.50),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,
@@ -93,7 +118,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Real-time inference",
                 focus="memory speed",
                 hard_first="time to first token",
-                metric_weights_ratio=_weights(0.10, 0.50, 0.15, 0.05, 0.20),
+                metric_weights_ratio=_weights(0.10, 0.30, 0.15, 0.05, 0.40),
                 headroom_target_ratio=0.5,
                 ttft_s=0.150,
                 tpot_s=0.050,
@@ -113,7 +138,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Agentic AI",
                 focus="memory speed",
                 hard_first="time for a whole task",
-                metric_weights_ratio=_weights(0.15, 0.45, 0.15, 0.05, 0.20),
+                metric_weights_ratio=_weights(0.10, 0.35, 0.15, 0.05, 0.35),
                 headroom_target_ratio=0.5,
                 ttft_s=0.200,
                 tpot_s=0.050,
@@ -126,7 +151,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Sustainable AI",
                 focus="environment",
                 hard_first="rules, water and noise limits",
-                metric_weights_ratio=_weights(0.10, 0.10, 0.40, 0.20, 0.20),
+                metric_weights_ratio=_weights(0.05, 0.05, 0.45, 0.25, 0.20),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,
@@ -140,7 +165,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 name="Edge",
                 focus="hybrid",
                 hard_first="memory and power of the device",
-                metric_weights_ratio=_weights(0.25, 0.25, 0.20, 0.05, 0.25),
+                metric_weights_ratio=_weights(0.15, 0.25, 0.20, 0.05, 0.35),
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,

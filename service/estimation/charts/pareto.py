@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import pareto_front
@@ -24,16 +24,17 @@ _NAMES: Mapping[Metric, str] = {
     "carbon": "greenhouse gases",
     "water": "water",
     "cost": "cost",
+    "energy": "energy",
 }
 
 
 class ParetoChartRequest(RecommendationRequest):
     """The best trade-offs, on two of the metrics."""
 
-    x: Literal["headroom", "latency", "carbon", "water", "cost"] = "latency"
+    x: Metric = "latency"
     """Metric on the horizontal axis, where less is better; headroom is the share of memory
     filled."""
-    y: Literal["headroom", "latency", "carbon", "water", "cost"] = "carbon"
+    y: Metric = "carbon"
     """Metric on the vertical axis; must differ from x."""
     style: StyleRequest = StyleRequest()
 
@@ -60,7 +61,7 @@ def pareto_chart(request: ParetoChartRequest, snapshot: CatalogSnapshot) -> Char
             f"best trade-offs of {x} and {y}",
             [_point_at(at, label) for *at, label in sorted(unbeaten)],
         ),
-        series("choices", [_point(one["candidate"], x, y, one["priority"]) for one in chosen]),
+        series("choices", [_point(one["candidate"], x, y, _best_for(one)) for one in chosen]),
     ]
     return chart(
         f"{_finding(chosen, kind.name.lower())}: {_NAMES[x]} against {_NAMES[y]}",
@@ -108,6 +109,10 @@ def _staircase(
     return found
 
 
+def _best_for(choice: Mapping[str, Any]) -> str:
+    return " and ".join(one.replace("_", " ") for one in choice["priorities"])
+
+
 def _finding(chosen: list[dict[str, Any]], kind: str) -> str:
     if not chosen:
         return f"Nothing meets the limits of {kind}"
@@ -115,7 +120,7 @@ def _finding(chosen: list[dict[str, Any]], kind: str) -> str:
     candidate = first["candidate"]
     return (
         f"{candidate['accelerator_count']} × {candidate['accelerator']} in {candidate['region']} "
-        f"is the {first['priority']} choice for {kind}"
+        f"is the {_best_for(first)} choice for {kind}"
     )
 
 
@@ -128,7 +133,7 @@ def _told(answer: Mapping[str, Any], chosen: list[dict[str, Any]], x: Metric, y:
     for one in chosen:
         metrics = one["candidate"]["metrics"]
         told += (
-            f" {one['priority'].capitalize()}: {candidate_name(one['candidate'])} with "
+            f" {_best_for(one).capitalize()}: {candidate_name(one['candidate'])} with "
             f"{number(metrics[x])} {UNITS[x]} and {number(metrics[y])} {UNITS[y]}."
         )
     return told if chosen else f"{told} No candidate meets all limits."

@@ -85,6 +85,22 @@ class ImpactTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class Units:
+    """What figures of a unit of work are multiplied by to become metrics.
+
+    ``carbon`` multiplies grams, ``water`` litres weighted by stress, ``cost`` dollars, ``energy``
+    kilowatt-hours of the facility. ``least`` are the smallest amounts of the metrics that make a
+    difference, as columns of ``METRICS``.
+    """
+
+    carbon: float
+    water: float
+    cost: float
+    energy: float
+    least: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateSet:
     """Configurations of one model that compete for places.
 
@@ -104,18 +120,20 @@ class PlacedCandidates:
     """Configurations in places that met all limits and that nothing beats.
 
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
-    ``usd_per_hour`` is the price of all accelerators; ``model``, ``row`` and ``region`` say which.
-    ``unit`` is what carbon, water and cost of a unit of work were multiplied by; ``combined``
-    counts configurations times places before any was set aside.
+    ``accelerators`` counts all replicas' and ``usd_per_hour`` is the price of all of them;
+    ``model``, ``row``, ``offer`` and ``region`` say which. ``combined`` counts configurations times
+    places before any was set aside.
     """
 
     metrics: FloatArray
     spreads: FloatArray
+    accelerators: FloatArray
     usd_per_hour: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
+    offer: NDArray[np.intp]
     region: NDArray[np.intp]
-    unit: tuple[float, float, float]
+    units: Units
     combined: int
 
 
@@ -136,7 +154,7 @@ class SearchResult(Generic[Rows]):
 def place_candidates(
     candidate_sets: Sequence[CandidateSet],
     context: SearchContext,
-    unit: tuple[float, float, float],
+    units: Units,
     excluded: Exclusions,
 ) -> PlacedCandidates:
     """Combine what competes with all places.
@@ -147,8 +165,8 @@ def place_candidates(
         By model.
     context
         Places and prices.
-    unit
-        What carbon [g], water [L] and cost [USD] of a unit of work are multiplied by.
+    units
+        What figures of a unit of work are multiplied by.
     excluded
         Takes note of what limits exclude.
 
@@ -182,13 +200,13 @@ def place_candidates(
                     group,
                     [values[at] for at in region_indices],
                     context,
-                    unit,
+                    units,
                 )
             )
         unplaced = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
         if unplaced.any():
             excluded.without_threshold(OFFERED, int(unplaced.sum()))
-    return _joined(parts, unit, combined)
+    return _joined(parts, units, combined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,30 +214,35 @@ class _Part:
     model: int
     metrics: FloatArray
     spreads: FloatArray
+    accelerators: FloatArray
     usd_per_hour: FloatArray
     row: NDArray[np.intp]
+    offer: NDArray[np.intp]
     region: NDArray[np.intp]
 
 
-def _joined(
-    parts: Sequence[_Part], unit: tuple[float, float, float], combined: int
-) -> PlacedCandidates:
+def _joined(parts: Sequence[_Part], units: Units, combined: int) -> PlacedCandidates:
     """What was placed in all groups, cut down to what nothing beats."""
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
-        none = np.empty((0, len(METRICS)))
-        return PlacedCandidates(none, none, np.empty(0), nothing, nothing, nothing, unit, combined)
+        none, empty = np.empty((0, len(METRICS))), np.empty(0)
+        return PlacedCandidates(
+            none, none, empty, empty, nothing, nothing, nothing, nothing, units, combined
+        )
     metrics = np.concatenate([part.metrics for part in parts])
-    unbeaten = front(_comparable(metrics), TOLERANCE_RATIO)
+    accelerators = np.concatenate([part.accelerators for part in parts])
+    unbeaten = front(np.column_stack((_comparable(metrics), accelerators)), TOLERANCE_RATIO)
     models = np.array([part.model for part in parts], dtype=np.intp)
     return PlacedCandidates(
         metrics=metrics[unbeaten],
         spreads=np.concatenate([part.spreads for part in parts])[unbeaten],
+        accelerators=accelerators[unbeaten],
         usd_per_hour=np.concatenate([part.usd_per_hour for part in parts])[unbeaten],
         model=np.repeat(models, [len(part.row) for part in parts])[unbeaten],
         row=np.concatenate([part.row for part in parts])[unbeaten],
+        offer=np.concatenate([part.offer for part in parts])[unbeaten],
         region=np.concatenate([part.region for part in parts])[unbeaten],
-        unit=unit,
+        units=units,
         combined=combined,
     )
 
@@ -232,7 +255,7 @@ def _place_in_group(
     group: RegionGroup,
     regions: Sequence[Region],
     context: SearchContext,
-    unit: tuple[float, float, float],
+    units: Units,
 ) -> _Part:
     """One model in one group of regions, within the limits of place and price."""
     before = candidates.metrics
@@ -249,15 +272,17 @@ def _place_in_group(
     row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
     usd_hour = np.repeat(hourly, len(region_indices))
     totals, metrics, spreads = metrics_in_regions(
-        before.taken(rows), hourly, regions, context, unit
+        before.taken(rows), hourly, regions, context, units
     )
     within_limits = candidates.within_region(row, totals)
     return _Part(
         model,
         metrics[within_limits],
         spreads[within_limits],
+        before.accelerators[row][within_limits],
         usd_hour[within_limits],
         row[within_limits],
+        before.offer[row][within_limits],
         region[within_limits],
     )
 
@@ -267,7 +292,7 @@ def metrics_in_regions(
     usd_per_hour: FloatArray,
     regions: Sequence[Region],
     context: SearchContext,
-    unit: tuple[float, float, float],
+    units: Units,
 ) -> tuple[ImpactTotals, FloatArray, FloatArray]:
     """Totals, metrics and spreads of candidates in regions, by row, then region.
 
@@ -277,8 +302,8 @@ def metrics_in_regions(
         Candidates, and the price of all accelerators of each [USD/h].
     regions, context
         Where they stand, and what stands around accelerators.
-    unit
-        What carbon [g], water [L] and cost [USD] of a unit of work are multiplied by.
+    units
+        What figures of a unit of work are multiplied by.
     """
     impacts = _impacts(rows, regions, context)
     usd = rows.accelerator_hours / rows.accelerators * usd_per_hour
@@ -288,26 +313,27 @@ def metrics_in_regions(
         water_l=np.asarray(impacts["water_l"].value),
         usd=np.repeat(usd, len(regions)),
     )
-    carbon, water, cost = unit
     metrics = (
         many.filled,
         many.seconds,
-        totals.carbon_g * carbon,
-        totals.water_l * water,
-        totals.usd * cost,
+        totals.carbon_g * units.carbon,
+        np.asarray(impacts["stressed_l"].value) * units.water,
+        totals.usd * units.cost,
+        np.asarray(impacts["facility_kwh"].value) * units.energy,
     )
     spreads = (
         many.memory_spread,
         many.seconds_spread,
         _spread(impacts["carbon_g"]),
-        _spread(impacts["water_l"]),
+        _spread(impacts["stressed_l"]),
         np.ones(len(many.offer)),
+        _spread(impacts["facility_kwh"]),
     )
     return totals, np.column_stack(metrics), np.column_stack(spreads)
 
 
 def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
-    """Operational carbon and water of a kWh of IT energy [g, L]; NaN where unknown.
+    """Operational carbon, water weighted by stress, and energy of a kWh of IT energy; NaN unknown.
 
     Twice: in the most and in the least efficient of the sites in which the accelerators' machines
     usually stand, between which any other one lies.
@@ -319,7 +345,11 @@ def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
         one = footprint(exact(1.0), None, None, there, context.infrastructure)
         found += [
             np.nan if figure is None else float(figure.value)
-            for figure in (one.operational_location_gco2e, one.water_total_l)
+            for figure in (
+                one.operational_location_gco2e,
+                one.water_stress_weighted_l,
+                one.facility_energy_kwh,
+            )
         ]
     return tuple(found)
 
@@ -331,10 +361,15 @@ def _value(figure: Interval) -> float:
 def _impacts(
     rows: MetricRows, regions: Sequence[Region], context: SearchContext
 ) -> dict[str, Interval]:
-    """Carbon and water of a unit of work [g, L], by row, then region."""
+    """Carbon, water and energy of a unit of work, by row, then region."""
 
     def read(one: Footprint) -> dict[str, Interval | None]:
-        return {"carbon_g": one.total_location_gco2e, "water_l": one.water_total_l}
+        return {
+            "carbon_g": one.total_location_gco2e,
+            "water_l": one.water_total_l,
+            "stressed_l": one.water_stress_weighted_l,
+            "facility_kwh": one.facility_energy_kwh,
+        }
 
     around = context.infrastructure
     kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
@@ -359,7 +394,7 @@ def _spread(figure: Interval) -> FloatArray:
 def _unbeaten(
     metrics: MetricRows, hourly: FloatArray, embodied_kgco2e: Sequence[Interval]
 ) -> NDArray[np.intp]:
-    """Rows that no other beats in any place: not in memory, time, energy, wear or money."""
+    """Rows that no other beats anywhere: not in memory, time, energy, wear, money or number."""
     embodied = np.array([one.value for one in embodied_kgco2e])
     usd = metrics.accelerator_hours / metrics.accelerators * hourly
     columns = (
@@ -368,6 +403,7 @@ def _unbeaten(
         metrics.it_wh,
         metrics.accelerator_hours * embodied[metrics.offer],
         np.nan_to_num(usd, nan=_UNKNOWN_COST),
+        metrics.accelerators,
     )
     return front(np.column_stack(columns), TOLERANCE_RATIO)
 

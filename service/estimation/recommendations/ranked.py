@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
-from service.core.search.ranking import (
-    CLEAR_SHARE,
-    Anchor,
-    nearest_flip,
-    ranking,
-    robustness,
-    scores,
-    utilities,
-)
-from service.core.search.workloads import METRICS, Metric, WorkloadKind
-from service.estimation.recommendations.answers import (
-    Agreement,
-    ChoiceRobustness,
-    Contribution,
-    GivenUp,
-)
+from service.core.search.ranking import CLEAR_SHARE, factors, nearest_flip, ranking, robustness
+from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
+from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
 from service.estimation.recommendations.placement import PlacedCandidates, metrics_in_regions
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
@@ -36,6 +23,12 @@ MOST_LISTED = 50
 _MOST_TRIED = 25
 #: Candidates over which robustness is drawn: those that could win at all.
 _MOST_DRAWN = 300
+
+#: Share of draws below which a choice is one of many.
+_LIKELY_SHARE = 0.3
+
+#: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
+_SCARCE_RATIO = 0.4
 
 #: How far from the best on the row's own metric a choice may be and still follow the row.
 _AGREEING_RATIO = 0.5
@@ -56,7 +49,7 @@ class Subject:
 
 
 class RankedCandidates:
-    """Candidates with their utilities and their order under the weights asked for.
+    """Candidates with their order under the weights asked for.
 
     A search compares thousands by the same formulas but for a steady load. Those that come first
     are estimated in full, which lets requests arrive as they do: these figures replace the
@@ -68,30 +61,34 @@ class RankedCandidates:
         subject: Subject,
         found: PlacedCandidates,
         context: SearchContext,
-        anchored: Mapping[Metric, Anchor],
         weights: FloatArray,
     ) -> None:
         self.subject, self.placed, self.context = subject, found, context
         self.metrics, self.spreads = found.metrics.copy(), found.spreads.copy()
-        self.anchors, self.weights = anchored, weights
+        self.weights, self.least = weights, found.units.least
         self._regions = context.region_values()
         self._verified: dict[int, Verified] = {}
         self._missed: set[int] = set()
         self._rank()
 
     def _rank(self) -> None:
-        self.utility = utilities(self.metrics, self.anchors)
-        self.scores = scores(self.utility, self.weights)
-        self.order = ranking(self.metrics, self.anchors, self.weights)
+        self.factors = factors(self.metrics, self.weights, self.least)
+        self.order = ranking(self.metrics, self.weights, self.least)
 
     def choices(self, warnings: list[EstimateWarning]) -> list[dict[str, Any]]:
-        """The first verified candidate for each priority."""
-        priorities = ("balanced", *self.anchors)
+        """The first verified candidate for each priority; each candidate once."""
+        priorities = [
+            one for one, metric in PRIORITIES.items() if metric is None or self._is_known(metric)
+        ]
         known = -1
         while known < len(self._verified):
             known = len(self._verified)
             first = {priority: self._first_verified(priority) for priority in priorities}
-        found = [self._choice(priority, at) for priority, at in first.items() if at is not None]
+        best_at: dict[int, list[Priority]] = {}
+        for priority, at in first.items():
+            if at is not None:
+                best_at.setdefault(at, []).append(priority)
+        found = [self._choice(at, tuple(best_for)) for at, best_for in best_at.items()]
         if not found:
             warnings.append(
                 EstimateWarning(
@@ -102,7 +99,10 @@ class RankedCandidates:
             )
         return found
 
-    def _first_verified(self, priority: str) -> int | None:
+    def _is_known(self, metric: Metric) -> bool:
+        return bool(np.isfinite(self._values(metric)).any())
+
+    def _first_verified(self, priority: Priority) -> int | None:
         for _ in range(_MOST_TRIED):
             at = next((at for at in self._ordered(priority) if at not in self._missed), None)
             if at is None or at in self._verified:
@@ -122,7 +122,7 @@ class RankedCandidates:
             self.placed.usd_per_hour[[at]],
             [self._regions[self.placed.region[at]]],
             self.context,
-            self.placed.unit,
+            self.placed.units,
         )
         self.metrics[at], self.spreads[at] = metrics[0], spreads[0]
         self._rank()
@@ -139,89 +139,105 @@ class RankedCandidates:
             | figures
             | {
                 "metrics": {name: _known(self.metrics[at, c]) for c, name in enumerate(METRICS)},
-                "score_ratio": float(self.scores[at]),
+                "score_ratio": _known(float(np.prod(self.factors[at]))),
             }
         )
 
-    def _choice(self, priority: str, at: int) -> dict[str, Any]:
-        checked = self._verified[at]
+    def _choice(self, at: int, priorities: tuple[Priority, ...]) -> dict[str, Any]:
+        checked, steady = self._verified[at], self._robustness(at, priorities[0])
         return {
-            "priority": priority,
+            "priorities": list(priorities),
             "candidate": self.summary(at),
+            "request": checked.request,
             "estimate": checked.estimate,
             "limits": checked.limits,
-            "contributions": self._contributions(at),
-            "given_up": self._given_up(at),
-            "robustness": self._robustness(at),
+            "compared": self._compared(at),
+            "robustness": steady,
             "nearest_loser": self._nearest_loser(at),
             "agreement": self._agreement(at),
-            "confidence": checked.confidence,
+            "confidence": _confidence(steady["share_ratio"], checked.weak),
         }
 
-    def _ordered(self, priority: str) -> Iterator[int]:
-        order = self.order if priority == "balanced" else self._best_on(priority)
-        return map(int, order)
+    def _ordered(self, priority: Priority) -> Iterator[int]:
+        metric = PRIORITIES[priority]
+        if priority == "lowest_water":
+            # No saving of water is worth taking it from those who lack it.
+            return map(int, self._least_first(self._values("water"), self._water_is_scarce()))
+        if metric is not None:
+            return map(int, self._least_first(self._values(metric)))
+        if priority == "smallest":
+            return map(int, self._least_first(self.placed.accelerators))
+        return map(int, self.order)
 
-    def _best_on(self, priority: str) -> NDArray[np.intp]:
-        """By one metric first, near-ties by the order of all."""
-        values = self._values(priority)
+    def _water_is_scarce(self) -> NDArray[np.bool_]:
+        """Which candidates stand where water is scarce, or may be."""
+        stress = [region.water_stress_ratio for region in self._regions]
+        scarce = np.array([one is None or one.value >= _SCARCE_RATIO for one in stress])
+        found: NDArray[np.bool_] = scarce[self.placed.region]
+        return found
+
+    def _least_first(
+        self, values: FloatArray, last: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.intp]:
+        """By one figure first, near-ties by the order of all; some after all others."""
         best = np.nanmin(values) if np.isfinite(values).any() else np.nan
         # Within two per cent of each other the other metrics decide.
         steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / 0.02)
         place = np.empty(len(self.order), dtype=np.intp)
         place[self.order] = np.arange(len(self.order))
-        return np.lexsort((place, np.nan_to_num(steps, nan=np.inf)))
+        later = np.zeros(len(values), dtype=bool) if last is None else last
+        return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
 
-    def _values(self, metric: str) -> FloatArray:
-        values: FloatArray = self.metrics[:, [str(one) for one in METRICS].index(metric)]
+    def _values(self, metric: Metric) -> FloatArray:
+        values: FloatArray = self.metrics[:, METRICS.index(metric)]
         return values
 
-    def _contributions(self, at: int) -> list[Contribution]:
-        """What each metric adds to the score."""
-        return [
-            {
-                "metric": name,
-                "value": _known(self.metrics[at, column]),
-                "unit": self.subject.units[name],
-                "utility_ratio": float(self.utility[at, column]),
-                "weight_ratio": float(self.weights[column]),
-                "contribution_ratio": float(self.utility[at, column] * self.weights[column]),
-            }
-            for column, name in enumerate(METRICS)
-        ]
-
-    def _given_up(self, at: int) -> list[GivenUp]:
-        """How much worse than the best of the front on each metric."""
-        found: list[GivenUp] = []
+    def _compared(self, at: int) -> list[ComparedMetric]:
+        """Each metric against the best of the candidates, and what it makes of the score."""
+        found: list[ComparedMetric] = []
         for column, name in enumerate(METRICS):
-            values = self.metrics[:, column]
-            mine = float(values[at])
-            if not np.isfinite(mine) or not np.isfinite(values).any():
-                continue
-            best = float(np.nanmin(values))
+            values, mine = self.metrics[:, column], float(self.metrics[at, column])
+            known = values[np.isfinite(values)]
+            best = float(known.min()) if len(known) else None
             found.append(
                 {
                     "metric": name,
+                    "value": _known(mine),
                     "best": best,
                     "unit": self.subject.units[name],
-                    "worse_ratio": mine / best - 1.0 if best > 0.0 else None,
+                    "worse_ratio": _known(mine / best - 1.0) if best else None,
+                    "weight_ratio": float(self.weights[column]),
+                    "factor_ratio": _known(float(self.factors[at, column])),
                 }
             )
         return found
 
-    def _robustness(self, at: int) -> ChoiceRobustness:
-        contenders = self.order[:_MOST_DRAWN]
+    def _robustness(self, at: int, priority: Priority) -> ChoiceRobustness:
+        """How often the choice stays the best for a priority."""
+        contenders = np.fromiter(self._ordered(priority), dtype=np.intp)
+        metric, weights = PRIORITIES[priority], self.weights
+        if metric is not None:
+            weights = np.array([float(one == metric) for one in METRICS])
+        elif priority == "smallest":
+            as_few = self.placed.accelerators <= self.placed.accelerators[at]
+            contenders = contenders[as_few[contenders]]
+        contenders = contenders[:_MOST_DRAWN]
         if at not in contenders:
             contenders = np.append(contenders, at)
         winner = int(np.flatnonzero(contenders == at)[0])
         share_ratio = robustness(
-            self.metrics[contenders], self.spreads[contenders], self.anchors, self.weights, winner
+            self.metrics[contenders],
+            self.spreads[contenders],
+            self.placed.offer[contenders],
+            weights,
+            self.least,
+            winner,
         )
         return {"share_ratio": share_ratio, "clear_winner": share_ratio >= CLEAR_SHARE}
 
     def _nearest_loser(self, at: int) -> dict[str, Any] | None:
         order = np.concatenate([[at], self.order[self.order != at]])
-        flip = nearest_flip(self.metrics, self.anchors, self.weights, order)
+        flip = nearest_flip(self.metrics, self.weights, self.least, order)
         if flip is None:
             return None
         return {
@@ -257,6 +273,13 @@ class RankedCandidates:
             f"({mine:.3g} against {best:.3g} {self.subject.units[metric]})"
             + ("" if agrees else "; with these weights, other metrics outweigh it"),
         }
+
+
+def _confidence(share_ratio: float, weak: int) -> Literal["high", "medium", "low"]:
+    """By how often a choice stays the best, and in how many ways its estimate is weak."""
+    if share_ratio >= CLEAR_SHARE and not weak:
+        return "high"
+    return "medium" if share_ratio >= _LIKELY_SHARE and weak <= 1 else "low"
 
 
 def _known(value: float) -> float | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
-from service.core.search.ranking import Anchor, weight_row
-from service.core.search.workloads import METRICS, Metric, WorkloadKind
+from service.core.search.ranking import weight_row
+from service.core.search.workloads import METRICS, WorkloadKind
 from service.estimation.answers import frame, provenance, warning_entries
-from service.estimation.recommendations.answers import Excluded, MetricAnchor
+from service.estimation.recommendations.against import Places, held_against_plan
+from service.estimation.recommendations.answers import Excluded
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import RankedCandidates, Subject
 from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
@@ -46,12 +50,23 @@ class Search(Protocol):
         """Weights of the metrics."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What choices are held against: the caller's own plan with its limits, None if not given.
+
+    ``places`` are where estimates state what plans are held against each other by.
+    """
+
+    baseline: dict[str, Any] | None
+    places: Places
+
+
 def recommendation(
     search: Search,
     found: SearchResult[Any],
-    anchored: Mapping[Metric, Anchor],
     subject: Subject,
     closest: Callable[[], list[dict[str, Any]]],
+    plan: Plan,
     warnings: list[EstimateWarning],
     snapshot: CatalogSnapshot,
 ) -> dict[str, Any]:
@@ -59,10 +74,12 @@ def recommendation(
 
     Parameters
     ----------
-    search, found, anchored, subject
+    search, found, subject
         What was searched and found, and how it is compared, described and verified.
     closest
         Says what comes closest to limits that nothing meets.
+    plan
+        The caller's own, and how choices are held against it.
     warnings
         What the caller should know; more is added.
     snapshot
@@ -78,8 +95,8 @@ def recommendation(
     front: list[dict[str, Any]] = []
     near: list[dict[str, Any]] = []
     if unbeaten:
-        weights = _weighted(search.weights, search.context, anchored, warnings)
-        ranked = RankedCandidates(subject, found.placed, search.context, anchored, weights)
+        weights = _weighted(search.weights, search.context, found.placed.metrics, warnings)
+        ranked = RankedCandidates(subject, found.placed, search.context, weights)
         choices, front = ranked.choices(warnings), ranked.front()
     else:
         near = closest()
@@ -88,11 +105,10 @@ def recommendation(
                 "nothing_meets_the_limits", "no candidate meets all limits; see the closest ones"
             )
         )
-    _note_usual_wue(search.context, warnings)
+    _note_stand_ins(search.context, warnings)
     return frame(snapshot.revision) | {
         "workload_kind": search.kind.id,
         "weights": {name: float(weight) for name, weight in search.weights.items()},
-        "anchors": _anchors(anchored, subject.units),
         "limits": search.limits.model_dump(),
         "searched": {
             "models": len(search.models),
@@ -103,7 +119,10 @@ def recommendation(
             "unbeaten": unbeaten,
         },
         "excluded": [written(one, Excluded) for one in found.exclusions if one.candidates],
-        "choices": choices,
+        "baseline": plan.baseline,
+        "choices": held_against_plan(
+            choices, None if plan.baseline is None else plan.baseline["estimate"], plan.places
+        ),
         "front": front,
         "least_violating": near,
         "warnings": warning_entries(warnings),
@@ -117,8 +136,8 @@ def recommendation(
     }
 
 
-def _note_usual_wue(context: SearchContext, warnings: list[EstimateWarning]) -> None:
-    """Say where the usual WUE stands in, as estimates of such a region state no total water."""
+def _note_stand_ins(context: SearchContext, warnings: list[EstimateWarning]) -> None:
+    """Say where an assumption stands in for water that nobody published, as estimates do not."""
     without, usual = context.regions_without_wue(), context.reference_region.wue_l_per_kwh
     if without and usual is not None:
         warnings.append(
@@ -129,16 +148,27 @@ def _note_usual_wue(context: SearchContext, warnings: list[EstimateWarning]) -> 
                 "them; their estimates state water off site only",
             )
         )
+    unknown = context.regions_without_stress()
+    if unknown:
+        warnings.append(
+            EstimateWarning(
+                "water_stress_assumed",
+                f"how scarce water is in {len(unknown)} of {len(context.regions)} regions is not "
+                "published; they are compared as if it were extremely scarce",
+            )
+        )
 
 
 def _weighted(
     requested: Mapping[str, float],
     context: SearchContext,
-    anchored: Mapping[Metric, Anchor],
+    metrics: FloatArray,
     warnings: list[EstimateWarning],
 ) -> FloatArray:
     """Weights over the metrics that are known; says what is left out and whose prices are used."""
-    unknown = [m for m in METRICS if requested[m] > 0.0 and m not in anchored]
+    known = np.isfinite(metrics)
+    unknown = [m for at, m in enumerate(METRICS) if requested[m] > 0.0 and not known[:, at].any()]
+    partly = requested["cost"] > 0.0 and not known[:, METRICS.index("cost")].all()
     if unknown:
         warnings.append(
             EstimateWarning(
@@ -147,7 +177,15 @@ def _weighted(
                 "known price; give usd_per_accelerator_hour. The other weights are scaled up",
             )
         )
-    elif context.prices.listed and requested["cost"] > 0.0:
+    elif partly:
+        warnings.append(
+            EstimateWarning(
+                "some_prices_unknown",
+                "candidates without a known price come after all others; give "
+                "usd_per_accelerator_hour to compare them",
+            )
+        )
+    if context.prices.listed and requested["cost"] > 0.0 and not unknown:
         warnings.append(
             EstimateWarning(
                 "list_prices",
@@ -157,17 +195,9 @@ def _weighted(
             )
         )
     try:
-        return weight_row({m: requested[m] for m in METRICS}, anchored)
+        return weight_row({m: requested[m] for m in METRICS}, metrics)
     except ValueError as error:
         raise Rejected([FieldError("/weights", str(error))]) from None
-
-
-def _anchors(anchored: Mapping[Metric, Anchor], units: Mapping[Metric, str]) -> list[MetricAnchor]:
-    """Anchors as they go over the wire."""
-    return [
-        {"metric": name, "best": one.best, "worst": one.worst, "unit": units[name]}
-        for name, one in anchored.items()
-    ]
 
 
 def _chosen_entries(

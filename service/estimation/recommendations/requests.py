@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
@@ -181,13 +182,15 @@ class WeightsRequest(Request):
     carbon: float = Field(0.0, ge=0.0, le=1e6)
     """Weight of emissions from location-based operation and manufacturing of hardware."""
     water: float = Field(0.0, ge=0.0, le=1e6)
-    """Weight of water, on site and at power stations."""
+    """Weight of water, on site and at power stations, times the basin's water stress."""
     cost: float = Field(0.0, ge=0.0, le=1e6)
-    """Weight of rent, at your own or list prices; candidates without a known price score zero."""
+    """Weight of rent, at your own or list prices; candidates without a known price come last."""
+    energy: float = Field(0.0, ge=0.0, le=1e6)
+    """Weight of the facility's energy, beside what it counts in carbon, water and cost."""
 
     @model_validator(mode="after")
     def _something_matters(self) -> WeightsRequest:
-        if not any((self.headroom, self.latency, self.carbon, self.water, self.cost)):
+        if not any((self.headroom, self.latency, self.carbon, self.water, self.cost, self.energy)):
             raise ValueError("at least one weight must be above zero")
         return self
 
@@ -254,6 +257,8 @@ class RecommendationRequest(ChoiceRequest):
     weights: WeightsRequest | None = None
     """If null, those of the workload kind."""
     serving: ServingRequest = ServingRequest()
+    baseline: InferenceRequest | None = None
+    """Your own plan, as a request of /v1/estimates/inference: choices are told in ratios to it."""
 
     @model_validator(mode="after")
     def _one_pool(self) -> RecommendationRequest:

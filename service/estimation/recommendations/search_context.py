@@ -97,7 +97,7 @@ class SearchContext:
 
     ``placeable`` has accelerators as rows, regions as columns; ``embodied_kgco2e`` is the making
     of each accelerator with its share of the server. ``reference_region`` is the usual building
-    and grid, whose WUE stands in for one that nobody published.
+    and grid, whose WUE and water stress stand in for those that nobody published.
     """
 
     accelerators: tuple[Entry[Accelerator], ...]
@@ -116,12 +116,23 @@ class SearchContext:
         """Regions whose water on site nobody published."""
         return tuple(entry for entry in self.regions if entry.value.wue_l_per_kwh is None)
 
+    def regions_without_stress(self) -> tuple[Entry[Region], ...]:
+        """Regions whose basin's water stress nobody published."""
+        return tuple(entry for entry in self.regions if entry.value.water_stress_ratio is None)
+
     def region_values(self) -> tuple[Region, ...]:
-        """Regions as candidates are placed in them: with the usual WUE where none is known."""
+        """Regions as candidates are compared in them.
+
+        With the usual WUE where none is known, and as if water were as scarce as anywhere where
+        its stress is not known.
+        """
+        usual = self.reference_region
         return tuple(
-            replace(entry.value, wue_l_per_kwh=self.reference_region.wue_l_per_kwh)
-            if entry.value.wue_l_per_kwh is None
-            else entry.value
+            replace(
+                entry.value,
+                wue_l_per_kwh=entry.value.wue_l_per_kwh or usual.wue_l_per_kwh,
+                water_stress_ratio=entry.value.water_stress_ratio or usual.water_stress_ratio,
+            )
             for entry in self.regions
         )
 
@@ -346,8 +357,8 @@ def reference_region(snapshot: CatalogSnapshot) -> Region:
         If the catalog's revision is older than these figures.
     """
     entry = snapshot.calibrations.get(REFERENCE_REGION)
-    if entry is None:
-        older = f"this revision of the catalog has no {REFERENCE_REGION}; ask a newer one"
+    if entry is None or "water_stress_ratio" not in entry.value:
+        older = "this revision of the catalog is too old for recommendations; ask a newer one"
         raise Rejected([FieldError("/catalog_revision", older)])
     figures = entry.value
     return Region(
@@ -359,5 +370,5 @@ def reference_region(snapshot: CatalogSnapshot) -> Region:
         pue_ratio=figures["pue_ratio"],
         wue_l_per_kwh=figures["wue_l_per_kwh"],
         ewif_l_per_kwh=figures["ewif_l_per_kwh"],
-        water_stress_ratio=None,
+        water_stress_ratio=figures["water_stress_ratio"],
     )

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WorkloadKind
 from service.estimation.recommendations.answers import LimitRow
-from service.estimation.recommendations.limits import Written
+from service.estimation.recommendations.limits import Written, known
 from service.estimation.recommendations.placement import MetricRows
+from service.estimation.references import CatalogRequest
+from service.estimation.rejection import FieldError, Rejected
 
 #: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
 _WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
 
 #: Parts of an estimate that an answer with several of them says once.
 _SAID_ONCE = ("catalog_revision", "engine_version", "provenance")
+
+#: What of a request says from which catalog it is answered: the answer says so once.
+_OF_THE_CATALOG = {"catalog_revision", "as_of"}
 
 _WH_PER_KWH = 1000.0
 
@@ -26,27 +32,69 @@ _WH_PER_KWH = 1000.0
 class Verified:
     """The full estimate of a choice, its limits with margins, and how far it can be trusted.
 
-    ``figures`` are members of the candidate's description, and ``metrics`` what it is compared by
-    (one row), as the estimate says.
+    ``request`` is the body that gives the estimate, ``weak`` counts in how many ways it rests on
+    other hardware's measurements or on assumptions. ``figures`` are members of the candidate's
+    description, and ``metrics`` what it is compared by (one row), as the estimate says.
     """
 
+    request: dict[str, Any]
     estimate: dict[str, Any]
     limits: list[LimitRow]
-    confidence: str
+    weak: int
     figures: dict[str, Any]
     metrics: MetricRows
 
 
 def verified_estimate(
-    estimate: Written, limits: list[LimitRow], figures: dict[str, Any], metrics: MetricRows
+    request: CatalogRequest,
+    estimate: Written,
+    limits: list[LimitRow],
+    figures: dict[str, Any],
+    metrics: MetricRows,
 ) -> Verified | None:
     """An estimate with the limits it was held to, or None where it misses one."""
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
         return None
     codes = {warning["code"] for warning in estimate["warnings"]}
-    confidence = "low" if len(codes & _WEAK) > 1 else "medium" if codes & _WEAK else "high"
-    parts = {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
-    return Verified(parts, limits, confidence, figures, metrics)
+    body = request.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_CATALOG)
+    return Verified(body, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
+
+
+def parts_of(estimate: Written) -> dict[str, Any]:
+    """An estimate without what an answer with several of them says once."""
+    return {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
+
+
+Asked = TypeVar("Asked", bound=CatalogRequest)
+
+
+def own_plan(
+    plan: Asked, estimate: Callable[[Asked, CatalogSnapshot], Written], snapshot: CatalogSnapshot
+) -> Written:
+    """The estimate of the caller's own plan, from the catalog that the whole answer is from.
+
+    Raises
+    ------
+    Rejected
+        If it cannot be estimated; pointers lead into the plan.
+    """
+    for name in ("catalog_revision", "as_of"):
+        if getattr(plan, name) is not None:
+            raise Rejected(
+                [FieldError(f"/baseline/{name}", f"the whole answer is from one {name}; move it")]
+            )
+    try:
+        return estimate(plan, snapshot)
+    except Rejected as rejected:
+        raise Rejected(
+            [replace(one, pointer=f"/baseline{one.pointer}") for one in rejected.errors]
+        ) from None
+
+
+def as_candidate(estimate: Written) -> dict[str, Any]:
+    """What limits ask of a candidate, of a plan that no search has found."""
+    rented = (estimate["cost"] or {}).get("rented") or {}
+    return {"usd_per_hour": known(rented, "usd_per_hour")}
 
 
 def estimate_metrics(

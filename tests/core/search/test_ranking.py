@@ -2,33 +2,35 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from service.core.search.ranking import (
-    Anchor,
+    burdens,
+    factors,
     nearest_flip,
     ranking,
     robustness,
-    scores,
-    utilities,
     weight_row,
 )
 from service.core.search.workloads import METRICS, WORKLOAD_KINDS
 
-ANCHORS = {
-    "headroom": Anchor(0.5, 1.0),
-    "latency": Anchor(1.0, 10.0),
-    "carbon": Anchor(0.1, 2.0),
-    "water": Anchor(0.01, 0.1),
-    "cost": Anchor(0.001, 0.02),
-}
-WEIGHTS = weight_row(dict.fromkeys(METRICS, 0.2), ANCHORS)
-WORST = np.array([ANCHORS[m].worst for m in METRICS])
+LEAST = np.full(len(METRICS), 1e-9)
 TABLES = arrays(
-    float, st.tuples(st.integers(1, 12), st.just(5)), elements=st.floats(0.05, 1.2)
-).map(lambda shares: shares * WORST)
+    float,
+    st.tuples(st.integers(1, 12), st.just(len(METRICS))),
+    elements=st.floats(0.05, 20.0),
+)
+SHARES = arrays(float, len(METRICS), elements=st.floats(0.01, 1.0))
+
+
+def weighing(shares):
+    return shares / shares.sum()
+
+
+def of(**weights):
+    return np.array([weights.get(metric, 0.0) for metric in METRICS])
 
 
 @pytest.mark.parametrize("kind", WORKLOAD_KINDS.values(), ids=lambda kind: kind.id)
@@ -38,89 +40,92 @@ def test_weights_of_a_kind_sum_to_one(kind):
     assert kind.evidence
 
 
-@given(TABLES)
-def test_a_further_candidate_changes_no_other_score(metrics):
-    utility = utilities(metrics, ANCHORS)
-    worse = np.vstack([metrics, metrics.max(axis=0) * 1.1])
-    assert scores(utilities(worse, ANCHORS), WEIGHTS)[:-1] == pytest.approx(
-        scores(utility, WEIGHTS)
-    )
-    order = ranking(worse, ANCHORS, WEIGHTS).tolist()
+@given(TABLES, SHARES, arrays(float, len(METRICS), elements=st.floats(0.05, 20.0)))
+def test_a_further_candidate_changes_no_order(metrics, shares, further):
+    weights = weighing(shares)
+    order = ranking(np.vstack([metrics, further]), weights, LEAST).tolist()
     order.remove(len(metrics))
-    assert order == ranking(metrics, ANCHORS, WEIGHTS).tolist()
+    assert order == ranking(metrics, weights, LEAST).tolist()
 
 
-@given(TABLES)
-def test_contributions_add_up_and_utilities_stay_within_bounds(metrics):
-    utility = utilities(metrics, ANCHORS)
-    assert ((utility >= 0.0) & (utility <= 1.0)).all()
-    assert (utility * WEIGHTS).sum(axis=1) == pytest.approx(scores(utility, WEIGHTS))
-
-
-@given(TABLES, st.floats(1.5, 1000.0))
-def test_units_leave_the_order(metrics, factor):
-    scaled_anchors = ANCHORS | {
-        "water": Anchor(ANCHORS["water"].best * factor, ANCHORS["water"].worst * factor)
-    }
+@given(TABLES, SHARES, st.sampled_from(range(len(METRICS))), st.floats(1e-3, 1e3))
+def test_units_change_no_order(metrics, shares, column, factor):
+    weights = weighing(shares)
+    scores = np.sort(burdens(metrics, weights, LEAST))
+    assume(len(scores) < 2 or np.diff(scores).min() > 1e-9)
     scaled = metrics.copy()
-    scaled[:, METRICS.index("water")] *= factor
-    assert scores(utilities(scaled, scaled_anchors), WEIGHTS) == pytest.approx(
-        scores(utilities(metrics, ANCHORS), WEIGHTS)
-    )
+    scaled[:, column] *= factor
+    assert ranking(scaled, weights, LEAST).tolist() == ranking(metrics, weights, LEAST).tolist()
 
 
-def test_unknown_costs_have_no_utility_and_weights_scale_up_without_an_anchor():
-    metrics = np.array([[0.5, 1.0, 0.1, 0.01, np.nan]])
-    assert scores(utilities(metrics, ANCHORS), WEIGHTS) == pytest.approx([0.8])
-    known = {m: a for m, a in ANCHORS.items() if m != "cost"}
-    row = weight_row(dict.fromkeys(METRICS, 0.2), known)
-    assert row.sum() == pytest.approx(1.0)
-    assert scores(utilities(metrics, known), row) == pytest.approx([1.0])
+@given(TABLES, SHARES)
+def test_what_is_worse_in_everything_is_never_before(metrics, shares):
+    weights = weighing(shares)
+    place = np.argsort(ranking(metrics, weights, LEAST))
+    for one in range(len(metrics)):
+        worse = (metrics > metrics[one]).all(axis=1)
+        assert (place[worse] > place[one]).all()
+
+
+@given(TABLES, SHARES)
+def test_the_score_is_the_product_of_its_factors_and_orders_as_the_ranking_does(metrics, shares):
+    weights = weighing(shares)
+    parts = factors(metrics, weights, LEAST)
+    assert ((parts > 0.0) & (parts <= 1.0)).all()
+    score = parts.prod(axis=1)
+    order = ranking(metrics, weights, LEAST)
+    assert (np.diff(score[order]) <= 1e-12).all()
+
+
+def test_eight_times_dearer_for_the_same_rest_loses():
+    metrics = np.tile(np.array([0.5, 1.0, 1.0, 1.0, 1.0, 1.0]), (2, 1))
+    metrics[0, METRICS.index("cost")] = 8.0
+    assert ranking(metrics, weighing(np.ones(6)), LEAST)[0] == 1
+
+
+def test_unknown_costs_come_last_and_weigh_nothing_where_no_price_is_known():
+    metrics = np.array([[0.5, 1.0, 0.1, 0.01, np.nan, 1.0], [1.0, 9.0, 2.0, 0.1, 5.0, 9.0]])
+    weights = weight_row(dict.fromkeys(METRICS, 1.0), metrics)
+    assert ranking(metrics, weights, LEAST).tolist() == [1, 0]
+    assert np.isnan(factors(metrics, weights, LEAST)[0, METRICS.index("cost")])
+    without = weight_row(dict.fromkeys(METRICS, 1.0), metrics[:1])
+    assert without[METRICS.index("cost")] == 0.0
+    assert without.sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="has a weight"):
-        weight_row({m: float(m == "cost") for m in METRICS}, known)
+        weight_row({metric: float(metric == "cost") for metric in METRICS}, metrics[:1])
 
 
-def test_a_single_candidate_is_always_first():
-    metrics = np.array([[0.6, 2.0, 0.5, 0.05, 0.01]])
-    found = robustness(metrics, np.full_like(metrics, 1.5), ANCHORS, WEIGHTS, 0)
-    assert found == 1.0
-    assert nearest_flip(metrics, ANCHORS, WEIGHTS, np.array([0])) is None
+def test_nothing_at_all_counts_as_the_least_that_makes_a_difference():
+    metrics = np.ones((2, len(METRICS)))
+    metrics[0, METRICS.index("water")] = 0.0
+    assert burdens(metrics, of(water=1.0), LEAST) == pytest.approx([np.log(1e-9), 0.0])
 
 
-def test_near_ties_are_no_clear_winners_and_great_leads_are():
-    close = np.array([[0.6, 2.0, 0.5, 0.05, 0.01], [0.6, 2.01, 0.5, 0.05, 0.01]])
-    far = np.array([[0.6, 2.0, 0.5, 0.05, 0.01], [0.9, 9.0, 1.9, 0.09, 0.019]])
-    spread = np.full((2, 5), 1.5)
-    unsure = robustness(close, spread, ANCHORS, WEIGHTS, 0)
-    assert 0.2 < unsure < 0.8
-    assert robustness(far, spread, ANCHORS, WEIGHTS, 0) > 0.95
-    again = robustness(close, spread, ANCHORS, WEIGHTS, 0)
-    assert again == unsure
-
-
-@given(TABLES.filter(lambda metrics: len(metrics) > 1))
-def test_the_flip_turns_the_choice(metrics):
-    order = ranking(metrics, ANCHORS, WEIGHTS)
-    flip = nearest_flip(metrics, ANCHORS, WEIGHTS, order)
+@given(TABLES, SHARES)
+def test_the_nearest_flip_makes_the_two_score_alike(metrics, shares):
+    weights = weighing(shares)
+    order = ranking(metrics, weights, LEAST)
+    flip = nearest_flip(metrics, weights, LEAST, order)
+    if len(metrics) == 1:
+        assert flip is None
+        return
+    assert flip is not None
     assert flip.rival == order[1]
     if flip.metric is None:
         return
     changed = metrics.copy()
     changed[flip.rival, METRICS.index(flip.metric)] *= 1.0 + flip.change_ratio
-    found = scores(utilities(changed, ANCHORS), WEIGHTS)
-    assert found[flip.rival] == pytest.approx(found[order[0]])
+    both = burdens(changed[[order[0], flip.rival]], weights, LEAST)
+    assert both[1] == pytest.approx(both[0], abs=1e-9)
 
 
-def test_of_equal_scores_the_one_that_goes_further_comes_first():
-    best = np.array([ANCHORS[metric].best for metric in METRICS])
-    worst = np.array([ANCHORS[metric].worst for metric in METRICS])
-    reach, beyond = best * 0.9, best * 0.5
-    nearly = best + (worst - best) * 0.01
-    metrics = np.vstack([nearly, reach, beyond])
-    found = scores(utilities(metrics, ANCHORS), WEIGHTS)
-    assert found[1] == found[2] > found[0]
-    assert ranking(metrics, ANCHORS, WEIGHTS).tolist() == [2, 1, 0]
-    # What lies beyond an anchor never makes up for falling short of another.
-    uneven = best.copy()
-    uneven[0], uneven[1] = best[0] * 0.01, nearly[1]
-    assert ranking(np.vstack([uneven, reach]), ANCHORS, WEIGHTS).tolist() == [1, 0]
+def test_robust_choices_hold_in_most_draws_and_alike_ones_err_together():
+    metrics = np.ones((2, len(METRICS)))
+    metrics[1, METRICS.index("cost")] = 1.2
+    spreads = np.full_like(metrics, 3.0)
+    weights = of(cost=1.0)
+    apart = robustness(metrics, spreads, np.array([0, 1]), weights, LEAST, 0)
+    together = robustness(metrics, spreads, np.array([0, 0]), weights, LEAST, 0)
+    assert 0.4 < apart < 0.75
+    assert together == 1.0
+    assert robustness(metrics[:1], spreads[:1], np.array([0]), weights, LEAST, 0) == 1.0

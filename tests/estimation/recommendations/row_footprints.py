@@ -20,3 +20,9 @@ def row_footprint(
         context.infrastructure,
         Making(embodied, None, None, None, context.infrastructure.service_hours()),
     )
+
+
+def stressed(water):
+    """Litres weighted by stress of a footprint, as if it were extreme where it is not known."""
+    known = water["stress_weighted_l"] or water["total_l"]
+    return known["value"]

@@ -4,10 +4,9 @@ import numpy as np
 import orjson
 import pytest
 
-from service.core.search.ranking import scores, utilities, weight_row
+from service.core.search.ranking import burdens, weight_row
 from service.core.search.training_candidates import training_candidates
 from service.core.search.workloads import METRICS
-from service.estimation.recommendations.training.anchors import training_anchors
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.recommendations.training.search import search_training_candidates
@@ -16,7 +15,7 @@ from service.estimation.rejection import Rejected
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
 from tests.estimation.recommendations.pasted import CONFIG
-from tests.estimation.recommendations.row_footprints import row_footprint
+from tests.estimation.recommendations.row_footprints import row_footprint, stressed
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SMALL = {
@@ -108,9 +107,9 @@ def test_rows_are_what_single_estimates_say(packaged_snapshot, model):
 def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     search = resolve_training_search(asked(), packaged_snapshot)
     found = search_training_candidates(search)
-    anchored = training_anchors(search, packaged_snapshot)
-    weights = weight_row({m: search.weights[m] for m in METRICS}, anchored)
-    best = scores(utilities(found.placed.metrics, anchored), weights).max()
+    placed = found.placed
+    weights = weight_row({m: search.weights[m] for m in METRICS}, placed.metrics)
+    best = np.nanmin(burdens(placed.metrics, weights, placed.units.least))
 
     context = search.context
     rows, _ = training_candidates(
@@ -118,7 +117,7 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
     )
     alive = np.flatnonzero((rows.headroom_ratio >= 0.0) & (rows.wall_s <= 10 * 86_400.0))
     tensor = np.array([layout.tensor for layout in search.spaces[0].layouts])
-    brute = 0.0
+    brute = np.inf
     for place, rents in enumerate(context.prices.rents):
         hourly = context.prices.usd_per_hour(
             rents, rows.offer[alive], rows.accelerators[alive], tensor[rows.layout[alive]]
@@ -129,12 +128,13 @@ def test_the_best_score_is_that_of_brute_force(packaged_snapshot):
                 1.0 - min(rows.headroom_ratio[row], search.kind.headroom_target_ratio),
                 rows.wall_s[row],
                 one.total_location_gco2e.value / 1000.0,
-                one.water_total_l.value,
+                one.water_stress_weighted_l.value,
                 usd * hours / rows.accelerators[row],
+                one.facility_energy_kwh.value,
             ]
-            brute = max(brute, scores(utilities(np.array([line]), anchored), weights)[0])
+            brute = min(brute, burdens(np.array([line]), weights, placed.units.least)[0])
     # Near-ties within the tolerance may stand for one another.
-    assert best == pytest.approx(brute, rel=0.02)
+    assert best == pytest.approx(brute, abs=0.05)
 
 
 def test_choices_show_the_figures_of_their_estimates(packaged_snapshot):
@@ -147,13 +147,14 @@ def test_choices_show_the_figures_of_their_estimates(packaged_snapshot):
         said = estimate["impacts"]["run"]
         carbon = said["carbon"]["total_gco2e"]["value"] / 1000.0
         assert metrics["carbon"] == pytest.approx(carbon, rel=1e-12)
-        assert metrics["water"] == pytest.approx(said["water"]["total_l"]["value"], rel=1e-12)
+        assert metrics["water"] == pytest.approx(stressed(said["water"]), rel=1e-12)
+        assert metrics["energy"] == said["facility_energy_kwh"]["value"]
 
 
 def test_choices_meet_the_limits_and_say_why(packaged_snapshot):
     request = asked(limits={"days": 5.0, "usd": 3000.0, "headroom_ratio_at_least": 0.05})
     answer = training_recommendation_answer(request, packaged_snapshot)
-    assert answer["choices"][0]["priority"] == "balanced"
+    assert "balanced" in answer["choices"][0]["priorities"]
     for choice in answer["choices"]:
         estimate, candidate = choice["estimate"], choice["candidate"]
         assert estimate["memory"]["fits"]
@@ -161,17 +162,20 @@ def test_choices_meet_the_limits_and_say_why(packaged_snapshot):
         assert candidate["metrics"]["cost"] <= 3000.0
         assert candidate["headroom_ratio"] >= 0.05
         assert {limit["verdict"] for limit in choice["limits"]} == {"pass"}
-        assert sum(part["contribution_ratio"] for part in choice["contributions"]) == pytest.approx(
-            candidate["score_ratio"]
-        )
+        parts = [part["factor_ratio"] for part in choice["compared"]]
+        assert np.prod(parts) == pytest.approx(candidate["score_ratio"])
         # A step takes the batch asked for, whatever the layout.
         how = candidate["training"]
         sequences = how["micro_batch_size"] * how["gradient_accumulation_steps"]
         assert sequences * candidate["parallelism"]["data"] == 64
-    by = {choice["priority"]: choice["candidate"]["metrics"] for choice in answer["choices"]}
-    assert by["carbon"]["carbon"] <= by["latency"]["carbon"] * 1.02
-    assert by["latency"]["latency"] <= by["cost"]["latency"] * 1.02
-    assert by["cost"]["cost"] <= by["carbon"]["cost"] * 1.02
+    by = {
+        priority: choice["candidate"]["metrics"]
+        for choice in answer["choices"]
+        for priority in choice["priorities"]
+    }
+    assert by["lowest_carbon"]["carbon"] <= by["fastest"]["carbon"] * 1.02
+    assert by["fastest"]["latency"] <= by["cheapest"]["latency"] * 1.02
+    assert by["cheapest"]["cost"] <= by["lowest_carbon"]["cost"] * 1.02
     assert training_recommendation_answer(request, packaged_snapshot) == answer
 
 
@@ -210,25 +214,20 @@ def test_tighter_limits_never_add_survivors(packaged_snapshot):
     assert sizes[0] > sizes[-1]
 
 
-def test_a_further_accelerator_changes_nobodys_score(packaged_snapshot):
-    def scored(accelerators):
+def test_a_further_accelerator_changes_nobodys_order(packaged_snapshot):
+    def ordered(accelerators):
         request = asked(search=SMALL["search"] | {"accelerators": accelerators})
         answer = training_recommendation_answer(request, packaged_snapshot)
-        named = {
-            orjson.dumps({**one, "score_ratio": 0, "metrics": {}}): one["score_ratio"]
-            for one in answer["front"]
-        }
-        return answer["anchors"], named, answer["searched"]["candidates"]
+        named = [orjson.dumps({**one, "score_ratio": 0}) for one in answer["front"]]
+        return named, answer["searched"]["candidates"]
 
-    # Dearer by the hour than all others, and dearer to make.
-    few, more = (
-        scored(SMALL["search"]["accelerators"] + added) for added in ([], ["nvidia-b300-sxm-288gb"])
+    (few, candidates), (more, further) = (
+        ordered(SMALL["search"]["accelerators"] + added) for added in ([], ["nvidia-a100-sxm-80gb"])
     )
-    assert few[2] < more[2]
-    assert few[0] == more[0]
-    both = few[1].keys() & more[1].keys()
-    assert both
-    assert all(few[1][one] == more[1][one] for one in both)
+    assert candidates < further
+    both = set(few) & set(more)
+    assert len(both) > 3
+    assert [one for one in few if one in both] == [one for one in more if one in both]
 
 
 def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):

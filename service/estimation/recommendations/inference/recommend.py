@@ -12,14 +12,14 @@ from service.core.performance.kernels import met_activations
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
 from service.estimation.answers import Parallelism
-from service.estimation.recommendations.inference.anchors import anchors
+from service.estimation.recommendations.against import INFERENCE_PLACES
 from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
 from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
-from service.estimation.recommendations.inference.verification import verified
+from service.estimation.recommendations.inference.verification import baseline, verified
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import Subject
-from service.estimation.recommendations.recommendation import recommendation
+from service.estimation.recommendations.recommendation import Plan, recommendation
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import SpeculativeRequest
 from service.estimation.writing import written
@@ -29,8 +29,9 @@ UNITS: Mapping[Metric, str] = {
     "headroom": "share of memory used",
     "latency": "s",
     "carbon": "gCO2e/1k output tokens",
-    "water": "L/1k output tokens",
+    "water": "L/1k output tokens, weighted by water stress",
     "cost": "USD/1k output tokens",
+    "energy": "Wh/1k output tokens",
 }
 
 
@@ -63,9 +64,9 @@ def recommendation_answer(
     return recommendation(
         search,
         found,
-        anchors(search, snapshot, found) if len(found.placed.row) else {},
         subject,
         lambda: least_violating(search, found),
+        Plan(baseline(request, search, snapshot), INFERENCE_PLACES),
         [],
         snapshot,
     )

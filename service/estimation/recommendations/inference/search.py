@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from service.core.elementwise import FloatArray
 from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
 from service.core.search.rows import LeftOut
+from service.core.search.workloads import METRICS, Metric
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
 from service.estimation.recommendations.inference.space import ResolvedSearch
@@ -20,11 +23,26 @@ from service.estimation.recommendations.placement import (
     ImpactTotals,
     MetricRows,
     SearchResult,
+    Units,
     place_candidates,
 )
 
 _GRAMS_PER_KG = 1000.0
+_WH_PER_KWH = 1000.0
 _PER_1K_TOKENS = 1000.0
+
+#: Amounts below which nobody tells candidates apart: a microsecond of a request, and a microgram, a
+#: microlitre, a microdollar and a microwatt-hour of 1,000 output tokens.
+_LEAST: Mapping[Metric, float] = MappingProxyType(
+    {
+        "headroom": 1e-3,
+        "latency": 1e-6,
+        "carbon": 1e-6,
+        "water": 1e-6,
+        "cost": 1e-6,
+        "energy": 1e-6,
+    }
+)
 
 
 def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidates]:
@@ -34,8 +52,8 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     -------
     Found
         Whose ``placed`` is empty if nothing meets the limits. Its metrics: share of memory filled
-        beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water
-        [L/1k], cost [USD/1k].
+        beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water weighted
+        by stress [L/1k], cost [USD/1k], energy [Wh/1k].
     """
     by_model: list[InferenceCandidates] = []
     left_out: list[LeftOut] = []
@@ -47,10 +65,12 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
         left_out.append(left)
         candidate_sets.append(_candidate_set(rows, left, at, search, excluded))
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
+    least = np.array([_LEAST[metric] for metric in METRICS])
+    units = Units(per_1k, per_1k, per_1k, per_1k * _WH_PER_KWH, least)
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
-        placed=place_candidates(candidate_sets, search.context, (per_1k, per_1k, per_1k), excluded),
+        placed=place_candidates(candidate_sets, search.context, units, excluded),
         searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )

@@ -14,7 +14,10 @@ from service.estimation.recommendations.limits import limit_rows
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.recommendations.verification import (
     Verified,
+    as_candidate,
     estimate_metrics,
+    own_plan,
+    parts_of,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
@@ -41,8 +44,9 @@ def verified(
 
     The search sizes replicas for steady load; the estimate lets requests arrive at random.
     """
+    asked = _request(candidate, model, draft, search, request)
     try:
-        estimate = inference_estimate(_request(candidate, model, draft, search, request), snapshot)
+        estimate = inference_estimate(asked, snapshot)
     except Rejected:
         return None
     impacts = estimate["impacts"]
@@ -67,7 +71,25 @@ def verified(
         (time["value"], time["high"]),
         impacts["per_request"],
     )
-    return verified_estimate(estimate, limits, figures, metrics)
+    return verified_estimate(asked, estimate, limits, figures, metrics)
+
+
+def baseline(
+    request: RecommendationRequest, search: ResolvedSearch, snapshot: CatalogSnapshot
+) -> dict[str, Any] | None:
+    """The caller's own plan, held to the limits of the choices; None if there is none.
+
+    Raises
+    ------
+    Rejected
+        If it cannot be estimated.
+    """
+    if request.baseline is None:
+        return None
+    estimate = own_plan(request.baseline, inference_estimate, snapshot)
+    candidate = as_candidate(estimate) | {"uses_memory_tiers": False}
+    limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
+    return {"estimate": parts_of(estimate), "limits": limits}
 
 
 def _request(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+from service.core.search.workloads import Priority
 from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
 from service.estimation.recommendations.answers import (
+    Against,
     Agreement,
     ChoiceRobustness,
-    Contribution,
+    ComparedMetric,
     Excluded,
-    GivenUp,
     LimitRow,
-    MetricAnchor,
     MetricWeights,
     MustChange,
     Searched,
@@ -32,9 +32,11 @@ class RunMetrics(Answer):
     carbon: float
     """kgCO2e of the run."""
     water: float
-    """Litres of the run."""
+    """Litres of the run, weighted by the basin's water stress."""
     cost: float | None
     """USD of the run."""
+    energy: float
+    """kWh of the facility for the run."""
 
 
 class RunSettings(Answer):
@@ -69,8 +71,9 @@ class RunCandidate(Answer):
     usd_per_hour: float | None
     """Price of all accelerators; null if not known."""
     metrics: RunMetrics
-    score_ratio: float
-    """Weighted sum of utilities; more is better."""
+    score_ratio: float | None
+    """Weighted product of the metrics, 1 if best at all that have a weight; null where a metric
+    with a weight is not known."""
 
 
 class RunRunnerUp(Answer):
@@ -86,21 +89,34 @@ class ChosenRunEstimate(EstimateTrainingParts):
     warnings: list[Remark]
 
 
-class RunChoice(Answer):
-    """The best run for a priority, with the reasons."""
+class RunBaseline(Answer):
+    """The caller's own plan, estimated as the choices are."""
 
-    priority: str
+    estimate: ChosenRunEstimate
+    limits: list[LimitRow]
+    """The same limits that choices are held to."""
+
+
+class RunChoice(Answer):
+    """The best run for one or more priorities, with the reasons."""
+
+    priorities: list[Priority]
+    """What it is the best choice for."""
     candidate: RunCandidate
+    request: dict[str, Any]
+    """The body for /v1/estimates/training that gives the same estimate."""
     estimate: ChosenRunEstimate
     limits: list[LimitRow]
     """Further constraints are in the estimate."""
-    contributions: list[Contribution]
-    given_up: list[GivenUp]
+    compared: list[ComparedMetric]
+    against: Against | None
+    """Null for the plan itself, and where there is none to compare with."""
     robustness: ChoiceRobustness
     nearest_loser: RunRunnerUp | None
     agreement: Agreement
-    confidence: str
-    """high, medium or low."""
+    confidence: Literal["high", "medium", "low"]
+    """How sure it is that this is the best for its first priority: high from 60 % of draws on,
+    medium from 30 %, and lower where figures rest on other hardware's measurements."""
 
 
 class DecisionRunLimits(Answer):
@@ -135,10 +151,11 @@ class TrainingRecommendationAnswer(Traced):
     global_batch_size: int
     """Sequences per optimizer step."""
     weights: MetricWeights
-    anchors: list[MetricAnchor]
     limits: DecisionRunLimits
     searched: Searched
     excluded: list[Excluded]
+    baseline: RunBaseline | None
+    """Your own plan; null if the request names none."""
     choices: list[RunChoice]
     front: list[RunCandidate]
     """Runs that no other beats, at most 50."""

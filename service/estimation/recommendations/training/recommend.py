@@ -13,10 +13,10 @@ from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
 from service.estimation.answers import Parallelism
+from service.estimation.recommendations.against import TRAINING_PLACES
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import Subject
-from service.estimation.recommendations.recommendation import recommendation
-from service.estimation.recommendations.training.anchors import training_anchors
+from service.estimation.recommendations.recommendation import Plan, recommendation
 from service.estimation.recommendations.training.near_misses import closest_runs
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.recommendations.training.search import search_training_candidates
@@ -24,7 +24,7 @@ from service.estimation.recommendations.training.space import (
     ResolvedTrainingSearch,
     resolve_training_search,
 )
-from service.estimation.recommendations.training.verification import verified_run
+from service.estimation.recommendations.training.verification import run_baseline, verified_run
 from service.estimation.writing import written
 
 #: Units of the metrics, of which less is better.
@@ -32,8 +32,9 @@ TRAINING_UNITS: Mapping[Metric, str] = {
     "headroom": "share of memory used",
     "latency": "s",
     "carbon": "kgCO2e",
-    "water": "L",
+    "water": "L, weighted by water stress",
     "cost": "USD",
+    "energy": "kWh",
 }
 
 
@@ -65,9 +66,9 @@ def training_recommendation_answer(
     answer = recommendation(
         search,
         found,
-        training_anchors(search, snapshot),
         subject,
         lambda: closest_runs(search, found),
+        Plan(run_baseline(request, search, snapshot), TRAINING_PLACES),
         _warnings(request, search),
         snapshot,
     )

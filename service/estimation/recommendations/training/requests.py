@@ -16,7 +16,11 @@ from service.estimation.recommendations.requests import (
     listed,
 )
 from service.estimation.references import FrameworkReference, Ratio, ReleaseText, Request
-from service.estimation.training.requests import FailuresRequest, TrainingSettingsRequest
+from service.estimation.training.requests import (
+    EstimateTrainingRequest,
+    FailuresRequest,
+    TrainingSettingsRequest,
+)
 
 #: Accelerators of one run at most.
 MOST_ACCELERATORS = 32_768
@@ -119,6 +123,8 @@ class TrainingRecommendationRequest(ChoiceRequest):
     search: TrainingSearchRequest = TrainingSearchRequest()
     weights: WeightsRequest | None = None
     """If null, those of the workload kind llm-training."""
+    baseline: EstimateTrainingRequest | None = None
+    """Your own plan, as a request of /v1/estimates/training: choices are told in ratios to it."""
 
     @model_validator(mode="after")
     def _some_count_is_allowed(self) -> TrainingRecommendationRequest:

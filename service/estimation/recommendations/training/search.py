@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from service.core.elementwise import FloatArray
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
+from service.core.search.workloads import METRICS, Metric
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.limits import MAKES_PROGRESS, limit_checks
 from service.estimation.recommendations.placement import (
@@ -18,12 +21,26 @@ from service.estimation.recommendations.placement import (
     ImpactTotals,
     MetricRows,
     SearchResult,
+    Units,
     place_candidates,
 )
 from service.estimation.recommendations.training.limits import RUN_LIMITS, RunFigures
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 KG_PER_GRAM = 1e-3
+
+#: Amounts below which nobody tells runs apart: a second, a gram, a millilitre, a cent, a watt-hour.
+_LEAST: Mapping[Metric, float] = MappingProxyType(
+    {
+        "headroom": 1e-3,
+        "latency": 1.0,
+        "carbon": 1e-3,
+        "water": 1e-3,
+        "cost": 1e-2,
+        "energy": 1e-3,
+    }
+)
+_UNITS = Units(KG_PER_GRAM, 1.0, 1.0, 1.0, np.array([_LEAST[metric] for metric in METRICS]))
 
 
 def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[TrainingCandidates]:
@@ -33,8 +50,8 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     -------
     Found
         Whose ``placed`` is empty if nothing meets the limits. Its metrics: share of memory filled
-        beyond the target of headroom [-], time of the run [s], and its carbon [kg], water [L] and
-        cost [USD].
+        beyond the target of headroom [-], time of the run [s], and its carbon [kg], water weighted
+        by stress [L], cost [USD] and energy [kWh].
     """
     by_model: list[TrainingCandidates] = []
     left_out: list[LeftOut] = []
@@ -48,7 +65,7 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
-        placed=place_candidates(candidate_sets, search.context, (KG_PER_GRAM, 1.0, 1.0), excluded),
+        placed=place_candidates(candidate_sets, search.context, _UNITS, excluded),
         searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )

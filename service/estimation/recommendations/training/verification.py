@@ -16,7 +16,10 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 from service.estimation.recommendations.verification import (
     Verified,
+    as_candidate,
     estimate_metrics,
+    own_plan,
+    parts_of,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
@@ -35,8 +38,9 @@ def verified_run(
     snapshot: CatalogSnapshot,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit."""
+    asked = _request(candidate, model, search, request)
     try:
-        estimate = training_estimate(_request(candidate, model, search, request), snapshot)
+        estimate = training_estimate(asked, snapshot)
     except Rejected:
         return None
     limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, candidate)
@@ -56,7 +60,26 @@ def verified_run(
     }
     time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
     metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
-    return verified_estimate(estimate, limits, figures, metrics)
+    return verified_estimate(asked, estimate, limits, figures, metrics)
+
+
+def run_baseline(
+    request: TrainingRecommendationRequest,
+    search: ResolvedTrainingSearch,
+    snapshot: CatalogSnapshot,
+) -> dict[str, Any] | None:
+    """The caller's own plan, held to the limits of the choices; None if there is none.
+
+    Raises
+    ------
+    Rejected
+        If it cannot be estimated.
+    """
+    if request.baseline is None:
+        return None
+    estimate = own_plan(request.baseline, training_estimate, snapshot)
+    limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, as_candidate(estimate))
+    return {"estimate": parts_of(estimate), "limits": limits}
 
 
 def _request(
