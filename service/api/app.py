@@ -150,8 +150,8 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
                 *("If-Match", "If-None-Match", "X-Request-ID"),
             ],
             expose_headers=[
-                *("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After"),
-                *("X-Catalog-Revision", "X-Request-ID"),
+                *("Deprecation", "ETag", "Link", "Location", "RateLimit", "RateLimit-Policy"),
+                *("Retry-After", "X-Catalog-Revision", "X-Request-ID"),
             ],
         )
     app.add_middleware(RequestMiddleware, concurrency_limit=settings.concurrency_limit)

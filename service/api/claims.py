@@ -77,9 +77,7 @@ async def get_claim(http: HttpRequest) -> Response:
     try:
         answer = claim_answer(snapshot, http.path_params["id"])
     except UnknownReference as unknown:
-        near = ", ".join(unknown.suggestions)
-        hint = f"; did you mean {near}?" if near else ""
-        raise Problem("not-found", f"no such claim{hint}") from None
+        raise Problem("not-found", f"no such claim{unknown.hint}") from None
     tag = entity_tag(snapshot, http.url.path)
     return confirmed_or(http, tag, lambda: _json(answer))
 

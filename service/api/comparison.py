@@ -22,6 +22,7 @@ from service.api.http.contract import (
     Operations,
     body_of,
 )
+from service.api.http.deprecation import deprecation_headers
 from service.api.http.hub_models import with_hub_items
 from service.api.http.problems import Problem, invalid, validation_problem
 from service.api.http.rates import charge
@@ -36,6 +37,7 @@ from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
 from service.estimation.rejection import FieldError
+from service.estimation.renamed import renamed_in
 from service.estimation.use_cases import USE_CASES
 
 router = Operations(prefix="/v1", tags=["decisions"])
@@ -61,7 +63,9 @@ async def create_batch(http: HttpRequest) -> Response:
     def compute() -> BatchAnswer:
         return batch_answer(items, snapshot, _field_errors)
 
-    return _json(await beside(http, compute))
+    response = _json(await beside(http, compute))
+    response.headers.update(deprecation_headers(renamed_in(request, snapshot)))
+    return response
 
 
 _COMPARE = USE_CASES["compare"]
@@ -84,9 +88,11 @@ async def create_comparison(http: HttpRequest) -> Response:
     request, snapshot = await _asked(http, _COMPARE.request)
     _bounded(http, request.row_count, "")
     answer = await beside(http, lambda: _COMPARE.compute(request, snapshot))
-    if table:
-        return Response(as_csv(flat_rows(answer)), media_type="text/csv")
-    return _json(answer)
+    response = (
+        Response(as_csv(flat_rows(answer)), media_type="text/csv") if table else _json(answer)
+    )
+    response.headers.update(deprecation_headers(renamed_in(request, snapshot)))
+    return response
 
 
 @router.get(

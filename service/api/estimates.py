@@ -18,12 +18,14 @@ from service.api.http.contract import (
     body_of,
     query_of,
 )
+from service.api.http.deprecation import deprecation_headers
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
+from service.estimation.renamed import renamed_in
 from service.estimation.use_cases import USE_CASES, UseCase
 
 router = Operations(prefix="/v1", tags=["estimates"])
@@ -35,7 +37,8 @@ def _add(operation: UseCase) -> None:
             answer = operation.compute(request, snapshot)
         except Rejected as rejected:
             raise invalid(rejected.errors) from None
-        return Response(orjson.dumps(answer), media_type="application/json")
+        headers = deprecation_headers(renamed_in(request, snapshot))
+        return Response(orjson.dumps(answer), media_type="application/json", headers=headers)
 
     async def post(http: HttpRequest) -> Response:
         limit_bytes = shared(http).settings.body_limit_bytes

@@ -111,9 +111,7 @@ async def grid(http: HttpRequest) -> Response:
     try:
         region = snapshot.find("regions", http.path_params["id"])
     except UnknownReference as unknown:
-        near = ", ".join(unknown.suggestions)
-        hint = f"; did you mean {near}?" if near else ""
-        raise Problem("not-found", f"no such region{hint}") from None
+        raise Problem("not-found", f"no such region{unknown.hint}") from None
     place = Place(
         region.id,
         region.value.country,

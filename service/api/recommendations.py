@@ -14,10 +14,12 @@ from starlette.responses import Response
 
 from service.api.http.bodies import read_request
 from service.api.http.contract import EXTRA_PROBLEMS, LISTING_POST_PROBLEMS, Operations, body_of
+from service.api.http.deprecation import deprecation_headers
 from service.api.http.needs import need
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
+from service.estimation.renamed import renamed_in
 from service.estimation.use_cases import USE_CASES, UseCase
 from service.reports.document import Document
 from service.reports.recommendation import recommendation_document
@@ -48,7 +50,9 @@ def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
 
         def compute() -> Response:
             answer = use_case.compute(request, snapshot)
-            return _shown(form, answer, lambda: document(request, answer))
+            response = _shown(form, answer, lambda: document(request, answer))
+            response.headers.update(deprecation_headers(renamed_in(request, snapshot)))
+            return response
 
         return await beside(http, compute)
 

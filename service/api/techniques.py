@@ -77,9 +77,7 @@ async def get_technique(http: HttpRequest) -> Response:
     try:
         answer = named_technique_answer(http.path_params["id"])
     except UnknownReference as unknown:
-        near = ", ".join(unknown.suggestions)
-        hint = f"; did you mean {near}?" if near else ""
-        raise Problem("not-found", f"no such technique{hint}") from None
+        raise Problem("not-found", f"no such technique{unknown.hint}") from None
     return _answered(http, answer["id"], answer)
 
 

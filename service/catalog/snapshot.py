@@ -30,7 +30,7 @@ from service.catalog.entries.documents import (
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.platforms import platform_from_document, put_in, usual_platform
-from service.catalog.entries.references import ReferenceIndex, UnknownReference
+from service.catalog.entries.references import ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
 from service.catalog.reports import OwnReports
@@ -50,8 +50,9 @@ Value = TypeVar("Value")
 class CatalogSnapshot:
     """Everything the catalog holds at one revision, by collection and id.
 
-    ``reports`` are what whoever asks has measured, None where nobody is known to ask. Compared by
-    identity, so that what is derived from one can be cached by it.
+    ``renamed`` holds the entries that have had another id, by collection and that id; collections
+    without any are left out. ``reports`` are what whoever asks has measured, None where nobody is
+    known to ask. Compared by identity, so that what is derived from one can be cached by it.
     """
 
     revision: int
@@ -69,6 +70,7 @@ class CatalogSnapshot:
     calibrations: Mapping[str, Entry[Mapping[str, Interval]]]
     defaults: CatalogDefaults
     references: Mapping[str, ReferenceIndex]
+    renamed: Mapping[str, Mapping[str, Renaming]]
     reports: OwnReports | None = None
 
     @overload
@@ -105,6 +107,8 @@ class CatalogSnapshot:
         ------
         UnknownReference
             If there is none, with the ids nearest to it.
+        AmbiguousReference
+            If there are several, with all of their ids.
         KeyError
             If there is no such collection.
         """
@@ -115,7 +119,7 @@ class CatalogSnapshot:
         index = self.references[collection]
         found = index.find(reference)
         if found is None:
-            raise UnknownReference(collection, reference, index.suggestions(reference))
+            raise index.unfound(collection, reference)
         return entries[found]
 
     def collection(self, collection: str) -> Mapping[str, Entry[Any]]:
@@ -218,6 +222,13 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
             {
                 collection: _index(collection, documents.get(collection, {}))
                 for collection in COLLECTIONS
+            }
+        ),
+        renamed=MappingProxyType(
+            {
+                collection: found
+                for collection in COLLECTIONS
+                if (found := renamings(collection, documents.get(collection, {})))
             }
         ),
     )

@@ -2,7 +2,7 @@
 
 import typer
 
-from service.cli.questions import decisions, estimates, measurements, reports
+from service.cli.questions import decisions, detect, estimates, measurements, reports
 from service.cli.server import serving
 from service.cli.status import EPILOG
 from service.cli.upkeep import (
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 for name, ask in (estimates.commands() | decisions.commands()).items():
     app.command(name)(ask)
+app.command(epilog=EPILOG)(detect.detect)
 app.add_typer(measurements.measurements_app, name="measurements")
 for name, run in (
     ("list", reports.list_reports),

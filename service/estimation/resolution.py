@@ -12,7 +12,7 @@ from service.catalog.entries.convert import accelerator_from_document
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.platforms import put_in, usual_platform
-from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.references import AmbiguousReference, UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
@@ -82,11 +82,11 @@ class Problems:
         try:
             return resolve()
         except UnknownReference as unknown:
-            near = ", ".join(unknown.suggestions)
-            hint = f"; did you mean {near}?" if near else ""
+            hint = unknown.hint
             if is_own(unknown.reference):
                 hint = "; an organisation's own entries are visible only with its API key"
-            self.add(pointer, f"unknown id {unknown.reference[:120]!r}{hint}")
+            kind = "ambiguous" if isinstance(unknown, AmbiguousReference) else "unknown"
+            self.add(pointer, f"{kind} id {unknown.reference[:120]!r}{hint}")
         except ConfigNotUnderstood as error:
             self.add(f"{pointer}/config{error.pointer}", str(error))
         except CheckpointNotUnderstood as error:

@@ -7,7 +7,7 @@ assistants read this one list.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -42,6 +42,7 @@ from service.estimation.recommendations.training.answers import TrainingRecommen
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.references import Request
+from service.estimation.renamed import with_renamings
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 from service.estimation.storage.answers import NearMemoryAnswer, StoreAnswer
 from service.estimation.storage.estimate import near_memory_answer, store_answer
@@ -253,7 +254,10 @@ _USE_CASES = (
     ),
 )
 
-#: Use cases by the path below ``/v1`` that they are asked at.
+#: Use cases by the path below ``/v1`` that they are asked at; all warn of renamed entries.
 USE_CASES: Mapping[str, UseCase] = MappingProxyType(
-    {use_case.path.removeprefix("/"): use_case for use_case in _USE_CASES}
+    {
+        use_case.path.removeprefix("/"): replace(use_case, compute=with_renamings(use_case.compute))
+        for use_case in _USE_CASES
+    }
 )

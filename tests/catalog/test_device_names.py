@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.catalog.entries.device_names import DeviceIndex
-from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.device_names import DeviceIndex, device_name
+from service.catalog.entries.references import AmbiguousReference, UnknownReference
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,16 @@ from service.catalog.entries.references import UnknownReference
         ("H20-96GB", "nvidia-h20-96gb"),
         ("RTX4090", "nvidia-rtx-4090-24gb"),
         ("NVIDIA GeForce RTX 4090", "nvidia-rtx-4090-24gb"),
-        ("rtx 4060ti", "nvidia-rtx-4060-ti-16gb"),
+        ("rtx 4060ti 16GB", "nvidia-rtx-4060-ti-16gb"),
+        ("4090", "nvidia-rtx-4090-24gb"),
+        ("RTX3090Ti-24GB", "nvidia-rtx-3090-ti-24gb"),
+        ("RTXA6000-48GB", "nvidia-rtx-a6000-48gb"),
+        ("RX7900XTX", "amd-rx-7900-xtx-24gb"),
+        ("7900 XTX", "amd-rx-7900-xtx-24gb"),
+        ("RTX 4090 Mobile", "nvidia-rtx-4090-laptop-16gb"),
+        ("A100-SXM-80GB-330W", "nvidia-a100-sxm-80gb"),
+        ("M1 Max 32\u2011Core GPU 64GB", "apple-m1-max-64gb"),
+        ("Ryzen AI 9 370", "amd-ryzen-ai-9-hx-370-32gb"),
         ("NVIDIA RTX 6000 Ada Generation", "nvidia-rtx-6000-ada-48gb"),
         (
             "NVIDIA RTX PRO 6000 Blackwell Server Edition",
@@ -30,7 +39,7 @@ from service.catalog.entries.references import UnknownReference
         ),
         (
             "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
-            "nvidia-rtx-pro-6000-blackwell-96gb",
+            "nvidia-rtx-pro-6000-blackwell-workstation-96gb",
         ),
         (
             "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
@@ -48,10 +57,10 @@ from service.catalog.entries.references import UnknownReference
         ("AMD Radeon RX 7900 XTX", "amd-rx-7900-xtx-24gb"),
         ("AMD Radeon RX 7900 XT", "amd-rx-7900-xt-20gb"),
         ("AMD Radeon AI PRO R9700", "amd-radeon-ai-pro-r9700-32gb"),
-        ("Radeon 8060S Graphics", "amd-ryzen-ai-max-395-128gb"),
+        ("Radeon 8060S Graphics 128 GB", "amd-ryzen-ai-max-395-128gb"),
         ("Intel(R) Arc(TM) A770 Graphics", "intel-arc-a770-16gb"),
-        ("Apple M2 Ultra", "apple-m2-ultra-192gb"),
-        ("Apple M4 Pro", "apple-m4-pro-64gb"),
+        ("Apple M2 Ultra 192GB", "apple-m2-ultra-192gb"),
+        ("M4Pro 64GB", "apple-m4-pro-64gb"),
         ("Intel(R) Xeon(R) Platinum 8480+", "intel-xeon-platinum-8480plus"),
         ("AMD EPYC 9654 96-Core Processor", "amd-epyc-9654"),
     ],
@@ -70,6 +79,8 @@ def test_names_of_drivers(packaged_snapshot, name, expected):
         ("NVIDIA A800-SXM4-80GB", "nvidia-a800-pcie-80gb"),
         ("RTX 3060 10GB", "nvidia-rtx-3060-12gb"),
         ("Quadro RTX 3000", "nvidia-quadro-rtx-4000-8gb"),
+        ("rtx 4o90", "nvidia-rtx-4090-24gb"),
+        ("nvidia-h100-smx-80gb", "nvidia-h100-sxm-80gb"),
     ],
 )
 def test_what_is_not_the_same_is_refused_with_suggestions(packaged_snapshot, name, suggested):
@@ -93,8 +104,69 @@ def test_every_entry_is_found_by_the_name_it_has(packaged_snapshot):
             pytest.fail(f"{entry.id} is not found by its name")
 
 
+#: Names that leave memory or edition open, with some of what they could be.
+OPEN = {
+    "Apple M3 Max": {"apple-m3-max-36gb", "apple-m3-max-128gb"},
+    "A100": {"nvidia-a100-pcie-40gb", "nvidia-a100-sxm-80gb"},
+    "NVIDIA GeForce RTX 3060": {"nvidia-rtx-3060-8gb", "nvidia-rtx-3060-12gb"},
+    "NVIDIA GeForce RTX 4060 Ti": {"nvidia-rtx-4060-ti-8gb", "nvidia-rtx-4060-ti-16gb"},
+    "RTX PRO 6000": {
+        "nvidia-rtx-pro-6000-blackwell-max-q-96gb",
+        "nvidia-rtx-pro-6000-blackwell-server-96gb",
+        "nvidia-rtx-pro-6000-blackwell-workstation-96gb",
+    },
+    "Strix Halo": {"amd-ryzen-ai-max-395-64gb", "amd-ryzen-ai-max-395-128gb"},
+    "h20": {"nvidia-h20-96gb", "nvidia-h20-141gb"},
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), OPEN.items())
+def test_what_could_be_several_is_answered_with_all_of_them(packaged_snapshot, name, expected):
+    with pytest.raises(AmbiguousReference) as refused:
+        packaged_snapshot.find("accelerators", name)
+    assert expected <= set(refused.value.suggestions)
+    assert all(found in refused.value.hint for found in expected)
+
+
+#: Aliases that leave the form open mean the module that clouds rent.
+USUAL_FORM = {
+    *("h100", "nvidia-h100", "h100-80gb", "h100-sxm", "h100-sxm5"),
+    *("h200", "nvidia-h200", "h200-141gb", "a100-80gb", "a100-40gb", "v100-16gb", "v100-32gb"),
+    *("gaudi3", "gaudi-3", "intel-gaudi3"),
+}
+
+
+def test_no_alias_guesses_a_memory_or_an_edition(packaged_snapshot):
+    """What two entries are called alike but for memory and form is an alias of neither."""
+    entries = packaged_snapshot.accelerators
+    called: dict[frozenset[str], set[str]] = {}
+    for id_ in entries:
+        called.setdefault(device_name(id_).product, set()).add(id_)
+    guessing = []
+    for id_, entry in entries.items():
+        for alias in (*entry.document["aliases"], entry.document["name"]):
+            asked, own = device_name(alias), device_name(id_).product
+            others = {
+                other
+                for other in called.get(asked.product, set()) - {id_}
+                if asked.product == own
+                and asked.sizes <= device_name(other).sizes
+                and asked.forms <= device_name(other).forms
+            }
+            if others and alias not in USUAL_FORM:
+                guessing.append((alias, id_, sorted(others)))
+    assert guessing == []
+
+
 def test_names_that_several_entries_could_have():
     index = DeviceIndex({"acme-x1-8gb": [], "acme-x1-16gb": []}, {"acme-x1-8gb": "Acme X1 8 GB"})
     assert index.find("Acme X1 8GB PCIe") is None
     assert index.find("16GB acme X1") == "acme-x1-16gb"
     assert index.find("Acme X1") is None
+    assert index.candidates("Acme X1") == ("acme-x1-16gb", "acme-x1-8gb")
+
+
+def test_words_that_make_another_product_are_not_added():
+    index = DeviceIndex({"acme-9000-super-laptop-8gb": [], "acme-7000-workstation-8gb": []})
+    assert index.candidates("Acme 9000 Laptop") == ()
+    assert index.candidates("Acme 7000") == ("acme-7000-workstation-8gb",)

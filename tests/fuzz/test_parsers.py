@@ -32,6 +32,7 @@ from service.catalog.files import read_files, read_schemas
 from service.checkpoints.local import local_model
 from service.checkpoints.reading import CheckpointUnreadable
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
+from service.estimation.detection.machine import detect
 from service.estimation.measurements.imports.imported import understood_file
 from service.estimation.measurements.imports.pickles import plain_pickle
 from service.estimation.measurements.imports.reading import Content, FileRefused
@@ -43,6 +44,7 @@ from service.settings import INSTALLATION, Settings
 from tests.access.test_tokens import published, token
 from tests.access.test_tokens import settings as issuer_settings
 from tests.checkpoints.gguf_files import write_gguf
+from tests.estimation.detection import samples
 from tests.estimation.measurements.imports.conftest import FILES
 from tests.fuzz import tally
 from tests.fuzz.bounds import bounded_memory, coming_back
@@ -62,6 +64,18 @@ CONFIGS = [
     for found in DOCUMENTS["models"].values()
     if len(json.dumps(found["config"])) < 5_000
 ]
+#: What tools of machines write, each also read as another's.
+OUTPUTS = {
+    "nvidia-smi": samples.DGX_H100.encode(),
+    "amd-smi": samples.AMD_SMI.encode(),
+    "rocm-smi": samples.RX_7900_XT.encode(),
+    "xpu-smi": samples.XPU_SMI.encode(),
+    "system_profiler": samples.MACBOOK_M3_MAX.encode(),
+    "lscpu": samples.lscpu("AMD EPYC 9654 96-Core Processor", 2).encode(),
+    "meminfo": samples.meminfo(64.0).encode(),
+    "device-tree-model": b"NVIDIA Jetson AGX Orin Developer Kit\0",
+    "dmi-product": b"PowerEdge R740",
+}
 POWER = document(series("B14", 40_000, 40_000), series("B04", 5_000, 10_000))
 
 TRIED: Counter[str] = Counter()
@@ -139,6 +153,15 @@ def test_configurations(content):
         assert parse_config(given_.config).total_parameters > 0
 
     hold("config.json", parse, ValidationError, ConfigNotUnderstood)
+
+
+@fuzzed
+@given(some.sampled_from(sorted(OUTPUTS)), damaged(list(OUTPUTS.values())))
+def test_outputs_of_tools(packaged_snapshot, tool, content):
+    hold(
+        "output of a tool",
+        lambda: detect({tool: content.decode("utf-8", "replace")}, packaged_snapshot),
+    )
 
 
 @fuzzed

@@ -19,6 +19,7 @@ from service.api.http.contract import (
     path_parameter,
     query_parameters,
 )
+from service.api.http.deprecation import deprecation_headers
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
@@ -185,12 +186,15 @@ def _add(collection: str) -> None:
         try:
             entry = snapshot.find(collection, http.path_params["id"])
         except UnknownReference as unknown:
-            near = ", ".join(unknown.suggestions)
-            hint = f"; did you mean {near}?" if near else ""
-            raise Problem("not-found", f"no such entry among the {collection}{hint}") from None
+            detail = f"no such entry among the {collection}{unknown.hint}"
+            raise Problem("not-found", detail) from None
+        former = snapshot.renamed.get(collection, {}).get(http.path_params["id"].casefold())
+        headers = deprecation_headers([] if former is None else [former])
         body = orjson.dumps(entry_answer(snapshot, collection, entry))
         tag = entry_tag(entry.document, body)
-        return confirmed_or(http, tag, lambda: Response(body, media_type="application/json"))
+        return confirmed_or(
+            http, tag, lambda: Response(body, media_type="application/json", headers=headers)
+        )
 
     page_schema: dict[int | str, dict[str, Any]] = {
         200: {"model": PAGES[collection], "content": {"text/csv": {"schema": {"type": "string"}}}}

@@ -36,6 +36,7 @@ class CatalogEntry(Stated):
     """What entries of every collection have."""
 
     id: str
+    former_ids: NotRequired[dict[str, str]]
     notes: NotRequired[str]
     sources: list[UsedSource]
 

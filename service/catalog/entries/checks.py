@@ -15,6 +15,7 @@ from service.catalog.entries.documents import (
     escape,
     every_document,
 )
+from service.catalog.entries.references import FORMER_IDS
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.compliance import EUROPEAN_UNION
 
@@ -134,6 +135,12 @@ def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:
                 if holder != entry_id:
                     detail = f"{alias!r:.80} already means {holder}"
                     yield CatalogError(collection, entry_id, f"/aliases/{position}", detail)
+            former = document.get(FORMER_IDS)
+            for old in former if isinstance(former, Mapping) else ():
+                holder = names.setdefault(str(old).casefold(), entry_id)
+                if holder != entry_id or old in entries:
+                    pointer = f"/{FORMER_IDS}/{escape(old)}"
+                    yield CatalogError(collection, entry_id, pointer, f"{old!r:.80} means {holder}")
 
 
 def _plausibility_errors(documents: DocumentSet) -> Iterator[CatalogError]:

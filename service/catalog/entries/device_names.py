@@ -13,22 +13,38 @@ from dataclasses import dataclass
 
 from service.catalog.entries.references import MOST_SUGGESTIONS, ReferenceIndex
 
-_ASIDE = re.compile(r"\([^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+-core\b|@\s*[\d.]+\s*ghz")
+_ASIDE = re.compile(
+    r"\([^()]*\)|^\s*gpu\s+\d+\s*:|\b\d+[ -]?cores?\b|@\s*[\d.]+\s*ghz|\b\d+\s*w\b|[®™©]"
+)
 _SIZE = re.compile(r"\b(\d+)\s*(?:gib|gb|g)\b")
 _WORD = re.compile(r"[a-z0-9]+\+?")
-#: Words that are written with and without a space before the number that follows them.
-_SERIES = re.compile(r"(rtx|gtx|rx)(\d.*)")
-_SUFFIX = re.compile(r"(\d{4})(ti|super|xtx|xt)")
+#: Words that are written together or apart: "RTX4090", "RTXA6000", "4060Ti", "M3Max".
+_PARTS = re.compile(
+    r"(?P<series>rtx|gtx|rx)(?P<number>a?\d.*)"
+    r"|(?P<product>\d{4})(?P<variant>ti|super|xtx|xt|gre|d)"
+    r"|(?P<chip>m\d)(?P<kind>pro|max|ultra)"
+)
 _FORM = re.compile(r"(sxm)\d?|(pcie)|(nvl)")
+_DASHES = re.compile(r"[_\u2010-\u2015]")
 _NOISE = frozenset(
     {
         *("nvidia", "amd", "intel", "apple", "google", "aws", "tesla", "quadro", "geforce"),
         *("radeon", "instinct", "graphics", "gpu", "accelerator", "processor", "cpu", "oam"),
-        *("generation", "edition", "corporation"),
-        *("hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"),
+        *("generation", "edition", "corporation", "inc", "tm", "card"),
+        *("hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr5", "gddr6", "gddr6x", "gddr7"),
     }
 )
+#: Words for the same form of a product.
+_MEANS = {"mobile": "laptop", "notebook": "laptop"}
+#: Series that people leave out: "4090", "7900 XTX".
+_SERIES = frozenset({"rtx", "gtx", "rx", "arc"})
 _LONGEST_NAME = 200
+#: Words that make another product of one.
+_VARIANTS = frozenset(
+    {"ti", "super", "xt", "xtx", "gre", "d", "pro", "max", "ultra", "laptop", "ada", "sff", "plus"}
+)
+#: How much a word with a number says of a product; any other says one.
+_TELLING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +58,28 @@ class DeviceName:
 
 def device_name(name: str) -> DeviceName:
     """What a name says, without regard to case, order, maker and brand."""
-    plain = _ASIDE.sub(" ", name[:_LONGEST_NAME].casefold().replace("_", "-"))
+    plain = _ASIDE.sub(" ", _DASHES.sub("-", name[:_LONGEST_NAME].casefold()))
     sizes = frozenset(_SIZE.findall(plain))
     product: set[str] = set()
     forms: set[str] = set()
-    for word in _WORD.findall(_SIZE.sub(" ", plain)):
-        form = _FORM.fullmatch(word)
+    for written in _WORD.findall(_SIZE.sub(" ", plain)):
+        form = _FORM.fullmatch(written)
         if form is not None:
             forms.add(form[form.lastindex or 0])
             continue
-        parted = _SERIES.fullmatch(word) or _SUFFIX.fullmatch(word)
-        product |= {word} - _NOISE if parted is None else set(parted.groups())
+        product.update(_MEANS.get(word, word) for word in _parted(written) if word not in _NOISE)
     return DeviceName(frozenset(product), sizes, frozenset(forms))
+
+
+def _parted(word: str) -> tuple[str, ...]:
+    """The words that one is made of: "rtx4060ti" is rtx, 4060 and ti; "max+" is max."""
+    if word.endswith("+"):
+        word = word[:-1] if word[:-1].isalpha() else f"{word[:-1]}plus"
+    parts = _PARTS.fullmatch(word)
+    if parts is None:
+        return (word,)
+    first, *rest = (part for part in parts.groups() if part)
+    return (first, *(each for part in rest for each in _parted(part)))
 
 
 class DeviceIndex(ReferenceIndex):
@@ -61,7 +87,8 @@ class DeviceIndex(ReferenceIndex):
 
     What is not found as in every collection is looked up as a device's name: first among names
     that say the same, then among those of the same product whose entry has the memory and the form
-    that are asked for. What several entries could be is none of them.
+    that are asked for, and last without the series that it is of ("4090"). What several entries
+    could be is none of them.
     """
 
     def __init__(
@@ -73,6 +100,7 @@ class DeviceIndex(ReferenceIndex):
         told = names or {}
         self._same: dict[DeviceName, set[str]] = {}
         self._of_product: dict[frozenset[str], set[str]] = {}
+        self._without_series: dict[frozenset[str], set[str]] = {}
         self._sizes: dict[str, set[str]] = {}
         self._forms: dict[str, set[str]] = {}
         for entry_id, aliases in kept.items():
@@ -81,42 +109,68 @@ class DeviceIndex(ReferenceIndex):
                 device = device_name(text)
                 self._same.setdefault(device, set()).add(entry_id)
                 self._of_product.setdefault(device.product, set()).add(entry_id)
+                if device.product & _SERIES:
+                    left = device.product - _SERIES
+                    self._without_series.setdefault(left, set()).add(entry_id)
                 self._sizes[entry_id] |= device.sizes
                 self._forms[entry_id] |= device.forms
 
-    def find(self, reference: str) -> str | None:
-        """The id of the entry meant, or None."""
-        found = super().find(reference)
-        return found if found is not None else self._by_device(device_name(reference))
+    def candidates(self, reference: str) -> tuple[str, ...]:
+        """Ids of all entries that the name could mean, in order; none where it means nothing."""
+        return super().candidates(reference) or self._by_device(device_name(reference))
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
-        """Ids of entries whose names share words of the product, then those with similar names."""
+        """Ids of entries that share a word with a number, then those with similar names."""
+        from rapidfuzz import fuzz
+
         product = device_name(reference).product
         shared: dict[str, int] = {}
         for words, ids in self._of_product.items():
             for entry_id in ids:
                 shared[entry_id] = max(shared.get(entry_id, 0), _likeness(words & product))
+        typed = reference[:_LONGEST_NAME].casefold()
         likely = sorted(
-            (entry_id for entry_id, likeness in shared.items() if likeness),
-            key=lambda entry_id: (-shared[entry_id], entry_id),
+            (entry_id for entry_id, likeness in shared.items() if likeness >= _TELLING),
+            key=lambda entry_id: (-shared[entry_id], -fuzz.ratio(typed, entry_id), entry_id),
         )
         similar = super().suggestions(reference)
         return tuple(dict.fromkeys((*likely[:MOST_SUGGESTIONS], *similar)))[:MOST_SUGGESTIONS]
 
-    def _by_device(self, device: DeviceName) -> str | None:
+    def _by_device(self, device: DeviceName) -> tuple[str, ...]:
         if not device.product:
-            return None
-        same = self._same.get(device, set())
+            return ()
+        same = self._same.get(device)
         if same:
-            return min(same) if len(same) == 1 else None
-        fitting = [
-            entry_id
-            for entry_id in self._of_product.get(device.product, ())
-            if device.sizes <= self._sizes[entry_id] and device.forms <= self._forms[entry_id]
-        ]
-        return fitting[0] if len(fitting) == 1 else None
+            return tuple(sorted(same))
+        product = device.product
+        of_product = self._of_product.get(product) or self._without_series.get(product)
+        return tuple(
+            sorted(
+                entry_id
+                for entry_id in of_product or self._with_more_words(product)
+                if device.sizes <= self._sizes[entry_id] and device.forms <= self._forms[entry_id]
+            )
+        )
+
+    def _with_more_words(self, product: frozenset[str]) -> set[str]:
+        """Ids of products that say all that is asked for and more: editions of one, mostly.
+
+        A single one is not meant where what it says more makes it another product: a "2080 Laptop"
+        is no "2080 Super Laptop".
+        """
+        if _likeness(product) < _TELLING:
+            return set()
+        found = {
+            entry_id: words
+            for words, ids in self._of_product.items()
+            if product < words
+            for entry_id in ids
+        }
+        if len(found) == 1 and any((words - product) & _VARIANTS for words in found.values()):
+            return set()
+        return set(found)
 
 
 def _likeness(shared: frozenset[str]) -> int:
     """Words with a number say more than those of a series."""
-    return sum(3 if any(map(str.isdigit, word)) else 1 for word in shared)
+    return sum(_TELLING if any(map(str.isdigit, word)) else 1 for word in shared)

@@ -76,11 +76,22 @@ class CatalogInvalid(InvalidInput):
         super().__init__("\n".join(str(error) for error in self.errors))
 
 
-def canonical(value: Any, pointer: str = "", depth: int = 0) -> Any:
+class _Flaw(InvalidInput):
+    """What is wrong with a part of a value; its place is put together on the way up."""
+
+    def __init__(self, detail: str, *, of_key: bool = False) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.of_key = of_key
+        self.path: list[object] = []
+
+
+def canonical(value: Any, pointer: str = "") -> Any:
     """A JSON value in the one form that survives files, databases and clients alike.
 
     Whole numbers that a double holds exactly become integers and larger ones floats, so that
-    ``80.0`` and ``80`` are the same document wherever it has been.
+    ``80.0`` and ``80`` are the same document wherever it has been. Errors are placed below
+    ``pointer``.
 
     Raises
     ------
@@ -88,25 +99,41 @@ def canonical(value: Any, pointer: str = "", depth: int = 0) -> Any:
         If the value is no JSON, is nested too deeply, or holds NaN, an infinity or a NUL
         character, none of which a JSONB column can keep.
     """
+    try:
+        return _canonical(value, 0)
+    except _Flaw as flaw:
+        path = "".join(f"/{escape(part)}" for part in reversed(flaw.path))
+        raise DocumentInvalid(pointer + path, flaw.detail) from None
+
+
+def _canonical(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
-        raise DocumentInvalid(pointer, f"nested more than {_MAX_DEPTH} levels deep")
+        raise _Flaw(f"nested more than {_MAX_DEPTH} levels deep")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _text(value, pointer)
+        return _text(value)
     if isinstance(value, (int, float)):
-        return _number(value, pointer)
-    if isinstance(value, Mapping):
-        return {
-            _text(key, pointer): canonical(item, f"{pointer}/{escape(key)}", depth + 1)
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [
-            canonical(item, f"{pointer}/{position}", depth + 1)
-            for position, item in enumerate(value)
-        ]
-    raise DocumentInvalid(pointer, f"{type(value).__name__} is not a JSON value")
+        return _number(value)
+    at: object = None
+    try:
+        if isinstance(value, Mapping):
+            held = {}
+            for at, item in value.items():
+                held[_key(at)] = _canonical(item, depth + 1)
+            return held
+        if isinstance(value, (list, tuple)):
+            listed: list[Any] = []
+            for item in value:
+                at = len(listed)
+                listed.append(_canonical(item, depth + 1))
+            return listed
+    except _Flaw as flaw:
+        if not flaw.of_key:
+            flaw.path.append(at)
+        flaw.of_key = False
+        raise
+    raise _Flaw(f"{type(value).__name__} is not a JSON value")
 
 
 def canonical_bytes(document: Document) -> bytes:
@@ -147,27 +174,36 @@ def escape(key: object) -> str:
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
-def _text(value: object, pointer: str) -> str:
+def _key(value: object) -> str:
     if not isinstance(value, str):
-        raise DocumentInvalid(pointer, "keys must be strings")
-    if "\0" in value:
-        raise DocumentInvalid(pointer, "a NUL character cannot be stored")
+        raise _Flaw("keys must be strings", of_key=True)
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise DocumentInvalid(pointer, "a lone surrogate is not Unicode text") from None
+        return _text(value)
+    except _Flaw as flaw:
+        flaw.of_key = True
+        raise
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise _Flaw("a NUL character cannot be stored")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _Flaw("a lone surrogate is not Unicode text") from None
     return value
 
 
-def _number(value: float, pointer: str) -> int | float:
+def _number(value: float) -> int | float:
     if isinstance(value, int) and abs(value) < _EXACT_INTEGERS:
         return value
     try:
         number = float(value)
     except OverflowError:
-        raise DocumentInvalid(pointer, "the number is too large") from None
+        raise _Flaw("the number is too large") from None
     if not isfinite(number):
-        raise DocumentInvalid(pointer, "must be a finite number")
+        raise _Flaw("must be a finite number")
     if number.is_integer() and abs(number) < _EXACT_INTEGERS:
         return int(number)
     return number

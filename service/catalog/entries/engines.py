@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 from service.catalog.entries.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries.engine_defaults import defaults_from
 from service.catalog.entries.entry import Entry, FigureOrigin
+from service.catalog.entries.references import FORMER_IDS
 from service.core.engines import (
     CLASSES,
     Engine,
@@ -78,8 +79,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
 
 
 def names_of(document: Document) -> Iterator[str]:
-    """What else an engine goes by: its aliases, and names that say a generation, too."""
+    """What else an entry goes by: aliases, former ids, and an engine's names of a generation."""
     yield from map(str, document.get("aliases") or ())
+    yield from map(str, document.get(FORMER_IDS) or ())
     generations = document.get("generations")
     for one in generations if isinstance(generations, list) else ():
         if isinstance(one, Mapping):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from service.catalog.entries.documents import Document, DocumentInvalid, canonical
 from service.catalog.entries.entry import CatalogDefaults, FigureOrigin, origin
 from service.catalog.entries.figures import Figure
+from service.catalog.entries.references import FORMER_IDS
 from service.catalog.entries.specs import FIGURES
 from service.core.interval import Interval
 
@@ -98,7 +99,7 @@ def fields_of(document: Any, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise DocumentInvalid("", "must be an object")
     for key in document:
-        if key not in known:
+        if key not in known and key != FORMER_IDS:
             raise DocumentInvalid("", f"unknown field {key!r:.80}")
     fields: dict[str, Any] = canonical(document)
     return fields

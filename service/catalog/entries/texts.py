@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from service.catalog.entries.documents import CatalogInvalid, Document
-from service.catalog.entries.references import ReferenceIndex, UnknownReference
+from service.catalog.entries.references import ReferenceIndex
 from service.catalog.files import FOLDERS, TEXT_FOLDERS, read_files
 from service.settings import INSTALLATION
 
@@ -40,7 +40,7 @@ class Texts:
         """
         found = self._index.find(name)
         if found is None:
-            raise UnknownReference(self._kind, name, self._index.suggestions(name))
+            raise self._index.unfound(self._kind, name)
         return found
 
 

@@ -15,6 +15,7 @@ from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.renamed import with_renamings
 from service.estimation.training.answers import EstimateTrainingAnswer
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
@@ -82,8 +83,8 @@ def _answered(
 ) -> InferenceAnswer | EstimateTrainingAnswer:
     _refuse_another_catalog(request, snapshot)
     if isinstance(request, EstimateTrainingRequest):
-        return training_estimate(request, snapshot)
-    return inference_estimate(request, snapshot)
+        return with_renamings(training_estimate)(request, snapshot)
+    return with_renamings(inference_estimate)(request, snapshot)
 
 
 def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:

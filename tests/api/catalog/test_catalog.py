@@ -187,3 +187,41 @@ async def test_every_entry_is_as_declared(client, app, collection):
         declared.validate_json(response.content)
     first = await client.get(f"/v1/{collection}?limit=200")
     TypeAdapter(PAGES[collection]).validate_json(first.content)
+
+
+async def test_a_former_id_finds_the_entry_and_says_that_it_is_deprecated(client):
+    new = "nvidia-rtx-pro-6000-blackwell-workstation-96gb"
+    old = "nvidia-rtx-pro-6000-blackwell-96gb"
+    then = await client.get(f"/v1/accelerators/{old}")
+    now = await client.get(f"/v1/accelerators/{new}")
+    assert then.json() == now.json()
+    assert then.headers["deprecation"] == "@1795305600"
+    assert then.headers["link"] == f'</v1/accelerators/{new}>; rel="successor-version"'
+    assert "deprecation" not in now.headers
+    body = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": old,
+        "workload": {"input_tokens": 512, "output_tokens": 128},
+    }
+    for path, asked in (
+        ("/v1/latency/inference", body),
+        ("/v1/estimates/batch", {"requests": [body | {"region": "country/SE"}]}),
+    ):
+        answer = await client.post(path, json=asked)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["deprecation"] == "@1795305600"
+        assert "renamed_entry" in answer.text
+
+
+async def test_an_ambiguous_id_is_answered_with_all_that_it_could_be(client):
+    answer = await client.get("/v1/accelerators/apple-m3-max")
+    assert answer.status_code == 404
+    assert "it could be any of apple-m3-max-128gb, apple-m3-max-36gb" in answer.json()["detail"]
+    asked = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "Apple M3 Max",
+        "workload": {"input_tokens": 512, "output_tokens": 128},
+    }
+    refused = await client.post("/v1/latency/inference", json=asked)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["detail"].startswith("ambiguous id 'Apple M3 Max'; it could")

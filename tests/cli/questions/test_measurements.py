@@ -63,10 +63,10 @@ def test_a_fault_in_one_file_keeps_all_from_being_written(importing, tmp_path):
 
 def test_the_deployment_may_stand_in_a_file(importing, tmp_path):
     said = tmp_path / "deployment.json"
-    said.write_text('{"accelerator": "a100", "workload": {"concurrency": 4}}')
+    said.write_text('{"accelerator": "a100-80gb", "workload": {"concurrency": 4}}')
     outcome = importing(VLLM, "-d", f"@{said}", "-d", "accelerator_count=1", "--json")
     [answer] = json.loads(outcome.printed)
-    assert answer["documents"][0]["document"]["request"]["accelerator"] == "a100"
+    assert answer["documents"][0]["document"]["request"]["accelerator"] == "a100-80gb"
     assert answer["documents"][0]["warnings"][0]["code"] == "file_contradicted"
 
 

@@ -33,12 +33,12 @@ def test_what_nobody_says_is_told_with_its_pointer(read):
 
 
 def test_the_user_wins_with_a_warning(read):
-    [run] = read(vllm(), accelerator="a100", workload={"concurrency": 8}).runs
-    assert run.understood.document.request.accelerator == "a100"
+    [run] = read(vllm(), accelerator="a100-80gb", workload={"concurrency": 8}).runs
+    assert run.understood.document.request.accelerator == "a100-80gb"
     assert run.understood.document.request.workload.concurrency == 8
     told = [warning.message for warning in run.understood.warnings]
     assert told == [
-        "/request/accelerator: /gpu says 'nvidia-h100-sxm-80gb'; 'a100' of the deployment is used",
+        "/request/accelerator: /gpu says 'nvidia-h100-sxm-80gb'; 'a100-80gb' of the deployment is used",
         "/request/workload/concurrency: /max_concurrency says 4; 8 of the deployment is used",
     ]
 
