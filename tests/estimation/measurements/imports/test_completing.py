@@ -38,7 +38,8 @@ def test_the_user_wins_with_a_warning(read):
     assert run.understood.document.request.workload.concurrency == 8
     told = [warning.message for warning in run.understood.warnings]
     assert told == [
-        "/request/accelerator: /gpu says 'nvidia-h100-sxm-80gb'; 'a100-80gb' of the deployment is used",
+        "/request/accelerator: /gpu says 'nvidia-h100-sxm-80gb'; 'a100-80gb' of the deployment is "
+        "used",
         "/request/workload/concurrency: /max_concurrency says 4; 8 of the deployment is used",
     ]
 
