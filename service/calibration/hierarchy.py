@@ -8,7 +8,7 @@ a key with few rows stays close to its parent (partial pooling), and one without
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
 from typing import Any, TypeAlias
@@ -51,7 +51,8 @@ class Term:
 
     ``spread`` is the standard deviation of the prior of the value that holds for all, as a share
     of the range, which is one of logarithms for ``logarithmic`` constants, such as times.
-    ``levels`` go from the widest to the narrowest.
+    ``levels`` go from the widest to the narrowest; ``usual_of`` says what is usual for keys of
+    these where that is known to be something else, the narrowest counting.
     """
 
     name: str
@@ -61,6 +62,13 @@ class Term:
     spread: float
     levels: tuple[Level, ...] = ()
     logarithmic: bool = False
+    usual_of: Mapping[str, float] = field(default_factory=dict)
+
+    def usual_place(self, keys: Keys) -> float:
+        """Where the value lies that is usual for something with these keys, 0 to 1."""
+        named = [keys[level.kind] for level in self.levels if level.kind in keys]
+        known = [self.usual_of[key] for key in named if key in self.usual_of]
+        return self.place(known[-1] if known else self.usual)
 
     def place(self, value: float) -> float:
         """Where a value lies in the range, 0 to 1."""
@@ -83,7 +91,7 @@ class Problem:
 
     ``columns`` gives a deviation's place by term, kind and key (the last two are empty for what
     holds for all), ``scales`` its prior's standard deviation, ``index`` the columns that each row's
-    terms add up.
+    terms add up, from the places that are ``usual`` for it.
     """
 
     predict: Predict
@@ -91,15 +99,16 @@ class Problem:
     columns: Mapping[tuple[str, str, str], int]
     scales: FloatArray
     index: np.ndarray[Any, np.dtype[np.intp]]
+    usual: FloatArray
     parents: Mapping[tuple[str, str, str], Keys]
     target: FloatArray
     counts: FloatArray
 
     def linearised(self, deviations: FloatArray, rows: list[int]) -> tuple[FloatArray, ...]:
         """Residuals of rows, and their slopes by the places of the terms, at given deviations."""
-        usual = np.array([term.place(term.usual) for term in self.terms])
         added = np.append(deviations * self.scales, 0.0)[self.index[rows]].sum(axis=2)
-        return _slopes(self.predict, rows, self.terms, usual + added, self.target[rows])
+        places = self.usual[rows] + added
+        return _slopes(self.predict, rows, self.terms, places, self.target[rows])
 
     def jacobian(self, slopes: FloatArray, rows: list[int]) -> FloatArray:
         """Slopes of rows by the deviations."""
@@ -152,7 +161,7 @@ class Fitted:
         """Place of a term for something with these keys; keys that no row has do not deviate."""
         columns = self._columns_of(term, keys)
         deviation = float(self.deviations[columns] @ self.problem.scales[columns])
-        return term.place(term.usual) + deviation
+        return term.usual_place(keys) + deviation
 
     def values(self, keys: Keys) -> dict[str, float]:
         """Values of all terms for something with these keys."""
@@ -238,6 +247,7 @@ def fit(
         columns=columns,
         scales=scales,
         index=_index(terms, keys, columns),
+        usual=np.array([[term.usual_place(row) for term in terms] for row in keys]),
         parents=_parents(terms, keys),
         target=np.log(np.asarray(measured, dtype=float)),
         counts=np.asarray(weights, dtype=float),

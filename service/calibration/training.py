@@ -27,8 +27,9 @@ from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import resolve_training
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
+_HARDWARE_JOULES = (Level("vendor", 0.05), Level("family", 0.10))
 _ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
-_KERNELS = (Level("class", 0.15), Level("kernels", 0.15))
+_KERNELS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
 _FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
 _LINKS = (Level("link", 0.20),)
 
@@ -48,25 +49,42 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE),
         Term("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15, _HARDWARE),
         Term("memory_ratio", 0.80, 0.30, 0.95, 0.10, _HARDWARE),
+        Term("matrix_flops_per_joule", 8e11, 5e10, 3e13, 0.15, _HARDWARE_JOULES, logarithmic=True, usual_of={"google": 1e13, "aws": 1e13}),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
     ),
     "training-speed/attention": (
         Term("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION),
     ),
     "training-speed/kernels": (
-        Term("elementwise_passes", 4.0, 1.0, 16.0, 0.20, _KERNELS, logarithmic=True),
+        Term(
+            "elementwise_passes",
+            4.0,
+            1.0,
+            16.0,
+            0.20,
+            _KERNELS,
+            logarithmic=True,
+            usual_of={"ahead-of-time": 2.0, "fsdp-like": 3.0, "trainer-like": 5.0},
+        ),
+        Term(
+            "cast_bytes", 12.0, 1.0, 60.0, 0.20, _KERNELS, logarithmic=True,
+            usual_of={"ahead-of-time": 5.0}),
         Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _KERNELS),
         Term("routing_s", 2e-4, 1e-5, 3e-3, 0.30, _KERNELS, logarithmic=True),
         Term("dequantised_bytes", 6.0, 3.0, 60.0, 0.30, _KERNELS, logarithmic=True),
     ),
     "training-speed/frameworks": (
         Term("step_s", 5e-3, 1e-4, 0.03, 0.20, _FRAMEWORKS, logarithmic=True),
-        Term("layer_s", 3e-4, 1e-5, 5e-3, 0.20, _FRAMEWORKS, logarithmic=True),
-        Term("sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, _FRAMEWORKS, logarithmic=True),
+        Term(
+            "layer_s", 3e-4, 1e-5, 5e-3, 0.20, _FRAMEWORKS, logarithmic=True,
+            usual_of={"ahead-of-time": 3e-5, "trainer-like": 7e-4}),
+        Term(
+            "sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, _FRAMEWORKS, logarithmic=True,
+            usual_of={"ahead-of-time": 1e-5}),
+        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.20, _FRAMEWORKS),
     ),
     "training-speed/links": (
         Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS),
-        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.30, _LINKS),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
         Term("collective_s", 2e-5, 1e-6, 1e-4, 0.20, _LINKS, logarithmic=True),
     ),

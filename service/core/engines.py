@@ -100,6 +100,13 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "torchtitan",
             ),
             EngineClass(
+                "ahead-of-time",
+                "training",
+                "the whole step as one program, compiled ahead of time or written by hand in native "
+                "code, whose kernels are fused and wait for no interpreter",
+                "maxtext",
+            ),
+            EngineClass(
                 "trainer-like",
                 "training",
                 "a general trainer around eager models, made for fine-tuning on one or a few "
@@ -277,6 +284,8 @@ def class_of_unknown(name: str, weights_format: str | None, workload: EngineWork
     if workload == "training":
         if _HAS_MEGATRON.search(called):
             return "megatron-like"
+        if _HAS_PROGRAM.search(called):
+            return "ahead-of-time"
         return "trainer-like" if _HAS_TRAINER.search(called) else "fsdp-like"
     if _HAS_LLAMA_CPP.search(called) or (weights_format or "").startswith("gguf"):
         return "llama.cpp-like"
@@ -284,6 +293,7 @@ def class_of_unknown(name: str, weights_format: str | None, workload: EngineWork
 
 
 _HAS_MEGATRON = re.compile(r"megatron|nemo|mindspeed|colossal")
+_HAS_PROGRAM = re.compile(r"maxtext|levanter|jax|xla|paxml|llm\.(c|q)\b|llm(c|q)$")
 _HAS_TRAINER = re.compile(r"trainer|transformers|peft|trl|lora|tuning|tune|accelerate|deepspeed")
 _HAS_LLAMA_CPP = re.compile(r"llama|gg(ml|uf)|exl|bitnet|whisper\.cpp|rwkv|mlx|metal|kobold")
 _HAS_EAGER = re.compile(r"transformers|huggingface|^hf|eager|accelerate|bitsandbytes|pipeline")

@@ -39,7 +39,7 @@ MEMORY_SPREAD = "memory/spread"
 TRAINING: Mapping[str, tuple[str, ...]] = {
     "training-speed/hardware": ("vendor", "family"),
     "training-speed/attention": ("family", "kernels"),
-    "training-speed/kernels": ("class", "kernels"),
+    "training-speed/kernels": ("class", "engine", "generation"),
     "training-speed/frameworks": ("class", "engine", "generation"),
     "training-speed/links": ("link",),
 }

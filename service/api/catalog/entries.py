@@ -189,7 +189,7 @@ class EngineClasses(Stated):
     """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
 
     inference: NotRequired[Literal["compiled", "fixed-shapes", "eager", "llama.cpp-like"]]
-    training: NotRequired[Literal["megatron-like", "fsdp-like", "trainer-like"]]
+    training: NotRequired[Literal["megatron-like", "fsdp-like", "ahead-of-time", "trainer-like"]]
 
 
 class EngineDefaults(Stated):

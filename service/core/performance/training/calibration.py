@@ -15,6 +15,11 @@ from service.core.performance.calibration import (
 )
 from service.core.stacking import FIGURE
 
+#: What narrowing an operand moves where nothing tells: read in 16 bit, written as it is and
+#: transposed, by about as many kernels as work on activations otherwise.
+#: Source: NVIDIA, Transformer Engine user guide, FP8 primer, 2024 (casts and transposes).
+_CAST_BYTES = 12.0
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingCalibration:
@@ -29,7 +34,8 @@ class TrainingCalibration:
     and gathered weights hide. ``sharded_layer_s`` is what gathering a layer's fully sharded
     weights adds to ``layer_s``; ``routing_s`` what choosing experts, sorting tokens and waiting
     for their counts takes in a layer's pass; ``dequantised_bytes`` what turning an element of a
-    quantised base into 16 bit moves [B]. ``log_sigma`` is the spread of the residuals.
+    quantised base into 16 bit moves [B], ``cast_bytes`` what narrowing an operand of a product to
+    8 or fewer bits does, forward and backward. ``log_sigma`` is the spread of the residuals.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)
@@ -40,6 +46,7 @@ class TrainingCalibration:
     routing_s: Number = field(metadata=FIGURE)
     dequantised_bytes: Number = field(metadata=FIGURE)
     log_sigma: float = field(metadata=FIGURE)
+    cast_bytes: Number = field(default=_CAST_BYTES, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

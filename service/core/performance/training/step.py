@@ -164,9 +164,8 @@ def training_step(
     bubble_s = (stages - 1) / settings.virtual_stages * micro.total_s / stages
 
     moved_s = data_messages_s(deployment, settings, state, calibration)
-    hidden_s = minimum(
-        moved_s,
-        hideable_ratio(settings) * calibration.data_overlap_ratio * (compute_s + messages_s),
+    hidden_s = calibration.data_overlap_ratio * minimum(
+        moved_s, hideable_ratio(settings) * (compute_s + messages_s)
     )
     optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
@@ -285,6 +284,8 @@ def _micro_batch(
         work.elementwise_bytes_per_token * here
         + work.elementwise_bytes_per_pair * here * batch.tokens
     ) * calibration.elementwise_passes
+    narrowed = work.narrowed_elements_per_token * here * calibration.cast_bytes
+    moved = moved + narrowed
     elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
     dequantised = work.quantised_elements * calibration.dequantised_bytes
     base_passes = 2.0 + product_again

@@ -24,10 +24,6 @@ from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
 from service.core.performance.work import AttentionWork, RankWork, rank_work
 
-#: Bytes of an element that products of 8 or fewer bits convert on the way in: read in 16 bit,
-#: written as it is and transposed.
-#: Source: NVIDIA, Transformer Engine user guide, FP8 primer, 2024 (casts and transposes).
-_CAST_BYTES = 4.0
 #: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
 #: loss keeps them on the chip.
 _LOGIT_BYTES = {"plain": 6.0, "half-precision": 4.0, "chunked": 6.0, "fused": 2.0}
@@ -45,7 +41,8 @@ class TrainingWork:
 
     ``products`` has everything but attention, ``attention`` nothing else.
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
-    to read; ``quantised_elements`` those of a base that is turned into 16 bit on every use.
+    to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
+    ``quantised_elements`` those of a base that is turned into 16 bit on every use.
     """
 
     products: RankWork
@@ -54,6 +51,7 @@ class TrainingWork:
     attention_precision: str
     elementwise_bytes_per_token: float
     elementwise_bytes_per_pair: float
+    narrowed_elements_per_token: float
     quantised_elements: float
 
     def attention_slowdown(self, accelerator: Accelerator) -> Number:
@@ -118,8 +116,9 @@ def training_work(
         ),
         matrix_precision=chosen.matrix_precision,
         attention_precision="bf16" if _bits(precision.activations) <= 16 else "fp32",
-        elementwise_bytes_per_token=per_token + logits + narrow * _CAST_BYTES,
+        elementwise_bytes_per_token=per_token + logits,
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
+        narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
     )
 
