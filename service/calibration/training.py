@@ -81,7 +81,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term(
             "sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, _FRAMEWORKS, logarithmic=True,
             usual_of={"ahead-of-time": 1e-5}),
-        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.20, _FRAMEWORKS),
+        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.20, _FRAMEWORKS, usual_of={"megatron-lm@before-sequence-parallelism": 0.02, "megatron-deepspeed@before-sequence-parallelism": 0.02}),
     ),
     "training-speed/links": (
         Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS),
