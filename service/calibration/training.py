@@ -71,7 +71,8 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             usual_of={"ahead-of-time": 5.0}),
         Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _KERNELS),
         Term("routing_s", 2e-4, 1e-5, 3e-3, 0.30, _KERNELS, logarithmic=True),
-        Term("dequantised_bytes", 6.0, 3.0, 60.0, 0.30, _KERNELS, logarithmic=True),
+        Term("dequantised_bytes", 5.0, 2.0, 60.0, 0.15, _KERNELS, logarithmic=True),
+        Term("unpacked_bytes", 20.0, 3.0, 120.0, 0.20, _KERNELS, logarithmic=True),
     ),
     "training-speed/frameworks": (
         Term("step_s", 5e-3, 1e-4, 0.03, 0.20, _FRAMEWORKS, logarithmic=True),

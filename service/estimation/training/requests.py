@@ -135,6 +135,10 @@ class TrainingSettingsRequest(Request):
     """Micro-batches of one optimizer step; with a pipeline, those that pass through it."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence."""
+    packed_document_tokens: float | None = Field(None, ge=1.0, le=1e8)
+    """Length of the documents packed into a sequence, of which each attends only within itself:
+    the mean over tokens, to which long documents count by their length. If null, tokens attend
+    within the whole sequence."""
     activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = "none"
     """selective recomputes attention scores, selective-operators also every other matrix product,
     full whole layers."""

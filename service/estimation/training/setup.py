@@ -15,6 +15,7 @@ from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
+from service.core.performance.training.pipeline import most_virtual_stages
 from service.core.performance.training.work import product_format
 from service.core.platform import Machine
 from service.core.techniques.setup import TrainingSetup
@@ -258,7 +259,7 @@ def check_schedule(
                 "need the interleaved schedule",
             )
         return
-    most = architecture.layer_count // parallelism.pipeline
+    most = most_virtual_stages(architecture.layer_count, parallelism.pipeline)
     if parallelism.pipeline == 1:
         problems.add(
             "/training/pipeline_schedule",
@@ -267,7 +268,7 @@ def check_schedule(
     elif settings.virtual_stages > most:
         problems.add(
             "/training/virtual_stages",
-            f"{architecture.layer_count} layers cannot fill {settings.virtual_stages} × "
+            f"{architecture.layer_count} layers with embedding and head cannot fill {settings.virtual_stages} × "
             f"{parallelism.pipeline} stages; at most {most} per rank work",
         )
 

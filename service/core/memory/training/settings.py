@@ -62,7 +62,9 @@ class TrainingSettings:
     fused (by a compiler or by hand) rather than run operator by operator; ``dropout`` whether
     dropout masks are kept. ``cross_entropy``: "plain" keeps logits in 32 bit, "half-precision"
     computes all of the loss in 16, "chunked" keeps all logits in 16 bit and parts of
-    ``cross_entropy_chunk_tokens`` in 32, "fused" such parts only.
+    ``cross_entropy_chunk_tokens`` in 32, "fused" such parts only. Of documents packed into a
+    sequence a token attends to its own alone, which is ``packed_document_tokens`` long on average
+    over tokens (None: to the whole sequence).
 
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism); ``bucket_elements`` go into one message, and
@@ -86,6 +88,7 @@ class TrainingSettings:
     cross_entropy: CrossEntropy = "plain"
     cross_entropy_chunk_tokens: int = 1024
     sequence_parallel: bool = True
+    packed_document_tokens: float | None = None
     pipeline_schedule: Schedule = "1f1b"
     virtual_stages: int = 1
     zero_stage: int = 0

@@ -19,6 +19,10 @@ from service.core.stacking import FIGURE
 #: transposed, by about as many kernels as work on activations otherwise.
 #: Source: NVIDIA, Transformer Engine user guide, FP8 primer, 2024 (casts and transposes).
 _CAST_BYTES = 12.0
+#: What unpacking an element moves where nothing tells: shifted, masked and scaled by one kernel
+#: after the other, each of which writes 16 or 32 bit.
+#: Source: AutoGPTQ, qlinear_cuda.py, 2023 (the path that trains).
+_UNPACKED_BYTES = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ class TrainingCalibration:
     and gathered weights hide. ``sharded_layer_s`` is what gathering a layer's fully sharded
     weights adds to ``layer_s``; ``routing_s`` what choosing experts, sorting tokens and waiting
     for their counts takes in a layer's pass; ``dequantised_bytes`` what turning an element of a
-    quantised base into 16 bit moves [B], ``cast_bytes`` what narrowing an operand of a product to
+    quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that pack elements
+    of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a product to
     8 or fewer bits does, forward and backward. ``log_sigma`` is the spread of the residuals.
     """
 
@@ -47,6 +52,7 @@ class TrainingCalibration:
     dequantised_bytes: Number = field(metadata=FIGURE)
     log_sigma: float = field(metadata=FIGURE)
     cast_bytes: Number = field(default=_CAST_BYTES, metadata=FIGURE)
+    unpacked_bytes: Number = field(default=_UNPACKED_BYTES, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

@@ -99,8 +99,9 @@ SPEED = (
     ),
     Formula(
         "exposed_data_messages_s",
-        "max(moved_s - (1 if zero_stage == 3 else 2 / 3 / micro_batches) * data_overlap_ratio"
-        " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s), 0)",
+        "moved_s - data_overlap_ratio * min(moved_s,"
+        " (1 if zero_stage == 3 else 2 / 3 / micro_batches)"
+        " * (matrix_products_s + attention_s + elementwise_s + exposed_model_messages_s))",
         _ZERO,
         "step.exposed_data_messages_s",
         _WORK
@@ -114,12 +115,14 @@ SPEED = (
     ),
     Formula(
         "pipeline_bubble_s",
-        "(stages - 1) / virtual_stages * micro_batch_s / stages",
+        "((stages - 1) / virtual_stages + micro_batches * (slowest_stage_ratio - 1))"
+        " * micro_batch_s / stages",
         _PIPELINE,
         "step.pipeline_bubble_s",
-        paths(
+        _SCHEDULE
+        | paths(
             "setup.settings.virtual_stages",
-            stages="setup.deployment.parallelism.pipeline",
+            "step.slowest_stage_ratio",
             micro_batch_s="step.micro_batch.total_s",
         ),
     ),

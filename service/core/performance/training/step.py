@@ -17,6 +17,7 @@ from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.pipeline import pipeline_wait_s, slowest_stage_ratio
 from service.core.performance.training.traffic import (
     HostRates,
     context_messages_s,
@@ -42,6 +43,11 @@ RECOMPUTED_ELEMENTWISE = {"none": 0.0, "selective": 0.0, "selective-operators": 
 #: forward; backward, results and their gradients are read and gradients written.
 FORWARD_TRAFFIC_RATIO = 0.4
 
+#: Kernels of an adapter beside those of a layer that has none: dropout, two products, scaling and
+#: the sum, beside about 30 of a layer of a plain framework.
+#: Source: Hugging Face PEFT, lora/layer.py, 2024; counted for Llama layers of Transformers.
+_ADAPTER_LAUNCHES = 5.0 / 30.0
+
 #: Floating-point operations per parameter and token, forward and backward.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
 SIX = 6.0
@@ -59,7 +65,8 @@ class TrainingStep:
     instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
-    update and transfers of the host. The parts add up to ``published_step_s``, of which own
+    update and transfers of the host; ``slowest_stage_ratio`` is the time of the slowest stage over
+    the average. The parts add up to ``published_step_s``, of which own
     measurements make ``step_s``.
     """
 
@@ -91,6 +98,7 @@ class TrainingStep:
     state: StageState
     host_update_s: Number
     transfers_s: Number
+    slowest_stage_ratio: float
 
     def slowed(self, ratio: Number) -> TrainingStep:
         """The same step in a multiple of the time, as own measurements show it."""
@@ -161,7 +169,12 @@ def training_step(
     share = steps / stages
     compute_s = share * (micro.matrix_s + micro.attention_s + micro.elementwise_s)
     messages_s, overhead_s = share * micro.messages_s, share * micro.waiting_s
-    bubble_s = (stages - 1) / settings.virtual_stages * micro.total_s / stages
+    slowest_ratio = slowest_stage_ratio(
+        deployment.architecture.layer_count, stages, work.head_ratio
+    )
+    bubble_s = pipeline_wait_s(
+        micro.total_s, steps, stages, settings.virtual_stages, slowest_ratio
+    )
 
     moved_s = data_messages_s(deployment, settings, state, calibration)
     hidden_s = calibration.data_overlap_ratio * minimum(
@@ -213,6 +226,7 @@ def training_step(
         state=state,
         host_update_s=host_update_s,
         transfers_s=transfers_s,
+        slowest_stage_ratio=slowest_ratio,
     )
 
 
@@ -262,7 +276,10 @@ def _micro_batch(
 ) -> MicroBatchTime:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     tokens = batch.sequences * batch.tokens * 1.0
-    load = StepLoad(tokens, batch.sequences * 1.0, batch.tokens / 2.0, 0.0, 0.0)
+    span = batch.tokens
+    if settings.packed_document_tokens is not None:
+        span = minimum(settings.packed_document_tokens, span)
+    load = StepLoad(tokens, batch.sequences * 1.0, span / 2.0, 0.0, 0.0)
 
     def part(chosen: RankWork) -> StepTime:
         return step_time(chosen, load, accelerator, parallelism, calibration.performance)
@@ -287,7 +304,9 @@ def _micro_batch(
     narrowed = work.narrowed_elements_per_token * here * calibration.cast_bytes
     moved = moved + narrowed
     elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
-    dequantised = work.quantised_elements * calibration.dequantised_bytes
+    packed = deployment.precision.weights.widened_whole
+    each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
+    dequantised = work.quantised_elements * each_bytes
     base_passes = 2.0 + product_again
     elementwise_bytes = moved * (1.0 + elementwise_again) + dequantised * base_passes
     recompute_s = (
@@ -343,7 +362,8 @@ def _issue_s(
 ) -> Number:
     """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
     passes = 2.0 + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
-    each: Number = calibration.performance.engine.layer_s * passes
+    launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
+    each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:
         each = each + calibration.sharded_layer_s * 2.0
     return each * work.products.layers

@@ -14,6 +14,7 @@ from service.core.architecture.model import (
     ModelArchitecture,
     Span,
 )
+from service.core.architecture.tensors import TensorClass
 from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.elementwise import Number
@@ -22,7 +23,7 @@ from service.core.memory.training.settings import TrainingSettings
 from service.core.memory.training.state import is_adapted
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
-from service.core.performance.work import AttentionWork, RankWork, rank_work
+from service.core.performance.work import AttentionWork, MatrixProduct, RankWork, rank_work
 
 #: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
 #: loss keeps them on the chip.
@@ -42,7 +43,9 @@ class TrainingWork:
     ``products`` has everything but attention, ``attention`` nothing else.
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
-    ``quantised_elements`` those of a base that is turned into 16 bit on every use.
+    ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``head_ratio``
+    is the share of products that are the head's, ``adapters_per_layer`` how many matrices of a
+    layer have an adapter.
     """
 
     products: RankWork
@@ -53,6 +56,8 @@ class TrainingWork:
     elementwise_bytes_per_pair: float
     narrowed_elements_per_token: float
     quantised_elements: float
+    head_ratio: float
+    adapters_per_layer: float
 
     def attention_slowdown(self, accelerator: Accelerator) -> Number:
         """How much longer attention takes in its precision than in 16 bit [-]."""
@@ -120,7 +125,29 @@ def training_work(
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
         narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
+        head_ratio=_head_ratio(products),
+        adapters_per_layer=_adapters_per_layer(architecture, settings),
     )
+
+
+def _head_ratio(products: tuple[MatrixProduct, ...]) -> float:
+    """Share of all products of a token that are those of the head [-]."""
+    by_head = {True: 0.0, False: 0.0}
+    for item in products:
+        flops = item.calls * item.copies_per_token * item.input_features * item.output_features
+        by_head[item.tensor_class is TensorClass.HEAD] += flops
+    return by_head[True] / (by_head[True] + by_head[False])
+
+
+def _adapters_per_layer(architecture: ModelArchitecture, settings: TrainingSettings) -> float:
+    """Matrices with an adapter, of an average layer; those of all experts count as one [-]."""
+    adapted = sum(
+        group.count
+        for group in architecture.groups
+        for tensor in group.tensors
+        if is_adapted(tensor, settings)
+    )
+    return adapted / architecture.layer_count
 
 
 def _adapter_elements(

@@ -1,0 +1,67 @@
+"""How long the stages of a pipeline wait: for the first and last micro-batches, and the slowest."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from service.core.elementwise import Number
+
+#: What frameworks count as layers beside the model's own where these do not divide: the embedding
+#: on the first stage, and the head with its loss on the last.
+#: Source: Megatron-LM, account_for_embedding_in_pipeline_split and
+#: account_for_loss_in_pipeline_split, 2024; Grattafiori et al., The Llama 3 Herd of Models, 2024,
+#: section 3.3.2 (126 layers on 16 stages).
+ENDS = 2
+
+
+def most_virtual_stages(layers: int, stages: int) -> int:
+    """Stages that a rank can have in an interleaved schedule, embedding and head counting, too."""
+    return max(layers // stages, (layers + ENDS) // stages)
+
+
+def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
+    """Time of the stage with most to do over that of the average stage [-].
+
+    Parameters
+    ----------
+    layers, stages
+        Layers of the model and stages of the pipeline. Layers are divided evenly; where they do not
+        divide but would with embedding and head as layers, these count as such; else some stages
+        have one more than others, and the last is not among these.
+    head_ratio
+        Share of the model's products that are the head's, which the last stage has [-].
+    """
+    if stages == 1:
+        return 1.0
+    most, last = ceil(layers / stages), layers // stages
+    if layers % stages and (layers + ENDS) % stages == 0:
+        most = (layers + ENDS) // stages
+        last = most - 1
+    layer_ratio = (1.0 - head_ratio) / layers
+    return stages * max(most * layer_ratio, last * layer_ratio + head_ratio)
+
+
+def pipeline_wait_s(
+    micro_batch_s: Number,
+    micro_batches: Number,
+    stages: int,
+    virtual_stages: int,
+    slowest_ratio: float,
+) -> Number:
+    """Time in which a stage waits in a step [s].
+
+    Parameters
+    ----------
+    micro_batch_s
+        Time of a micro-batch forward and backward through all stages [s].
+    micro_batches, stages, virtual_stages
+        Micro-batches of a step, stages, and stages a rank in an interleaved schedule.
+    slowest_ratio
+        Time of the slowest stage over the average, for which all others wait [-].
+
+    References
+    ----------
+    Narayanan et al., 2021, section 2.2, https://arxiv.org/abs/2104.04473
+    """
+    filling = (stages - 1) / virtual_stages
+    return (filling + micro_batches * (slowest_ratio - 1.0)) * micro_batch_s / stages
