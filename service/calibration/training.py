@@ -27,9 +27,8 @@ from service.estimation.training.requests import TrainingRequest
 from service.estimation.training.setup import resolve_training
 
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.20))
-_HARDWARE_JOULES = (Level("vendor", 0.05), Level("family", 0.10))
+_JOULES = (Level("vendor", 0.05), Level("family", 0.10))
 _ATTENTION = (Level("family", 0.12), Level("kernels", 0.15))
-_KERNELS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
 _FRAMEWORKS = (Level("class", 0.15), Level("engine", 0.15), Level("generation", 0.12))
 _LINKS = (Level("link", 0.20),)
 
@@ -40,6 +39,33 @@ COMMENT = (
     "errors for sources that no constant was fitted to, and what unmeasured levels add.",
 )
 
+#: Power that nobody publishes limits no clocks: what is in the catalog follows from something else.
+_UNLIMITED = 1e13
+#: Classes of frameworks differ in what is usual: programs as a whole fuse what they can and wait
+#: for no interpreter, while eager models issue kernel after kernel from Python.
+_USUAL_PASSES = {"ahead-of-time": 2.0, "fsdp-like": 3.0, "trainer-like": 5.0}
+_USUAL_CAST_BYTES = {"ahead-of-time": 5.0}
+_USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
+_USUAL_SHARDED_LAYER_S = {"ahead-of-time": 1e-5}
+#: Messages of tensor parallelism did not overlap before they went by parts of a sequence.
+_USUAL_TENSOR_OVERLAP = {
+    "megatron-lm@before-sequence-parallelism": 0.02,
+    "megatron-deepspeed@before-sequence-parallelism": 0.02,
+}
+
+
+def _logarithmic(
+    name: str,
+    usual: float,
+    limits: tuple[float, float],
+    spread: float,
+    levels: tuple[Level, ...],
+    usual_of: Mapping[str, float] | None = None,
+) -> Term:
+    low, high = limits
+    return Term(name, usual, low, high, spread, levels, True, usual_of or {})
+
+
 #: Terms by what they are a property of, with the levels of ``TRAINING``. Usual values: what large
 #: products, streaming kernels and collectives reach in vendors' and users' published
 #: microbenchmarks of data-centre accelerators.
@@ -49,45 +75,41 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE),
         Term("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15, _HARDWARE),
         Term("memory_ratio", 0.80, 0.30, 0.95, 0.10, _HARDWARE),
-        Term("matrix_flops_per_joule", 8e11, 5e10, 3e13, 0.15, _HARDWARE_JOULES, logarithmic=True, usual_of={"google": 1e13, "aws": 1e13}),
+        _logarithmic(
+            "matrix_flops_per_joule",
+            8e11,
+            (5e10, 3e13),
+            0.15,
+            _JOULES,
+            {"google": _UNLIMITED, "aws": _UNLIMITED},
+        ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
     ),
     "training-speed/attention": (
         Term("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION),
     ),
     "training-speed/kernels": (
-        Term(
-            "elementwise_passes",
-            4.0,
-            1.0,
-            16.0,
-            0.20,
-            _KERNELS,
-            logarithmic=True,
-            usual_of={"ahead-of-time": 2.0, "fsdp-like": 3.0, "trainer-like": 5.0},
-        ),
-        Term(
-            "cast_bytes", 12.0, 1.0, 60.0, 0.20, _KERNELS, logarithmic=True,
-            usual_of={"ahead-of-time": 5.0}),
-        Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _KERNELS),
-        Term("routing_s", 2e-4, 1e-5, 3e-3, 0.30, _KERNELS, logarithmic=True),
-        Term("dequantised_bytes", 5.0, 2.0, 60.0, 0.15, _KERNELS, logarithmic=True),
-        Term("unpacked_bytes", 20.0, 3.0, 120.0, 0.20, _KERNELS, logarithmic=True),
+        _logarithmic("elementwise_passes", 4.0, (1.0, 16.0), 0.20, _FRAMEWORKS, _USUAL_PASSES),
+        _logarithmic("cast_bytes", 12.0, (1.0, 60.0), 0.20, _FRAMEWORKS, _USUAL_CAST_BYTES),
+        Term("expert_ratio", 0.60, 0.10, 1.0, 0.30, _FRAMEWORKS),
+        _logarithmic("routing_s", 2e-4, (1e-5, 3e-3), 0.30, _FRAMEWORKS),
+        _logarithmic("dequantised_bytes", 5.0, (2.0, 60.0), 0.15, _FRAMEWORKS),
+        _logarithmic("unpacked_bytes", 20.0, (3.0, 120.0), 0.20, _FRAMEWORKS),
     ),
     "training-speed/frameworks": (
-        Term("step_s", 5e-3, 1e-4, 0.03, 0.20, _FRAMEWORKS, logarithmic=True),
+        _logarithmic("step_s", 5e-3, (1e-4, 0.03), 0.20, _FRAMEWORKS),
+        _logarithmic("layer_s", 3e-4, (1e-5, 5e-3), 0.20, _FRAMEWORKS, _USUAL_LAYER_S),
+        _logarithmic(
+            "sharded_layer_s", 2e-4, (1e-6, 2e-2), 0.30, _FRAMEWORKS, _USUAL_SHARDED_LAYER_S
+        ),
         Term(
-            "layer_s", 3e-4, 1e-5, 5e-3, 0.20, _FRAMEWORKS, logarithmic=True,
-            usual_of={"ahead-of-time": 3e-5, "trainer-like": 7e-4}),
-        Term(
-            "sharded_layer_s", 2e-4, 1e-6, 2e-2, 0.30, _FRAMEWORKS, logarithmic=True,
-            usual_of={"ahead-of-time": 1e-5}),
-        Term("tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.20, _FRAMEWORKS, usual_of={"megatron-lm@before-sequence-parallelism": 0.02, "megatron-deepspeed@before-sequence-parallelism": 0.02}),
+            "tensor_overlap_ratio", 0.30, 0.0, 0.95, 0.20, _FRAMEWORKS, False, _USUAL_TENSOR_OVERLAP
+        ),
     ),
     "training-speed/links": (
         Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
-        Term("collective_s", 2e-5, 1e-6, 1e-4, 0.20, _LINKS, logarithmic=True),
+        _logarithmic("collective_s", 2e-5, (1e-6, 1e-4), 0.20, _LINKS),
     ),
 }
 #: Share of dense 16-bit peak that the best product reaches, on families without training rows,

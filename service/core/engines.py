@@ -102,15 +102,15 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
             EngineClass(
                 "ahead-of-time",
                 "training",
-                "the whole step as one program, compiled ahead of time or written by hand in native "
-                "code, whose kernels are fused and wait for no interpreter",
+                "the whole step as one program, compiled ahead of time or written in native code, "
+                "whose kernels are fused and wait for no interpreter",
                 "maxtext",
             ),
             EngineClass(
                 "trainer-like",
                 "training",
-                "a general trainer around eager models, made for fine-tuning on one or a few "
-                "machines",
+                "a general trainer around eager models, whose operations are issued one after "
+                "another from Python",
                 "transformers",
             ),
         )

@@ -268,8 +268,9 @@ def check_schedule(
     elif settings.virtual_stages > most:
         problems.add(
             "/training/virtual_stages",
-            f"{architecture.layer_count} layers with embedding and head cannot fill {settings.virtual_stages} × "
-            f"{parallelism.pipeline} stages; at most {most} per rank work",
+            f"{architecture.layer_count} layers with embedding and head cannot fill "
+            f"{settings.virtual_stages} × {parallelism.pipeline} stages; at most {most} per rank "
+            "work",
         )
 
 

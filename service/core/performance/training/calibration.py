@@ -39,8 +39,9 @@ class TrainingCalibration:
     weights adds to ``layer_s``; ``routing_s`` what choosing experts, sorting tokens and waiting
     for their counts takes in a layer's pass; ``dequantised_bytes`` what turning an element of a
     quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that pack elements
-    of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a product to
-    8 or fewer bits does, forward and backward. ``log_sigma`` is the spread of the residuals.
+    of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a
+    product to 8 or fewer bits does, forward and backward. ``log_sigma`` is the spread of the
+    residuals.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)

@@ -172,9 +172,7 @@ def training_step(
     slowest_ratio = slowest_stage_ratio(
         deployment.architecture.layer_count, stages, work.head_ratio
     )
-    bubble_s = pipeline_wait_s(
-        micro.total_s, steps, stages, settings.virtual_stages, slowest_ratio
-    )
+    bubble_s = pipeline_wait_s(micro.total_s, steps, stages, settings.virtual_stages, slowest_ratio)
 
     moved_s = data_messages_s(deployment, settings, state, calibration)
     hidden_s = calibration.data_overlap_ratio * minimum(

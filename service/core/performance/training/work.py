@@ -14,8 +14,8 @@ from service.core.architecture.model import (
     ModelArchitecture,
     Span,
 )
-from service.core.architecture.tensors import TensorClass
 from service.core.architecture.sharding import kv_heads, rank_elements, rank_shape
+from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.memory.training.activations import layer_savings

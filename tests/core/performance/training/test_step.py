@@ -9,6 +9,7 @@ from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.pipeline import most_virtual_stages, slowest_stage_ratio
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
@@ -152,16 +153,74 @@ def test_32_bit_runs_move_twice_as_much():
     assert found.elementwise_s == pytest.approx(2 * step(fused).elementwise_s, rel=0.05)
 
 
-def test_the_pipeline_bubble_is_the_published_share():
+def test_the_pipeline_bubble_is_the_published_share_where_stages_are_alike():
     settings = TrainingSettings(gradient_accumulation_steps=8)
     result = step(settings, Parallelism(tensor=1, pipeline=4))
-    working = result.compute_s + result.exposed_model_messages_s + result.overhead_s
-    share = result.pipeline_bubble_s / (
-        result.pipeline_bubble_s + working - CALIBRATION.engine.step_s
+    alike_s = result.micro_batch.total_s / 4
+    assert result.pipeline_bubble_s / alike_s == pytest.approx(
+        3.0 + 8.0 * (result.slowest_stage_ratio - 1.0), rel=1e-9
     )
-    assert share == pytest.approx(3 / 11, rel=1e-6)
-    interleaved = step(replace(settings, virtual_stages=4), Parallelism(tensor=1, pipeline=4))
-    assert interleaved.pipeline_bubble_s == pytest.approx(result.pipeline_bubble_s / 4)
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "head_ratio", "slowest"),
+    [
+        # Embedding and head count as layers where that makes 126 of them fill 16 stages: 8 of 126.
+        (126, 16, 0.005, 16 * 8 * 0.995 / 126),
+        # 80 layers divide by 8, so that the last stage has the head besides.
+        (80, 8, 0.02, 8 * (10 * 0.98 / 80 + 0.02)),
+        # 61 layers fill 16 stages in no way: three stages have three, all others four.
+        (61, 16, 0.0, 16 * 4 / 61),
+        (61, 1, 0.3, 1.0),
+    ],
+)
+def test_a_pipeline_waits_for_its_slowest_stage(layers, stages, head_ratio, slowest):
+    assert slowest_stage_ratio(layers, stages, head_ratio) == pytest.approx(slowest, rel=1e-12)
+
+
+@pytest.mark.parametrize(("layers", "stages", "most"), [(126, 16, 8), (80, 8, 10), (61, 16, 3)])
+def test_stages_of_a_rank_count_embedding_and_head(layers, stages, most):
+    assert most_virtual_stages(layers, stages) == most
+
+
+def test_packed_documents_attend_within_themselves():
+    whole = step(batch=MicroBatch(1, 8192))
+    packed = step(TrainingSettings(packed_document_tokens=1024.0), batch=MicroBatch(1, 8192))
+    assert packed.attention_s / whole.attention_s == pytest.approx(1 / 8, rel=0.02)
+    assert packed.matrix_products_s == whole.matrix_products_s
+    longer = step(TrainingSettings(packed_document_tokens=1e6), batch=MicroBatch(1, 8192))
+    assert longer.step_s == whole.step_s
+
+
+def test_products_take_no_more_power_than_there_is():
+    limited = replace(USUAL.performance.hardware, matrix_flops_per_joule=2e11)
+    throttled = replace(USUAL, performance=replace(USUAL.performance, hardware=limited))
+    # 700 W times 2e11 FLOP/J: products can reach 140 TFLOP/s and no more.
+    result = step(calibration=throttled)
+    assert result.matrix_products_s > 3.0 * step().matrix_products_s
+    flops = result.micro_batch.products_flops * result.micro_batch.passes
+    assert flops / result.matrix_products_s < 700.0 * 2e11
+
+
+def test_adapters_and_unpacked_bases_take_their_time():
+    slow_host = replace(
+        USUAL,
+        performance=replace(
+            USUAL.performance, engine=replace(USUAL.performance.engine, layer_s=0.01)
+        ),
+    )
+    batch = MicroBatch(1, 64)
+    adapted = step(TrainingSettings(method="lora"), batch=batch, calibration=slow_host)
+    few = TrainingSettings(method="lora", lora_targets=("q_proj",))
+    fewer = step(few, batch=batch, calibration=slow_host)
+    assert adapted.micro_batch.issue_s / fewer.micro_batch.issue_s == pytest.approx(
+        (1 + 7 / 6) / (1 + 1 / 6), rel=1e-9
+    )
+    settings = TrainingSettings(method="qlora")
+    half = NUMBER_FORMATS["bf16"]
+    by_blocks = step(settings, precision=Precision(NUMBER_FORMATS["bnb-nf4"], half, half))
+    by_words = step(settings, precision=Precision(NUMBER_FORMATS["gptq-int4"], half, half))
+    assert by_words.micro_batch.dequantised_bytes > 3 * by_blocks.micro_batch.dequantised_bytes
 
 
 def test_fully_sharded_traffic_is_one_and_a_half_times_that_of_an_all_reduce():
