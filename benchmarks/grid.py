@@ -7,7 +7,7 @@ import numpy as np
 
 from service.core.deployment import Link
 from service.core.estimate.inference import estimate_inference, inference_energy
-from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.footprint import footprint
 from service.core.impacts.infrastructure import making
 from service.core.interval import exact
 from service.estimation.inference.deployment import ResolvedDeployment
@@ -44,10 +44,18 @@ def grid(resolved: ResolvedDeployment, size: int) -> Any:
     infrastructure = resolved.calibration.infrastructure
     made = making(accelerator, infrastructure)
 
-    def evaluate(region: Any) -> Footprint:
-        energy = inference_energy(estimate_inference(setup), infrastructure)
-        return footprint(
+    def evaluate(region: Any) -> tuple[Any, ...]:
+        estimate = estimate_inference(setup)
+        energy = inference_energy(estimate, infrastructure)
+        placed = footprint(
             energy.request_kwh, energy.request_hours, None, region, infrastructure, made
+        )
+        latency = estimate.latency
+        return (
+            *(estimate.fits, estimate.memory.headroom_bytes),
+            *(latency.ttft_s, latency.tpot_s, latency.output_tokens_per_s),
+            *(energy.power.it_power_w, energy.request.it_wh),
+            *(placed.total_location_gco2e, placed.water_total_l),
         )
 
     return evaluate

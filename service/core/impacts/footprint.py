@@ -8,6 +8,7 @@ operators per unit of IT energy and follows that.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from service.core.deployment import Accelerator, Region
 from service.core.explanation import Formula, paths
@@ -112,36 +113,110 @@ FOOTPRINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Footprint:
-    """Footprint of an amount of IT energy and accelerator time; None where a factor is unknown."""
+    """Footprint of an amount of IT energy and accelerator time; None where a factor is unknown.
+
+    Figures are computed when they are asked for: searches ask for few of them, in many places.
+    """
 
     it_energy_kwh: Interval
     accelerator_hours: Interval | None
-    facility_energy_kwh: Interval
-    operational_location_gco2e: Interval | None
-    operational_market_gco2e: Interval | None
-    marginal_signal_gco2e: Interval | None
-    embodied_gco2e: Interval | None
-    total_location_gco2e: Interval | None
-    water_on_site_l: Interval | None
-    water_off_site_l: Interval | None
-    water_total_l: Interval | None
-    water_stress_weighted_l: Interval | None
-    e_waste_kg: Interval | None
-    primary_energy_mj: Interval | None
-    primary_energy_electricity_mj: Interval | None
-    abiotic_depletion_kgsbeq: Interval | None
-    abiotic_depletion_hardware_kgsbeq: Interval | None
     region: Region
     infrastructure: Infrastructure
-    worn_ratio: Interval | None
     made: Making
+
+    @cached_property
+    def facility_energy_kwh(self) -> Interval:
+        """Energy with the building's overhead [kWh]."""
+        return product(self.it_energy_kwh, self.region.pue_ratio)
+
+    @cached_property
+    def worn_ratio(self) -> Interval | None:
+        """Share of the hardware's service life that the time takes up [-]."""
+        hours = self.accelerator_hours
+        return None if hours is None else quotient(hours, self.made.service_hours)
+
+    @cached_property
+    def operational_location_gco2e(self) -> Interval | None:
+        """Carbon of the electricity, as the grid is [gCO2e]."""
+        return _times(self.facility_energy_kwh, self.region.grid_gco2e_per_kwh)
+
+    @cached_property
+    def operational_market_gco2e(self) -> Interval | None:
+        """Carbon of the electricity by contract [gCO2e]."""
+        return _times(self.facility_energy_kwh, self.region.market_gco2e_per_kwh)
+
+    @cached_property
+    def marginal_signal_gco2e(self) -> Interval | None:
+        """What the grid would emit less without it [gCO2e]."""
+        return _times(self.facility_energy_kwh, self.region.marginal_gco2e_per_kwh)
+
+    @cached_property
+    def embodied_gco2e(self) -> Interval | None:
+        """Carbon of making what is worn [gCO2e]."""
+        unit = self.made.embodied_kgco2e
+        return _times(self.worn_ratio, None if unit is None else scale(unit, 1000.0))
+
+    @cached_property
+    def total_location_gco2e(self) -> Interval | None:
+        """Electricity, as the grid is, and making [gCO2e]."""
+        return _sum(self.operational_location_gco2e, self.embodied_gco2e)
+
+    @cached_property
+    def water_on_site_l(self) -> Interval | None:
+        """Water for cooling [L]."""
+        return _times(self.it_energy_kwh, self.region.wue_l_per_kwh)
+
+    @cached_property
+    def water_off_site_l(self) -> Interval | None:
+        """Water that making the electricity evaporates [L]."""
+        return _times(self.facility_energy_kwh, self.region.ewif_l_per_kwh)
+
+    @cached_property
+    def water_total_l(self) -> Interval | None:
+        """Both [L]."""
+        return _sum(self.water_on_site_l, self.water_off_site_l)
+
+    @cached_property
+    def water_stress_weighted_l(self) -> Interval | None:
+        """Water, weighted by how scarce it is there [L]."""
+        return _times(self.water_total_l, self.region.water_stress_ratio)
+
+    @cached_property
+    def e_waste_kg(self) -> Interval | None:
+        """Mass of what is worn and not used again [kg]."""
+        waste = _times(self.worn_ratio, self.made.mass_kg)
+        return None if waste is None else scale(waste, 1.0 - self.infrastructure.reused_ratio)
+
+    @cached_property
+    def primary_energy_electricity_mj(self) -> Interval | None:
+        """Primary energy of the electricity [MJ]."""
+        return _times(self.facility_energy_kwh, self.primary_energy_mj_per_kwh)
+
+    @cached_property
+    def primary_energy_mj(self) -> Interval | None:
+        """Primary energy of electricity and making [MJ]."""
+        making_mj = _times(self.worn_ratio, self.made.primary_energy_mj)
+        return _sum(self.primary_energy_electricity_mj, making_mj)
+
+    @cached_property
+    def abiotic_depletion_hardware_kgsbeq(self) -> Interval | None:
+        """Depletion of elements by making what is worn [kgSbeq]."""
+        return _times(self.worn_ratio, self.made.adpe_kgsbeq)
+
+    @cached_property
+    def abiotic_depletion_kgsbeq(self) -> Interval | None:
+        """Depletion by electricity and making; without the grid's it is unknown [kgSbeq]."""
+        drawn = _times(self.facility_energy_kwh, self.region.adpe_kgsbeq_per_kwh)
+        return _sum(drawn, self.abiotic_depletion_hardware_kgsbeq)
 
     @property
     def primary_energy_mj_per_kwh(self) -> Interval | None:
         """Primary energy of a kWh from the grid, or what stands in for it [MJ/kWh]."""
-        return _primary_energy_factor(self.region, self.infrastructure)
+        return (
+            self.region.primary_energy_mj_per_kwh or self.infrastructure.primary_energy_mj_per_kwh
+        )
 
 
 def footprint(
@@ -174,47 +249,8 @@ def footprint(
     Footprint
         Figures are None where a factor they need is unknown; nothing is taken as zero.
     """
-    facility = product(it_energy_kwh, region.pue_ratio)
-    location = _times(facility, region.grid_gco2e_per_kwh)
     made = made or making(accelerator, infrastructure)
-    worn = None if accelerator_hours is None else quotient(accelerator_hours, made.service_hours)
-    unit = made.embodied_kgco2e
-    embodied = _times(worn, None if unit is None else scale(unit, 1000.0))
-    on_site = _times(it_energy_kwh, region.wue_l_per_kwh)
-    off_site = _times(facility, region.ewif_l_per_kwh)
-    water = _sum(on_site, off_site)
-    e_waste = _times(worn, made.mass_kg)
-    depleted = _times(worn, made.adpe_kgsbeq)
-    # Without a factor for the grid, depletion is that of the hardware and something unknown.
-    depleted_by_grid = _times(facility, region.adpe_kgsbeq_per_kwh)
-    drawn_mj = _times(facility, _primary_energy_factor(region, infrastructure))
-    return Footprint(
-        it_energy_kwh=it_energy_kwh,
-        accelerator_hours=accelerator_hours,
-        facility_energy_kwh=facility,
-        operational_location_gco2e=location,
-        operational_market_gco2e=_times(facility, region.market_gco2e_per_kwh),
-        marginal_signal_gco2e=_times(facility, region.marginal_gco2e_per_kwh),
-        embodied_gco2e=embodied,
-        total_location_gco2e=_sum(location, embodied),
-        water_on_site_l=on_site,
-        water_off_site_l=off_site,
-        water_total_l=water,
-        water_stress_weighted_l=_times(water, region.water_stress_ratio),
-        e_waste_kg=None if e_waste is None else scale(e_waste, 1.0 - infrastructure.reused_ratio),
-        primary_energy_mj=_sum(drawn_mj, _times(worn, made.primary_energy_mj)),
-        primary_energy_electricity_mj=drawn_mj,
-        abiotic_depletion_kgsbeq=_sum(depleted_by_grid, depleted),
-        abiotic_depletion_hardware_kgsbeq=depleted,
-        region=region,
-        infrastructure=infrastructure,
-        worn_ratio=worn,
-        made=made,
-    )
-
-
-def _primary_energy_factor(region: Region, infrastructure: Infrastructure) -> Interval | None:
-    return region.primary_energy_mj_per_kwh or infrastructure.primary_energy_mj_per_kwh
+    return Footprint(it_energy_kwh, accelerator_hours, region, infrastructure, made)
 
 
 def _times(figure: Interval | None, factor: Interval | None) -> Interval | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import inf, log1p
 from statistics import NormalDist
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, exp, maximum, minimum, sqrt
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
-from service.core.performance.work import MatrixProduct
+from service.core.performance.work import MatrixProduct, alike_together
 
 #: Stands in for no rows at all in divisions.
 _FEWEST_ROWS = 1e-9
@@ -30,117 +30,138 @@ class ProductCost(NamedTuple):
     row_s: Number
 
 
+class ProductSize(NamedTuple):
+    """Products of a kind: what a row takes [FLOP, B], and their weights [B]."""
+
+    item: MatrixProduct
+    row_flops: float
+    row_bytes: float
+    weights_bytes: float
+
+
 @dataclass(frozen=True, slots=True)
-class Products:
+class Sizes:
     """Products that have the same rows: each token of a step, or each sequence.
 
     ``row_flops`` and ``row_bytes`` are what a row takes in all of them [FLOP, B], ``weights_bytes``
     what is read where there are any [B].
     """
 
-    costs: tuple[ProductCost, ...]
+    each: tuple[ProductSize, ...]
     row_flops: float
     row_bytes: float
     weights_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
+class WorkSizes:
+    """Products of a rank: those of each token, of each sequence, and of routed experts."""
+
+    by_token: Sizes
+    by_sequence: Sizes
+    experts: tuple[ProductSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExpertProducts:
     """Products of routed experts of one shape.
 
-    ``copies`` of ``experts`` lie on a rank, of which each token chooses ``experts_per_token``; the
-    tokens of ``group`` replicas meet there, on average at ``rows_per_token`` of the copies.
-    ``above`` is by how many standard deviations the rank whose experts were chosen most is above
-    the mean.
+    Tokens of ``group`` replicas meet at the experts. ``above`` is by how many standard deviations
+    the rank whose experts were chosen most is above the mean.
     """
 
     cost: ProductCost
-    copies: float
-    experts: int
-    experts_per_token: int
+    size: ProductSize
     group: float
-    rows_per_token: float
     above: float
-    row_flops: float
-    row_bytes: float
-    weights_bytes: float
+
+    @property
+    def token_flops(self) -> float:
+        """What a token takes in them [FLOP]."""
+        return self.size.row_flops * self.group * self.size.item.copies_per_token
 
     def load(self, tokens: Number) -> tuple[Number, Number]:
         """Copies of experts that are read, and rows of their products [-]."""
+        item = self.size.item
         tokens = tokens * self.group
-        chosen = self.experts_per_token / self.experts
+        chosen = item.experts_per_token / item.experts
         read_ratio: Number = 1.0
         if chosen < 1.0:
             read_ratio = 1.0 - exp(tokens * log1p(-chosen))
-        read = self.copies * read_ratio
-        rows = tokens * self.rows_per_token
+        read = item.copies * read_ratio
+        rows = tokens * item.copies_per_token
         if self.above:
             # All ranks wait for the one whose experts were chosen most.
             busiest = read + self.above * sqrt(read * (1.0 - read_ratio))
-            read = minimum(busiest, self.copies)
-            elsewhere = 1.0 - self.copies / self.experts
+            read = minimum(busiest, item.copies)
+            elsewhere = 1.0 - item.copies / item.experts
             rows = rows + self.above * sqrt(rows * elsewhere)
         return read, rows
 
 
-def dense_products(
-    items: Iterable[MatrixProduct],
-    accelerator: Accelerator,
-    calibration: PerformanceCalibration,
-    activation_bytes: float,
-) -> Products:
-    """What products of matrices that every row meets cost."""
-    costs: list[ProductCost] = []
-    flops = features = weights = 0.0
-    rates: dict[tuple[str, float], tuple[Number, Number]] = {}
-    for item in items:
-        row_flops, row_bytes, weights_bytes = _sizes(item, activation_bytes)
-        flops, features, weights = flops + row_flops, features + row_bytes, weights + weights_bytes
-        kind = item.matrix_precision, item.weight_bits
+@lru_cache(maxsize=2048)
+def work_sizes(products: tuple[MatrixProduct, ...], activation_bytes: float) -> WorkSizes:
+    """What products of a rank take, those of one shape and its mirror together."""
+    sizes = [
+        ProductSize(
+            item,
+            2.0 * item.input_features * item.output_features * item.calls,
+            (item.input_features + item.output_features) * activation_bytes * item.calls,
+            item.weight_bytes * item.calls,
+        )
+        for item in alike_together(products)
+    ]
+    dense = [size for size in sizes if not size.item.experts]
+    return WorkSizes(
+        _together([size for size in dense if not size.item.per_sequence]),
+        _together([size for size in dense if size.item.per_sequence]),
+        tuple(size for size in sizes if size.item.experts),
+    )
+
+
+def _together(sizes: Sequence[ProductSize]) -> Sizes:
+    return Sizes(
+        tuple(sizes),
+        sum(size.row_flops for size in sizes),
+        sum(size.row_bytes for size in sizes),
+        sum(size.weights_bytes for size in sizes),
+    )
+
+
+def product_costs(
+    sizes: Iterable[ProductSize], accelerator: Accelerator, calibration: PerformanceCalibration
+) -> tuple[ProductCost, ...]:
+    """What products cost on an accelerator."""
+    found: list[ProductCost] = []
+    rates: dict[tuple[str, float, float], tuple[Number, Number]] = {}
+    for item, row_flops, row_bytes, weights_bytes in sizes:
+        kind = item.matrix_precision, item.weight_bits, item.expert_elements
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
-        costs.append(
+        found.append(
             ProductCost(
                 row_flops / flops_per_s, weights_bytes / bytes_per_s, row_bytes / bytes_per_s
             )
         )
-    return Products(tuple(costs), flops, features, weights)
+    return tuple(found)
 
 
 def expert_products(
-    item: MatrixProduct,
+    sizes: Sequence[ProductSize],
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
-    activation_bytes: float,
-) -> ExpertProducts:
-    """What products of routed experts cost."""
-    row_flops, row_bytes, weights_bytes = _sizes(item, activation_bytes)
-    flops_per_s, bytes_per_s = product_rates(item, accelerator, calibration)
-    return ExpertProducts(
-        cost=ProductCost(
-            row_flops / flops_per_s, weights_bytes / bytes_per_s, row_bytes / bytes_per_s
-        ),
-        copies=item.copies,
-        experts=item.experts,
-        experts_per_token=item.experts_per_token,
-        # Tokens of every data-parallel rank of the expert group meet at the experts.
-        group=max(1.0, parallelism.expert / parallelism.tensor),
-        rows_per_token=item.copies_per_token,
-        above=expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0,
-        row_flops=row_flops,
-        row_bytes=row_bytes,
-        weights_bytes=weights_bytes,
-    )
-
-
-def _sizes(item: MatrixProduct, activation_bytes: float) -> tuple[float, float, float]:
-    """FLOPs and bytes of a row, and bytes of the weights."""
-    return (
-        2.0 * item.input_features * item.output_features * item.calls,
-        (item.input_features + item.output_features) * activation_bytes * item.calls,
-        item.weight_bytes * item.calls,
+) -> tuple[ExpertProducts, ...]:
+    """Products of routed experts with what they cost."""
+    if not sizes:
+        return ()
+    # Tokens of every data-parallel rank of the expert group meet at the experts.
+    group = max(1.0, parallelism.expert / parallelism.tensor)
+    above = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
+    costs = product_costs(sizes, accelerator, calibration)
+    return tuple(
+        ExpertProducts(cost, size, group, above) for cost, size in zip(costs, sizes, strict=True)
     )
 
 

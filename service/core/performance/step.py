@@ -12,12 +12,14 @@ from service.core.performance.collectives import Message, all_reduce, all_to_all
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.products import (
     ExpertProducts,
-    Products,
-    dense_products,
+    ProductCost,
+    WorkSizes,
     expert_products,
     padded_rows,
+    product_costs,
+    work_sizes,
 )
-from service.core.performance.work import AttentionWork, RankWork, alike_together
+from service.core.performance.work import AttentionWork, RankWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,8 @@ class AttentionCost(NamedTuple):
 class RankSteps:
     """Steps of a rank, with all in advance that does not depend on their load.
 
-    ``by_token`` and ``by_sequence`` are products with a row for each, ``experts`` those with a row
-    for each choice of a token. A token takes ``token_flops``, ``token_bytes`` and, as a message,
+    ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
+    ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
     ``message.byte_s``; ``overhead_s`` and ``sequence_s`` are the engine's, which ``launch_bound``
     ones spend beside the work. ``exposed_ratio`` of the shorter of arithmetic and memory traffic
     does not overlap with the longer.
@@ -100,8 +102,9 @@ class RankSteps:
     context_ranks: int
     tile_rows: float
     exposed_ratio: Number
-    by_token: Products
-    by_sequence: Products
+    sizes: WorkSizes
+    by_token: tuple[ProductCost, ...]
+    by_sequence: tuple[ProductCost, ...]
     experts: tuple[ExpertProducts, ...]
     attention: tuple[AttentionCost, ...]
     bytes_per_s: Number
@@ -123,7 +126,7 @@ class RankSteps:
         if self.context_ranks > 1:
             tokens = tokens / self.context_ranks
         sequences = load.prefill_sequences + load.decode_sequences
-        flops = tokens * self.token_flops + sequences * self.by_sequence.row_flops
+        flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
         other_bytes = (
             tokens * self.work.elementwise_bytes_per_token
@@ -133,23 +136,27 @@ class RankSteps:
         memory_s: Number = other_bytes / self.bytes_per_s
         # Compute and memory time of each operator [s].
         operators: list[tuple[Number, Number]] = []
-        for products, rows in ((self.by_token, tokens), (self.by_sequence, sequences)):
-            if not products.costs:
+        for costs, sizes, rows in (
+            (self.by_token, self.sizes.by_token, tokens),
+            (self.by_sequence, self.sizes.by_sequence, sequences),
+        ):
+            if not costs:
                 continue
             some: Truth = rows > 0
             always = everywhere(some)
             padded = padded_rows(rows, 1.0, self.tile_rows)
-            for padded_row_s, weights_s, row_s in products.costs:
+            for padded_row_s, weights_s, row_s in costs:
                 read_s = weights_s if always else weights_s * some
                 operators.append((padded_row_s * padded, read_s + row_s * rows))
-            weights_bytes = products.weights_bytes if always else products.weights_bytes * some
-            memory_bytes = memory_bytes + (weights_bytes + products.row_bytes * rows)
+            weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * some
+            memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
         for expert in self.experts:
             read, rows = expert.load(tokens)
             padded_row_s, weights_s, row_s = expert.cost
             padded = padded_rows(rows, read, self.tile_rows)
             operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
-            memory_bytes = memory_bytes + (expert.weights_bytes * read + expert.row_bytes * rows)
+            size = expert.size
+            memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
         for layer, pair_s, token_s in self.attention:
             pairs, read = attended(layer, load, self.context_ranks)
             operators.append((pair_s * pairs, token_s * read))
@@ -199,19 +206,9 @@ def rank_steps(
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
     hardware, engine = calibration.hardware, calibration.engine
-    kinds = alike_together(work.products)
-    by_token = dense_products(
-        (item for item in kinds if not item.experts and not item.per_sequence),
-        accelerator,
-        calibration,
-        work.activation_bytes,
-    )
-    experts = tuple(
-        expert_products(item, accelerator, parallelism, calibration, work.activation_bytes)
-        for item in kinds
-        if item.experts
-    )
-    routed_flops = sum(one.row_flops * one.group * one.rows_per_token for one in experts)
+    sizes = work_sizes(work.products, work.activation_bytes)
+    experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
+    routed_flops = sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
     if work.attention:
         peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
@@ -231,17 +228,13 @@ def rank_steps(
         context_ranks=parallelism.context,
         tile_rows=hardware.tile_rows,
         exposed_ratio=1.0 - hardware.overlap_ratio,
-        by_token=by_token,
-        by_sequence=dense_products(
-            (item for item in kinds if not item.experts and item.per_sequence),
-            accelerator,
-            calibration,
-            work.activation_bytes,
-        ),
+        sizes=sizes,
+        by_token=product_costs(sizes.by_token.each, accelerator, calibration),
+        by_sequence=product_costs(sizes.by_sequence.each, accelerator, calibration),
         experts=experts,
         attention=attention,
         bytes_per_s=accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio,
-        token_flops=by_token.row_flops + routed_flops + work.state_flops_per_token,
+        token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
         overhead_s=engine.step_s
         + engine.layer_s * work.layers

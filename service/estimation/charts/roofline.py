@@ -11,7 +11,7 @@ from service.charts.curves import roofline
 from service.core.explanation import EstimateWarning
 from service.core.interval import exact, from_log_sigma
 from service.core.performance.inference.latency import replica_of
-from service.core.performance.inference.replica import lone_loads
+from service.core.performance.inference.replica import decode_load, prompt_load
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.operators import Operator, step_operators
 from service.core.performance.step import StepLoad
@@ -105,11 +105,8 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
     replica = replica_of(
         deployment, resolved.workload, resolved.serving, computed.estimate.calibration
     )
-    prefill, decode = lone_loads(
-        replica.requests,
-        computed.latency.running_sequences_per_replica / parallelism.pipeline,
-        resolved.serving.chunked_prefill_tokens,
-    )
+    requests = replica.requests
+    sequences = computed.latency.running_sequences_per_replica / parallelism.pipeline
 
     def operators(load: StepLoad) -> tuple[Operator, ...]:
         return step_operators(
@@ -120,8 +117,10 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
             computed.estimate.calibration,
         )
 
-    phases = {"prefill": operators(prefill)}
-    return phases | {"decode": operators(decode)} if computed.generates else phases
+    phases = {"prefill": operators(prompt_load(requests, resolved.serving.chunked_prefill_tokens))}
+    if computed.generates:
+        phases["decode"] = operators(decode_load(requests, sequences))
+    return phases
 
 
 def _roofs(computed: ComputedDeployment, least: float, most: float) -> Iterable[ChartSeries]:

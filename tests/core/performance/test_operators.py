@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.core.performance.inference.replica import Requests, lone_loads
+from service.core.performance.inference.replica import Requests, decode_load, prompt_load
 from service.core.performance.operators import ATTENTION_OVER_CONTEXT, step_operators
 from service.core.performance.step import step_time
 from service.core.performance.work import rank_work
@@ -16,9 +16,8 @@ from tests.core.deployments import CALIBRATION, H100, deployment
 def test_operators_add_up_to_the_step(model, phase):
     chosen = deployment(model)
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
-    loads = dict(
-        zip(("prefill", "decode"), lone_loads(Requests(2048, 2048, 256), 16, 8192), strict=True)
-    )
+    requests = Requests(2048, 2048, 256)
+    loads = {"prefill": prompt_load(requests, 8192), "decode": decode_load(requests, 16)}
     step = step_time(work, loads[phase], H100, chosen.parallelism, CALIBRATION)
     found = step_operators(work, loads[phase], H100, chosen.parallelism, CALIBRATION)
     for name in ("flops", "memory_bytes", "work_s", "compute_bound_s"):
@@ -32,7 +31,7 @@ def test_longer_contexts_weigh_on_attention_alone():
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
 
     def decode(context):
-        _, load = lone_loads(Requests(context, context, 2), 16, 8192)
+        load = decode_load(Requests(context, context, 2), 16)
         found = step_operators(work, load, H100, chosen.parallelism, CALIBRATION)
         return {one.name: one.work_s for one in found}
 

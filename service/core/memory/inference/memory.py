@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import TensorClass
@@ -66,27 +66,25 @@ class StagePlan:
     peak: StepPeak
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 
     ``usable_bytes`` is the share of ``capacity_bytes`` that the engine may fill, and
     ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
     for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
-    the requested caches leave of that; ``fits`` says whether its value is not negative, and
-    ``fits_certainty`` the same of the whole interval: "yes", "likely", "unlikely" or "no".
-    ``kv_cache_capacity_tokens`` counts tokens of all sequences of one replica, ``max_concurrency``
-    sequences of the workload's shape over all replicas, and ``max_context_tokens`` the longest
-    sequence at the workload's concurrency, up to what model and settings allow (infinite where
-    nothing bounds it). ``kv_cache_bytes_per_token`` is the size of the next token at the workload's
-    length, ``sequence_bytes`` that of a whole sequence, ``draft_model_bytes`` a draft model with
-    its caches (part of the runtime memory), and ``shared_bytes`` what sequences share of it;
-    a running one lacks ``growing_bytes`` of a whole one on average;
-    ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences are held by a
-    rank. ``peak_bytes`` are temporary tensors before what was measured, of the step that ``shape``
-    tells, and ``images_bytes`` those while its images are encoded; ``libraries_bytes``,
-    ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the runtime memory.
-    ``tokens`` are those that a sequence's caches have room for.
+    the requested caches leave of that; ``fits`` says whether its value is not negative.
+    ``max_concurrency`` counts sequences of the workload's shape over all replicas, and
+    ``max_context_tokens`` the longest sequence at the workload's concurrency, up to what model and
+    settings allow (infinite where nothing bounds it). ``kv_cache_bytes_per_token`` is the size of
+    the next token at the workload's length, ``sequence_bytes`` that of a whole sequence,
+    ``draft_model_bytes`` a draft model with its caches (part of the runtime memory), and
+    ``shared_bytes`` what sequences share of it; a running one lacks ``growing_bytes`` of a whole
+    one on average; ``step_tokens`` are computed in one step, ``concurrency_per_replica`` sequences
+    are held by a rank. ``peak_bytes`` are temporary tensors before what was measured, of the step
+    that ``shape`` tells, and ``images_bytes`` those while its images are encoded;
+    ``libraries_bytes``, ``context_bytes``, ``graphs_bytes`` and ``slack_bytes`` are parts of the
+    runtime memory. ``tokens`` are those that a sequence's caches have room for.
     """
 
     deployment: Deployment
@@ -103,17 +101,11 @@ class InferenceMemory:
     capacity_bytes: Number
     usable_bytes: Number
     fits: Truth
-    fits_certainty: Label
     headroom_bytes: Interval
-    shortfall_bytes: Interval
     kv_cache_bytes_per_token: Number
     kv_cache_budget_bytes: Interval
-    kv_cache_capacity_tokens: Interval
     max_concurrency: Interval
     max_context_tokens: Interval
-    allocated_bytes: Interval
-    reserved_bytes: Interval
-    process_bytes: Interval
     host_bytes: Interval
     checkpoint_bytes: Number
     sequence_bytes: Number
@@ -130,6 +122,49 @@ class InferenceMemory:
     graphs_bytes: Interval
     slack_bytes: Interval
     draft_model_bytes: Number = 0.0
+
+    @cached_property
+    def fits_certainty(self) -> Label:
+        """Whether it fits in all of the interval: "yes", "likely", "unlikely" or "no"."""
+        return certainty(self.headroom_bytes)
+
+    @cached_property
+    def shortfall_bytes(self) -> Interval:
+        """What is missing where it does not fit [B]."""
+        return shortfall(self.headroom_bytes)
+
+    @cached_property
+    def kv_cache_capacity_tokens(self) -> Interval:
+        """Tokens of all sequences of one replica that caches have room for [token]."""
+        room = uncertain_room(self.kv_cache_budget_bytes, self.engine.size_log_sigma)
+        return capacity_tokens(self.plan.cache, room, self.sequence_bytes, self.tokens)
+
+    @cached_property
+    def allocated_bytes(self) -> Interval:
+        """What tensors take at the peak of a step [B]."""
+        return independent_sum((self.weights_bytes, self.kv_cache_bytes, self.activations_bytes))
+
+    @cached_property
+    def reserved_bytes(self) -> Interval:
+        """The same with what the allocator holds beyond it, captured graphs included [B]."""
+        return independent_sum((self.allocated_bytes, self.slack_bytes, self.graphs_bytes))
+
+    @cached_property
+    def process_bytes(self) -> Interval:
+        """What the process holds, whose caches may fill its share whatever the load [B]."""
+        engine = self.engine
+        if not engine.fills_share:
+            return self.total_bytes
+        beside = (
+            part
+            for part, counts in (
+                (self.activations_bytes, engine.activations_in_share),
+                (self.graphs_bytes, engine.graphs_in_share),
+                (self.context_bytes, engine.context_in_share),
+            )
+            if not counts
+        )
+        return independent_sum((engine.sized(self.usable_bytes), *beside))
 
     @property
     def step_tokens(self) -> Number:
@@ -250,14 +285,15 @@ def _on_stage(
     engine: EngineRuntime,
 ) -> InferenceMemory:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
-    plan = replace(plan, cache=plan.cache.beside(workload.encoded_tokens))
-    layout = plan.cache
+    layout = plan.cache.beside(workload.encoded_tokens)
+    if layout is not plan.cache:
+        plan = replace(plan, cache=layout)
     tokens = engine.held_tokens(
         workload.input_tokens + workload.output_tokens, serving.max_model_len
     )
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    shape = _step_shape(plan, engine, deployment, workload, serving)
+    shape = _step_shape(plan, engine, deployment, workload, serving, concurrency_per_replica)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
@@ -281,17 +317,17 @@ def _on_stage(
     slack = engine.slack(peak)
     runtime = independent_sum((libraries, slack, graphs, context))
     weights, cache = engine.sized(plan.weights.total_bytes), engine.sized(cached)
-    allocated = independent_sum((weights, cache, activations))
     total = independent_sum((weights, cache, activations, runtime))
     capacity = accelerator.memory_bytes
     usable = capacity * serving.memory_utilization_ratio
-    inside, beside = [libraries, slack, weights], list[Interval]()
+    inside = [libraries, slack, weights]
     for part, counts in (
         (activations, engine.activations_in_share),
         (graphs, engine.graphs_in_share),
         (context, engine.context_in_share),
     ):
-        (inside if counts else beside).append(part)
+        if counts:
+            inside.append(part)
     budget = cache_budget(
         usable,
         independent_sum(inside),
@@ -316,12 +352,9 @@ def _on_stage(
         capacity_bytes=capacity,
         usable_bytes=usable,
         fits=headroom.value >= 0.0,
-        fits_certainty=certainty(headroom),
         headroom_bytes=headroom,
-        shortfall_bytes=shortfall(headroom),
         kv_cache_bytes_per_token=next_token,
         kv_cache_budget_bytes=budget,
-        kv_cache_capacity_tokens=capacity_tokens(layout, room, sequence, tokens),
         max_concurrency=max_concurrency(room, sequence, shared, prefill, growing, parallelism.data),
         max_context_tokens=max_context_tokens(
             layout,
@@ -330,11 +363,6 @@ def _on_stage(
             shape.step_tokens,
             context_limit(deployment, serving),
         ),
-        allocated_bytes=allocated,
-        reserved_bytes=independent_sum((allocated, slack, graphs)),
-        process_bytes=independent_sum((engine.sized(usable), *beside))
-        if engine.fills_share
-        else total,
         host_bytes=engine.sized(plan.weights.host_bytes + engine.host_pool_bytes),
         checkpoint_bytes=plan.weights.total_model_bytes,
         sequence_bytes=sequence,
@@ -360,10 +388,10 @@ def _step_shape(
     deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
+    concurrency: Number,
 ) -> StepShape:
     """What a step computes at its worst."""
     peak, weights = plan.peak, plan.weights
-    concurrency = ceil(workload.concurrency / deployment.parallelism.data)
     step_tokens = _step_tokens(engine, serving, workload.input_tokens, concurrency)
     sampled = engine.sampled_sequences(concurrency, serving.max_running_sequences)
     tokens = workload.input_tokens + workload.output_tokens

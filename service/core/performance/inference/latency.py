@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
+
+from numpy import ndarray
 
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum, where
-from service.core.interval import Interval, from_log_sigma, independent_sum, quotient, scale
+from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
 from service.core.performance.inference.disaggregation import (
@@ -50,21 +53,21 @@ class Phase:
     ridge_point_flop_per_byte: Number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InferenceLatency:
     """What users of the deployment see, and why. Times [s], rates [1/s].
 
     ``ttft_parts_s`` add up to the time to the first token; ``new_input_tokens`` of a prompt are
-    computed. ``full`` are the steps of a replica with all slots taken, ``pools`` stand in its place
-    where prompts and decoding are apart, and ``limit_requests_per_s`` bounds the rate where no rate
-    of arrivals is given.
+    computed. ``peak_flops_per_s`` and ``memory_bandwidth_bytes_per_s`` bound the steps. ``full``
+    are the steps of a replica with all slots taken, ``pools`` stand in its place where prompts and
+    decoding are apart, and ``limit_requests_per_s`` bounds the rate where no rate of arrivals is
+    given.
     """
 
     ttft_s: Interval
     tpot_s: Interval
     e2e_s: Interval
     task_s: Interval
-    output_tokens_per_s_per_user: Interval
     output_tokens_per_s_per_accelerator: Interval
     output_tokens_per_s: Interval
     input_tokens_per_s: Interval
@@ -73,8 +76,8 @@ class InferenceLatency:
     running_sequences_per_replica: Number
     waiting_requests: Number
     replicas: int
-    prefill: Phase
-    decode: Phase
+    peak_flops_per_s: Number
+    memory_bandwidth_bytes_per_s: Number
     usage: Usage
     state: SteadyState
     load: OpenLoad | None
@@ -83,6 +86,25 @@ class InferenceLatency:
     full: Mix | None
     pools: Pools | None
     limit_requests_per_s: Number | None
+
+    @cached_property
+    def output_tokens_per_s_per_user(self) -> Interval:
+        """Tokens that a user sees in a second once they come [token/s]."""
+        return quotient(exact(1.0), self.tpot_s)
+
+    @cached_property
+    def prefill(self) -> Phase:
+        """A step of a prompt's chunk."""
+        return self._phase(self.state.prefill, False)
+
+    @cached_property
+    def decode(self) -> Phase:
+        """A step of decoding sequences; more that wait than run lack room for their caches."""
+        starved = self.waiting_requests > self.running_sequences_per_replica * self.replicas
+        return self._phase(self.state.decode, starved)
+
+    def _phase(self, step: StepTime, starved: Truth) -> Phase:
+        return _phase(step, self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s, starved)
 
 
 def inference_latency(
@@ -238,7 +260,6 @@ def _latency(
 ) -> InferenceLatency:
     """What users see, from the load of a replica; limits are of all replicas [1/s]."""
     state, arrivals = load.state, load if isinstance(load, OpenLoad) else None
-    starved = load.waiting_requests > load.running_sequences
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
@@ -259,7 +280,6 @@ def _latency(
         tpot_s=tpot,
         e2e_s=e2e,
         task_s=scale(e2e, workload.calls_per_task),
-        output_tokens_per_s_per_user=quotient(Interval(1.0, 1.0, 1.0), tpot),
         output_tokens_per_s_per_accelerator=scale(
             output_tokens_per_s, 1.0 / parallelism.accelerator_count
         ),
@@ -270,8 +290,8 @@ def _latency(
         running_sequences_per_replica=load.running_sequences,
         waiting_requests=load.waiting_requests * replicas,
         replicas=replicas,
-        prefill=_phase(state.prefill, deployment, peak, False),
-        decode=_phase(state.decode, deployment, peak, starved),
+        peak_flops_per_s=peak,
+        memory_bandwidth_bytes_per_s=accelerator.memory_bandwidth_bytes_per_s,
         usage=_usage(state, deployment, peak, load.busy_ratio, later_tokens),
         state=state,
         load=arrivals,
@@ -285,6 +305,8 @@ def _latency(
 
 def without_end(figure: Interval, endless: Truth) -> Interval:
     """A time, infinite where requests wait without end."""
+    if not isinstance(endless, ndarray) and not endless:
+        return figure
     return Interval(*(where(endless, inf, end) for end in (figure.value, figure.low, figure.high)))
 
 
@@ -301,7 +323,9 @@ def _drafting(
     return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
 
 
-def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: Truth) -> Phase:
+def _phase(
+    step: StepTime, peak_flops: Number, bandwidth_bytes_per_s: Number, starved: Truth
+) -> Phase:
     memory_bound_s = step.work_s - step.compute_bound_s
     parts = {
         "compute": step.compute_bound_s,
@@ -325,7 +349,7 @@ def _phase(step: StepTime, deployment: Deployment, peak_flops: Number, starved: 
         memory_bytes=step.memory_bytes,
         peak_flops_per_s=peak_flops,
         arithmetic_intensity_flop_per_byte=step.flops / step.memory_bytes,
-        ridge_point_flop_per_byte=peak_flops / deployment.accelerator.memory_bandwidth_bytes_per_s,
+        ridge_point_flop_per_byte=peak_flops / bandwidth_bytes_per_s,
     )
 
 

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
 from service.core.deployment import LengthSpread
-from service.core.elementwise import Number, Truth, both, exp, hypot, maximum, minimum, where
+from service.core.elementwise import (
+    Number,
+    Truth,
+    both,
+    everywhere,
+    exp,
+    hypot,
+    maximum,
+    minimum,
+    where,
+)
 from service.core.performance.inference.batching import SteadyState, own_prompts_s
 from service.core.performance.inference.queueing import (
     HIGHEST_UTILISATION,
@@ -278,7 +286,7 @@ def _mix_at(replica: Replica, full: Mix, rate: Number, prefill: StepTime) -> Mix
         above = where(both(found < 0.0, side < 0.0), above / 2.0, above)
         side = where(over, 1.0, -1.0)
         done: Truth = maximum(found, -found) <= _TOLERANCE * middle
-        if np.all(done):
+        if everywhere(done):
             break
         # What is found stays, whatever else is searched for beside it.
         high, low = where(done, middle, high), where(done, middle, low)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.core.deployment import Deployment, ServingSettings
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
 from service.core.performance.inference.disaggregation import Pools, balanced_prefill_replicas
-from service.core.performance.inference.replica import Replica, lone_loads
+from service.core.performance.inference.replica import Replica, decode_load
 from service.core.performance.step import StepTime
 
 
@@ -28,8 +28,9 @@ def disaggregated_pools(
     parallelism, requests = deployment.parallelism, replica.requests
 
     def decode(batch: float) -> StepTime:
-        _, load = lone_loads(requests, batch / parallelism.pipeline, replica.chunk_tokens)
-        return replica.step(load).slowed(replica.calibration.corrections.decode.ratio)
+        return replica.step(decode_load(requests, batch / parallelism.pipeline)).slowed(
+            replica.calibration.corrections.decode.ratio
+        )
 
     prefill = replica.prefill()
     # Chunks follow each other through the stages; only the last has to come out.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
-from service.core.learning import NO_CORRECTIONS
+from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.step import RankSteps, StepLoad, StepTime
@@ -153,8 +153,9 @@ class Replica:
 
     def prefill(self) -> StepTime:
         """A step of a prompt's chunk alone."""
-        alone, _ = lone_loads(self.requests, 1.0, self.chunk_tokens)
-        return self.step(alone).slowed(self.calibration.corrections.prefill.ratio)
+        alone = self.step(prompt_load(self.requests, self.chunk_tokens))
+        correction = self.calibration.corrections.prefill
+        return alone if correction is NO_CORRECTION else alone.slowed(correction.ratio)
 
     def mix(
         self,
@@ -187,15 +188,15 @@ class Replica:
         decodes = requests.later_tokens > 0
         room = new * self.encodable(room / new) if self.encoder is not None else room
         tokens = minimum(new * maximum(together, where(decodes, 1.0, 2.0)), room)
-        _, decode_load = lone_loads(requests, neighbours + 1.0, self.chunk_tokens)
+        alone = decode_load(requests, neighbours + 1.0)
         mixed_load = StepLoad(
             tokens,
             maximum(tokens / new, 1.0),
             requests.prefill_context_tokens,
             neighbours,
-            requests.decode_context_tokens,
+            alone.decode_context_tokens,
         )
-        decode, mixed = self._corrected(decode_load, mixed_load, prefill)
+        decode, mixed = self._corrected(alone, mixed_load, prefill)
         base_s, added_s = _parts(decode, mixed, prefill, tokens / new, decodes)
         return Mix(
             prompts=prompts,
@@ -213,10 +214,10 @@ class Replica:
         )
 
     def _corrected(
-        self, decode_load: StepLoad, mixed_load: StepLoad, prefill: StepTime
+        self, alone: StepLoad, mixed_load: StepLoad, prefill: StepTime
     ) -> tuple[StepTime, StepTime]:
         """A decode step and one with prompts, drafts and own measurements included."""
-        decode, mixed = self.step(decode_load), self.step(mixed_load)
+        decode, mixed = self.step(alone), self.step(mixed_load)
         corrections = self.calibration.corrections
         if corrections is not NO_CORRECTIONS:
             slower = corrections.decode.ratio
@@ -229,7 +230,7 @@ class Replica:
             decode = decode.slowed(slower)
         if self.drafting is not None:
             plain_s = decode.total_s
-            decode = speculated_step(self.drafting, self.steps, decode_load).slowed(
+            decode = speculated_step(self.drafting, self.steps, alone).slowed(
                 corrections.decode.ratio
             )
             # A prompt's chunk adds the same to a check as to a plain step.
@@ -262,23 +263,13 @@ def _parts(
     return where(decodes, decode.total_s, alone_s), where(decodes, beside_s, alike_s)
 
 
-def lone_loads(
-    requests: Requests, sequences_per_stage: Number, chunk_tokens: Number
-) -> tuple[StepLoad, StepLoad]:
-    """What a step of a prompt's chunk alone processes, and one of decoding sequences alone.
-
-    Parameters
-    ----------
-    requests
-        Their lengths.
-    sequences_per_stage
-        Sequences that decode in one step of a pipeline stage [-].
-    chunk_tokens
-        Token budget of a step [token].
-    """
+def prompt_load(requests: Requests, chunk_tokens: Number) -> StepLoad:
+    """What a step of a prompt's chunk alone processes, by the token budget of a step [token]."""
     chunk = minimum(requests.new_input_tokens, chunk_tokens)
+    return StepLoad(chunk, 1.0, requests.prefill_context_tokens, 0.0, 0.0)
+
+
+def decode_load(requests: Requests, sequences_per_stage: Number) -> StepLoad:
+    """What a step processes of so many sequences that decode in a pipeline stage [-]."""
     sequences = maximum(sequences_per_stage, 1.0)
-    return (
-        StepLoad(chunk, 1.0, requests.prefill_context_tokens, 0.0, 0.0),
-        StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens),
-    )
+    return StepLoad(0.0, 0.0, 0.0, sequences, requests.decode_context_tokens)
