@@ -293,7 +293,7 @@ def _on_stage(
     )
     concurrency_per_replica = ceil(workload.concurrency / parallelism.data)
 
-    shape = _step_shape(plan, engine, deployment, workload, serving, concurrency_per_replica)
+    shape = _step_shape(plan, engine, workload, serving, concurrency_per_replica)
     peak = step_peak_bytes(plan.peak, shape)
     images = images_peak_bytes(plan.peak, shape)
     activations = engine.activations(peak, images)
@@ -385,7 +385,6 @@ def _on_stage(
 def _step_shape(
     plan: StagePlan,
     engine: EngineRuntime,
-    deployment: Deployment,
     workload: InferenceWorkload,
     serving: ServingSettings,
     concurrency: Number,
