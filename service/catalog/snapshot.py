@@ -13,7 +13,6 @@ from service.catalog.entries.convert import (
     instance_from_document,
     interconnect_from_document,
     memory_tier_from_document,
-    model_from_document,
     region_from_document,
 )
 from service.catalog.entries.device_names import DeviceIndex
@@ -29,6 +28,7 @@ from service.catalog.entries.documents import (
 )
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
+from service.catalog.entries.models import model_from_document
 from service.catalog.entries.platforms import platform_from_document, put_in, usual_platform
 from service.catalog.entries.references import ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
@@ -190,7 +190,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         year=year_looked_after(documents),
     )
     regions, engines = documents.get("regions", {}), documents.get("engines", {})
-    machines = documents.get("platforms", {})
+    machines, models = documents.get("platforms", {}), documents.get("models", {})
     platforms = converted(
         "platforms",
         lambda document: platform_from_document(document, machines, calibrations, defaults),
@@ -206,7 +206,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         content_hash=content_hash(hashes_of(documents)),
         accelerators=converted("accelerators", in_its_platform),
         platforms=platforms,
-        models=converted("models", model_from_document),
+        models=converted("models", lambda document: model_from_document(document, models.get)),
         regions=converted(
             "regions", lambda document: region_from_document(document, regions.get, defaults)
         ),

@@ -11,10 +11,10 @@ from service.catalog.entries.convert import (
     accelerator_from_document,
     interconnect_from_document,
     memory_tier_from_document,
-    model_from_document,
 )
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import FigureOrigin
+from service.catalog.entries.models import model_from_document
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.interval import Interval
 from tests.catalog.examples import accelerator, figure, region, small_catalog
@@ -190,6 +190,43 @@ def test_hostile_regions(document: Any, pointer: str) -> None:
 def test_hostile_models(document: Any) -> None:
     with pytest.raises(DocumentInvalid):
         model_from_document(document)
+
+
+TINY = small_catalog()["models"]["acme/tiny"]
+RELEASE = {
+    "id": "acme/tiny-AWQ",
+    "base_model": "acme/tiny",
+    "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128},
+}
+
+
+def test_a_release_is_its_base_model_in_another_format() -> None:
+    effect = {"benchmark": "MMLU", "base": 70.5, "value": 67.4, "unit": "percent"}
+    stated = {**effect, "year": 2024, "source": "cards", "kind": "measured"}
+    document = {**RELEASE, "quality_effects": [stated], "formats": ["awq-int4"]}
+    entry = model_from_document(document, {"acme/tiny": TINY}.get)
+    assert entry.value.total_parameters == model_from_document(TINY).value.total_parameters
+    assert entry.value.native_format == "awq-int4"
+    assert entry.origins["quality_effects/MMLU"].source == "cards"
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"base_model": "acme/huge"}, "/base_model"),
+        ({"base_model": 5}, "/base_model"),
+        ({"base_model": "acme/tiny-GPTQ"}, "/base_model"),
+        ({"quantization_config": None}, "/quantization_config"),
+        ({"quantization_config": {}}, "/quantization_config"),
+        ({"config": TINY["config"]}, "/config"),
+        ({"formats": ["gguf-q99"]}, "/formats/0"),
+    ],
+)
+def test_releases_that_say_too_little_or_too_much(change: dict[str, Any], pointer: str) -> None:
+    others = {"acme/tiny": TINY, "acme/tiny-GPTQ": RELEASE}
+    with pytest.raises(DocumentInvalid) as caught:
+        model_from_document({**RELEASE, **change}, others.get)
+    assert caught.value.pointer == pointer
 
 
 json_values = st.recursive(

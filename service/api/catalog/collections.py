@@ -55,7 +55,13 @@ _FILTERS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         },
         {},
     ),
-    "models": ({"organisation": "Who published it, e.g. Meta"}, {}),
+    "models": (
+        {
+            "organisation": "Who published it, e.g. Meta",
+            "base_model": "Quantised releases of a model, e.g. Qwen/Qwen3-8B",
+        },
+        {},
+    ),
     "regions": (
         {
             "kind": "cloud, country, state or grid",

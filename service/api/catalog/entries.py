@@ -103,6 +103,19 @@ class PlatformEntry(CatalogEntry):
     figures: dict[str, CatalogFigure]
 
 
+class QualityEffect(Answer):
+    """A benchmark's score of a release beside that of its base model, as published."""
+
+    benchmark: str
+    base: float
+    value: float
+    unit: Literal["percent", "perplexity", "score"]
+    year: int
+    source: str
+    kind: Literal["datasheet", "measured", "derived", "assumed"]
+    note: NotRequired[str]
+
+
 class ModelEntry(CatalogEntry):
     """A model with the facts of its published config."""
 
@@ -110,9 +123,17 @@ class ModelEntry(CatalogEntry):
     organisation: str
     release_year: NotRequired[int]
     licence: NotRequired[str]
-    published_parameters: CatalogFigure
+    published_parameters: NotRequired[CatalogFigure]
     published_active_parameters: NotRequired[CatalogFigure]
-    config: dict[str, Any]
+    base_model: NotRequired[str]
+    """Of a quantised release, the model whose weights it stores in another format."""
+    quantization_config: NotRequired[dict[str, Any]]
+    """How a release stores its weights, with the modules that it leaves as they are."""
+    formats: NotRequired[list[str]]
+    """Formats of the files of a set, by id."""
+    quality_effects: NotRequired[list[QualityEffect]]
+    config: NotRequired[dict[str, Any]]
+    """The facts of the model's config.json; a release has those of its base model."""
     config_source: str
     derived: ModelFacts
 

@@ -266,6 +266,10 @@ def _figures(document: Document) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for position, price in enumerate(prices if isinstance(prices, list) else ()):
         if isinstance(price, Mapping):
             yield f"/prices/{position}", price
+    effects = document.get("quality_effects")
+    for position, effect in enumerate(effects if isinstance(effects, list) else ()):
+        if isinstance(effect, Mapping):
+            yield f"/quality_effects/{position}", effect
     for name in ("published_parameters", "published_active_parameters"):
         figure = document.get(name)
         if isinstance(figure, Mapping):

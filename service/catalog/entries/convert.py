@@ -24,8 +24,6 @@ from service.catalog.entries.figures import read_dated_figures, read_figure, rea
 from service.catalog.entries.reading import Chosen, fields_of, flag, text, whole_number
 from service.catalog.entries.shelf_life import is_stale
 from service.catalog.entries.specs import FIGURES, Bounds
-from service.core.architecture.config import ConfigNotUnderstood, parse_config
-from service.core.architecture.model import ModelArchitecture
 from service.core.costs import Instance, Price
 from service.core.deployment import Accelerator, Link, Region
 from service.core.interval import Interval, bounded
@@ -90,21 +88,6 @@ _INSTANCE_KEYS = frozenset(
     }
 )
 _PRICE_KEYS = frozenset({"region", "date"})
-_MODEL_KEYS = frozenset(
-    {
-        "id",
-        "aliases",
-        "name",
-        "organisation",
-        "release_year",
-        "licence",
-        "published_parameters",
-        "published_active_parameters",
-        "config",
-        "config_source",
-        "notes",
-    }
-)
 
 
 def accelerator_from_document(
@@ -291,28 +274,6 @@ def instance_from_document(document: Any) -> Entry[Instance]:
         prices=tuple(prices),
     )
     return Entry(entry_id, fields, value, origins)
-
-
-def model_from_document(document: Any) -> Entry[ModelArchitecture]:
-    """A model from a catalog document or an object with a ``config``.
-
-    Raises
-    ------
-    DocumentInvalid
-        If there is no ``config``, or it describes nothing that can be computed.
-    """
-    fields = fields_of(document, _MODEL_KEYS)
-    entry_id = text(fields, "id", "inline")
-    if "config" not in fields:
-        raise DocumentInvalid("/config", "is required")
-    try:
-        value = parse_config(fields["config"])
-    except ConfigNotUnderstood as error:
-        raise DocumentInvalid(f"/config{error.pointer}", error.reason) from error
-    source = fields.get("config_source")
-    year = fields.get("release_year")
-    described = FigureOrigin("models", entry_id, source, year, "datasheet" if source else "given")
-    return Entry(entry_id, fields, value, {"config": described})
 
 
 def calibration_from_document(document: Document) -> Entry[Mapping[str, Interval]]:

@@ -51,7 +51,8 @@ class LatentAttention:
 
     The cache holds ``kv_lora_rank + qk_rope_head_dim`` elements a token and layer, whole on every
     tensor-parallel rank. With ``indexer_head_dim`` (DeepSeek sparse attention) the cache also
-    holds one index key of that many elements, and at most ``indexer_top_k`` tokens are attended.
+    holds one index key of that many elements, and at most ``indexer_top_k`` tokens are attended;
+    a layer with the latter alone attends to the tokens that an earlier one has chosen.
 
     References
     ----------

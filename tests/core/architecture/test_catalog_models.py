@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from service.catalog.entries.models import model_from_document
 from service.core.architecture.config import parse_config
+from service.core.number_formats import NUMBER_FORMATS
 
 MODEL_FILES = sorted(Path(__file__).parents[3].glob("hardware_catalog/models/*.yaml"))
 
@@ -37,11 +39,41 @@ def test_models_say_when_by_whom_and_under_which_licence():
     assert len({name.casefold().replace(" ", "") for name in spelled}) == len(spelled)
 
 
-@pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: path.stem)
-def test_models_are_known_and_as_large_as_published(path):
-    document = load(path)
-    architecture = parse_config(document["config"])
-    published = document["published_parameters"]["value"]
+DOCUMENTS = {document["id"]: document for document in map(load, MODEL_FILES)}
+RELEASES = [name for name, document in DOCUMENTS.items() if "base_model" in document]
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS.keys() - set(RELEASES)))
+def test_models_are_known_and_as_large_as_published(name):
+    architecture = parse_config(DOCUMENTS[name]["config"])
+    published = DOCUMENTS[name]["published_parameters"]["value"]
     assert architecture.total_parameters == pytest.approx(published, rel=TOLERANCE)
     codes = {warning.code for warning in architecture.warnings}
     assert not codes & {"unknown_model_type", "unknown_quantization"}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_releases_have_the_layers_of_their_base_in_fewer_bits(name):
+    entry = model_from_document(DOCUMENTS[name], DOCUMENTS.get)
+    base = parse_config(DOCUMENTS[DOCUMENTS[name]["base_model"]]["config"])
+    release = entry.value
+    assert release.total_parameters == base.total_parameters
+    assert "unknown_quantization" not in {warning.code for warning in release.warnings}
+    stored = release.native_number_format or NUMBER_FORMATS[release.native_format]
+    assert stored.bits_per_element <= 8.5
+    assert release.native_format in DOCUMENTS[name].get("formats", [release.native_format])
+
+
+def test_releases_are_of_all_usual_formats():
+    found = {
+        model_from_document(DOCUMENTS[name], DOCUMENTS.get).value.native_format for name in RELEASES
+    }
+    assert found >= {"fp8", "int8", "awq-int4", "gptq-int4", "gptq-int8", "nvfp4", "gguf-q4_k_m"}
+
+
+def test_quality_effects_are_scores_of_the_same_kind():
+    effects = [effect for name in RELEASES for effect in DOCUMENTS[name].get("quality_effects", [])]
+    assert len(effects) >= 15
+    for effect in effects:
+        # Quantising costs a few percent, or one would not publish it.
+        assert effect["value"] == pytest.approx(effect["base"], rel=0.15)

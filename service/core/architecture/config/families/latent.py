@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from service.core.architecture.config.families.state import kimi_delta_attention
 from service.core.architecture.config.family import Family
-from service.core.architecture.config.fields import Fields
+from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
     dense,
     experts,
@@ -61,7 +61,36 @@ _DEEPSEEK_V32 = replace(
         "index_topk": 2048,
     },
 )
-_GLM_SPARSE = replace(_DEEPSEEK_V32, defaults={**_DEEPSEEK_V32.defaults, "index_n_heads": 32})
+_INDEXER = frozenset({"wq_b", "wk", "k_norm", "k_norm.bias", "weights_proj"})
+
+
+def _shares_index(fields: Fields) -> LatentAttention:
+    """Attends to the tokens that an earlier layer chose, and has no indexer (GLM-5.2)."""
+    own = latent_attention(fields)
+    tensors = tuple(tensor for tensor in own.tensors if tensor.name not in _INDEXER)
+    return replace(own, indexer_head_dim=None, tensors=tensors)
+
+
+def _indexers(fields: Fields, layers: int) -> LayerKinds:
+    """Layers with an indexer and without: as listed, or one in ``index_topk_freq`` has one."""
+    listed = fields.array("indexer_types", layers)
+    if listed is not None:
+        if any(kind not in ("full", "shared") for kind in listed):
+            raise fields.fault("indexer_types", "must hold full and shared")
+        return tuple(str(kind) for kind in listed)
+    step = fields.optional_size("index_topk_freq", MAX_LAYERS) or 1
+    first = fields.count("index_skip_topk_offset", MAX_LAYERS)
+    return tuple(
+        "full" if max(layer - first + 1, 0) % step == 0 else "shared" for layer in range(layers)
+    )
+
+
+_GLM_SPARSE = replace(
+    _DEEPSEEK_V32,
+    defaults={**_DEEPSEEK_V32.defaults, "index_n_heads": 32, "index_skip_topk_offset": 2},
+    mixers={"full": latent_attention, "shared": _shares_index},
+    mixer_schedule=_indexers,
+)
 
 
 def _narrow_values(fields: Fields) -> LatentAttention:
