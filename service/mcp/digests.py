@@ -118,6 +118,7 @@ def _choice(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "best_for": choice["priorities"],
         "against": choice["against"],
+        "start": (choice.get("start") or {}).get("command"),
         **_fields(candidate, _CHOSEN),
         **_fields(estimate["latency"], ("ttft_s", "tpot_s", "output_tokens_per_s")),
         "total_bytes_per_accelerator": estimate["memory"]["total_bytes"],

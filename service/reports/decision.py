@@ -244,6 +244,7 @@ def _choice(choice: Mapping[str, Any], form: Form) -> Section:
             *_reasons(choice),
             *(_next_best(choice, form) if "balanced" in choice["priorities"] else ()),
             _limits(choice, form.terms.limits),
+            *_start(choice),
             *(Text(f"{one['message']}.", "note") for one in choice["estimate"]["warnings"]),
         ),
         level=3,
@@ -331,6 +332,14 @@ def _next_best(choice: Mapping[str, Any], form: Form) -> Iterable[Text]:
         change = percent(flip["change_ratio"])
         when = f" It would be first if its {flip['metric']} changed by {change}."
     yield Text(f"Next best: {form.terms.configuration(other, True)}, in {other['region']}.{when}")
+
+
+def _start(choice: Mapping[str, Any]) -> Iterable[Text]:
+    start = choice.get("start")
+    if start is not None:
+        yield Text("How to start it:")
+        yield Text(start["command"], "code")
+        yield from (Text(f"{note[0].upper()}{note[1:]}.") for note in start["notes"])
 
 
 def _limits(choice: Mapping[str, Any], names: Names) -> Table:

@@ -132,12 +132,13 @@ def test_a_meeting_finds_inputs_choice_reasons_limits_and_sources(packaged_snaps
     for one in answer["excluded"]:
         assert f"{one['candidates']:,}" in said
     assert f"catalog revision {packaged_snapshot.revision}" in said
-    repeated = next(
+    *commands, repeated = (
         block.text
         for section in document.sections
         for block in section.blocks
         if isinstance(block, Text) and block.weight == "code"
     )
+    assert commands == [one["start"]["command"] for one in answer["choices"] if one["start"]]
     again = RecommendationRequest.model_validate_json(repeated, strict=True)
     assert recommendation_answer(again, packaged_snapshot) == answer
     assert request.catalog_revision is None

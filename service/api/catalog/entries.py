@@ -263,6 +263,19 @@ class EngineFormats(Stated):
     source: str
 
 
+class EngineStart(Stated):
+    """How an engine's server is started with the settings of an estimate."""
+
+    command: list[str]
+    """Words, of which {model} stands for the model's name, {file} for a file of its weights."""
+    image: NotRequired[str]
+    port: int
+    flags: dict[str, Any]
+    """How each setting is told to it: a flag, one that stands alone, or one for some values."""
+    fixed: NotRequired[list[str]]
+    source: str
+
+
 class EngineEntry(CatalogEntry):
     """An inference engine, a training framework, or both: what requests can name."""
 
@@ -280,6 +293,7 @@ class EngineEntry(CatalogEntry):
     defaults: NotRequired[list[EngineDefaults]]
     """Later rules that hold outdo earlier ones."""
     unestimated: NotRequired[str]
+    start: NotRequired[EngineStart]
     source: str
 
 

@@ -139,6 +139,10 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
             )
         )
     )
+    start = first.get("start")
+    if start is not None:
+        parts += [heading("Start it"), indented(Text(start["command"]))]
+        parts += [indented(Text(note, style="dim")) for note in start["notes"]]
     return parts
 
 

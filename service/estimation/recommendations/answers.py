@@ -8,6 +8,7 @@ from service.core.search.workloads import Metric, Priority
 from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
 from service.estimation.inference.answers import InferenceParts
 from service.estimation.inference.echo import Precision
+from service.estimation.launching.answers import Start
 
 
 class MetricWeights(Answer):
@@ -182,6 +183,8 @@ class Choice(Answer):
     candidate: Candidate
     request: dict[str, Any]
     """The body for /v1/estimates/inference that gives the same estimate."""
+    start: Start | None
+    """How to start it; null for engines whose flags the catalog does not know."""
     estimate: ChosenEstimate
     limits: list[LimitRow]
     """Further constraints are in the estimate."""

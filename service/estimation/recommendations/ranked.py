@@ -149,6 +149,7 @@ class RankedCandidates:
             "priorities": list(priorities),
             "candidate": self.summary(at),
             "request": checked.request,
+            **checked.further(),
             "estimate": checked.estimate,
             "limits": checked.limits,
             "compared": self._compared(at),

@@ -32,12 +32,14 @@ _WH_PER_KWH = 1000.0
 class Verified:
     """The full estimate of a choice, its limits with margins, and how far it can be trusted.
 
-    ``request`` is the body that gives the estimate, ``weak`` counts in how many ways it rests on
+    ``request`` is the body that gives the estimate, ``further`` makes what else a choice of
+    the kind says, ``weak`` counts in how many ways it rests on
     other hardware's measurements or on assumptions. ``figures`` are members of the candidate's
     description, and ``metrics`` what it is compared by (one row), as the estimate says.
     """
 
     request: dict[str, Any]
+    further: Callable[[], dict[str, Any]]
     estimate: dict[str, Any]
     limits: list[LimitRow]
     weak: int
@@ -51,13 +53,14 @@ def verified_estimate(
     limits: list[LimitRow],
     figures: dict[str, Any],
     metrics: MetricRows,
+    further: Callable[[], dict[str, Any]],
 ) -> Verified | None:
     """An estimate with the limits it was held to, or None where it misses one."""
     if any(row["verdict"] == "fail" for row in (*limits, *estimate["constraints"])):
         return None
     codes = {warning["code"] for warning in estimate["warnings"]}
     body = request.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_CATALOG)
-    return Verified(body, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
+    return Verified(body, further, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
 
 
 def parts_of(estimate: Written) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.launching.answers import Start
+from service.estimation.launching.command import start_of
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_rows
@@ -29,6 +31,7 @@ from service.estimation.requests import (
     SpeculativeRequest,
     WorkloadRequest,
 )
+from service.estimation.resolution import resolve_precision
 
 
 def verified(
@@ -71,7 +74,31 @@ def verified(
         (time["value"], time["high"]),
         impacts["per_request"],
     )
-    return verified_estimate(asked, estimate, limits, figures, metrics)
+    return verified_estimate(
+        asked,
+        estimate,
+        limits,
+        figures,
+        metrics,
+        lambda: {"start": _start(estimate["deployment"], offer, search, snapshot)},
+    )
+
+
+def _start(
+    deployment: Mapping[str, Any], offer: int, search: ResolvedSearch, snapshot: CatalogSnapshot
+) -> Start | None:
+    """How to start a deployment as it was estimated."""
+    accelerator = search.accelerators[offer].value
+    model = next(one.value for one in search.models if one.id == deployment["model"])
+    shipped = resolve_precision(PrecisionRequest(), model)
+    return start_of(
+        snapshot.engines[deployment["serving"]["engine"]],
+        deployment,
+        shipped.weights.id,
+        model.max_position_embeddings,
+        float(accelerator.platform.accelerators),
+        accelerator.vendor,
+    )
 
 
 def baseline(

@@ -60,7 +60,7 @@ def verified_run(
     }
     time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
     metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
-    return verified_estimate(asked, estimate, limits, figures, metrics)
+    return verified_estimate(asked, estimate, limits, figures, metrics, dict)
 
 
 def run_baseline(

@@ -1,0 +1,129 @@
+"""Commands and manifests that start what was estimated."""
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from service.core.number_formats import NUMBER_FORMATS
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.launching.command import start_of
+
+ASKED = {
+    "model": "meta-llama/Llama-3.1-70B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "accelerator_count": 8,
+    "parallelism": {"tensor": 4, "data": 2},
+    "region": "aws/us-east-1",
+    "workload": {"input_tokens": 1000, "output_tokens": 200, "concurrency": 32},
+}
+
+
+def started(snapshot, machine=8, vendor="NVIDIA", shipped="bf16", longest=131_072, **changes):
+    estimate = inference_estimate(InferenceRequest.model_validate(ASKED | changes), snapshot)
+    deployment = estimate["deployment"]
+    engine = snapshot.engines[deployment["serving"]["engine"]]
+    return start_of(engine, deployment, shipped, longest, machine, vendor)
+
+
+def told(command):
+    """Flags with their values; those that stand alone with None."""
+    words, found = shlex.split(command), {}
+    for at, word in enumerate(words):
+        if word.startswith("-"):
+            after = words[at + 1] if at + 1 < len(words) else "-"
+            found[word] = None if after.startswith("-") else after
+    return found
+
+
+def test_the_command_tells_every_setting_of_the_estimate(packaged_snapshot):
+    start = started(packaged_snapshot, serving={"enforce_eager": True, "max_running_sequences": 48})
+    assert start["command"].startswith("vllm serve meta-llama/Llama-3.1-70B ")
+    flags = told(start["command"])
+    assert flags["--tensor-parallel-size"] == "4"
+    assert flags["--data-parallel-size"] == "2"
+    assert "--pipeline-parallel-size" not in flags
+    assert flags["--max-num-seqs"] == "48"
+    assert flags["--max-model-len"] == "4096"
+    assert flags["--gpu-memory-utilization"] == "0.9"
+    assert flags["--enforce-eager"] is None
+    assert "--quantization" not in flags
+    assert start["notes"] == []
+    assert start["source"] in {one.id for one in packaged_snapshot.sources.values()}
+
+
+def test_formats_are_converted_by_the_engine_or_asked_of_the_reader(packaged_snapshot):
+    fp8 = started(packaged_snapshot, precision={"weights": "fp8", "kv_cache": "fp8"})
+    assert told(fp8["command"])["--quantization"] == "fp8"
+    assert told(fp8["command"])["--kv-cache-dtype"] == "fp8"
+    awq = started(packaged_snapshot, precision={"weights": "awq-int4"})
+    assert "--quantization" not in told(awq["command"])
+    assert "awq-int4" in awq["notes"][0]
+    shipped = started(packaged_snapshot, shipped="fp8", precision={"weights": "fp8"})
+    assert "--quantization" not in told(shipped["command"])
+
+
+def test_engines_without_replicas_say_to_start_several(packaged_snapshot):
+    start = started(packaged_snapshot, serving={"engine": "tensorrt-llm"})
+    assert told(start["command"])["--tp_size"] == "4"
+    assert start["notes"] == [
+        "start 2 of these, each on its own accelerators, behind a load balancer"
+    ]
+
+
+def test_a_file_of_weights_is_named_for_native_engines(packaged_snapshot):
+    start = started(
+        packaged_snapshot,
+        model="meta-llama/Llama-3.1-8B",
+        accelerator_count=1,
+        parallelism=None,
+        precision={"weights": "gguf-q4_k_m"},
+        serving={"engine": "llama.cpp", "max_running_sequences": 2},
+    )
+    flags = told(start["command"])
+    assert flags["--model"] == "Llama-3.1-8B.gguf"
+    assert flags["--ctx-size"] == str(2 * 4096)
+    assert flags["--n-gpu-layers"] == "999"
+
+
+def test_the_manifest_runs_one_replica_a_pod(packaged_snapshot):
+    start = started(packaged_snapshot)
+    deployment, service = yaml.safe_load_all(start["kubernetes"])
+    assert deployment["spec"]["replicas"] == 2
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 4}
+    assert "--data-parallel-size" not in container["command"]
+    assert service["spec"]["ports"][0]["targetPort"] == container["ports"][0]["containerPort"]
+    assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("changed", [{"machine": 2}, {"vendor": "Cerebras"}])
+def test_without_one_machine_or_a_resource_name_there_is_no_manifest(packaged_snapshot, changed):
+    start = started(packaged_snapshot, **changed)
+    assert start["kubernetes"] is None
+    assert bool(start["notes"]) == ("machine" in changed)
+
+
+def test_the_longest_sequence_is_no_longer_than_the_model_takes(packaged_snapshot):
+    start = started(packaged_snapshot, longest=3000)
+    assert told(start["command"])["--max-model-len"] == "3000"
+
+
+def test_engines_of_unknown_flags_have_no_command():
+    engine = SimpleNamespace(document={})
+    assert start_of(engine, {}, "bf16", None, 8, "NVIDIA") is None
+
+
+def test_every_listed_flag_belongs_to_a_format_that_exists(packaged_snapshot):
+    commands = {}
+    for entry in packaged_snapshot.engines.values():
+        told_of = entry.document.get("start")
+        if told_of is None:
+            continue
+        commands[entry.id] = told_of
+        for name in ("weights", "kv_cache"):
+            flag = told_of["flags"].get(name)
+            assert flag is None or set(flag["values"]) <= set(NUMBER_FORMATS)
+    assert {"vllm", "sglang", "tensorrt-llm", "tgi", "lmdeploy", "llama.cpp"} <= set(commands)
