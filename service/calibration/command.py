@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.calibration import memory, power, speed, training
+from service.calibration import memory, power, speed, training, training_memory
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.left_out import (
     digest_of,
@@ -128,15 +128,16 @@ def constants_digest(catalog: Path) -> str:
     """
     return digest_of(
         (catalog / _FOLDER / name).read_text(encoding="utf-8")
-        for name in (_SPEED, _POWER, _MEMORY, _TRAINING)
+        for name in (_SPEED, _POWER, _MEMORY, _TRAINING, _TRAINING_MEMORY)
     )
 
 
-_SPEED, _POWER, _MEMORY, _TRAINING = (
+_SPEED, _POWER, _MEMORY, _TRAINING, _TRAINING_MEMORY = (
     "performance.yaml",
     "power.yaml",
     "memory.yaml",
     "training_speed.yaml",
+    "training_memory.yaml",
 )
 
 
@@ -188,14 +189,29 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
     power_spreads = of_power.spreads()
     of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
     memory_spreads = of_memory.spreads()
+    # What the driver holds is the same in training.
+    held = with_entries(
+        snapshot,
+        [
+            *(*of_training.entries(), *training_spreads, *products),
+            *(*of_memory.entries(), *memory_spreads),
+        ],
+    )
+    of_runs = training_memory.training_memory_part(
+        training_memory.measured_training_memory(documents, held), held
+    )
+    run_spreads = of_runs.spreads()
 
     def left_out() -> list[LeftOutFigure]:
         return left_out_figures(
             documents,
             frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),
             snapshot,
-            [of_speed, of_power, of_memory, of_training],
-            [*speed_spreads, *power_spreads, *memory_spreads, *training_spreads, *products],
+            [of_speed, of_power, of_memory, of_training, of_runs],
+            [
+                *(*speed_spreads, *power_spreads, *memory_spreads),
+                *(*training_spreads, *products, *run_spreads),
+            ],
         )
 
     return Calibrated(
@@ -207,6 +223,7 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
                 training.COMMENT,
                 [*of_training.entries(), *products, *training_spreads],
             ),
+            _TRAINING_MEMORY: (training_memory.COMMENT, [*of_runs.entries(), *run_spreads]),
         },
         left_out,
     )

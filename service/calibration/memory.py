@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,20 +10,12 @@ from typing import Any, cast
 import numpy as np
 
 from service.calibration.batches import batched
-from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.levels import main_source, rows_of
-from service.calibration.parts import Part
-from service.calibration.spread import (
-    FEWEST_SOURCES,
-    quantile,
-    unmeasured_sigmas,
-    weights_by_source,
-)
+from service.calibration.sizes import STEP, SizedPart, log_sigma_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray
-from service.core.interval import Z_90, Interval, exact, from_log_sigma
+from service.core.interval import Interval, exact, from_log_sigma
 from service.core.learning import is_implausible
 from service.core.memory.inference.memory import inference_memory
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
@@ -73,11 +64,6 @@ QUANTITIES = frozenset(
         *("kv_cache_budget_bytes", "kv_cache_capacity_tokens"),
     }
 )
-#: What no constant decides, and intervals hold more often than what one does.
-_SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
-#: Share of left-out figures that intervals are to hold: fewer than of speed, whose targets are
-#: wider.
-_COVERED_SHARE = 0.87
 #: What a workload may differ in, for rows to be computed at once.
 _LOADS = ("input_tokens", "output_tokens", "concurrency")
 _AS_MEASURED: Mapping[str, Any] = MappingProxyType({})
@@ -87,14 +73,8 @@ _ASSUMED_WEIGHT = 0.5
 _PASSES = 3
 #: Below this, what is left of a size is nothing [B, token].
 _LEAST = 1.0
-#: No size that was measured is surer than this, and no overhead: logs print three digits, and what
-#: is measured differs between runs by more than that.
-_LEAST_OVERHEAD_LOG_SIGMA = 0.08
-_SIZE_LOG_SIGMAS = np.linspace(0.006, 0.05, 45)
 #: What the catalog states, for engines that nothing is fitted for at least.
 _STATED = ("collectives_bytes", "counted_bytes", "graphs_bytes", "slack_ratio")
-#: What an estimate moves by for this change of a constant is its share in the estimate.
-_STEP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +223,9 @@ def _with(
     return replace(engine, size_log_sigma=sizes, **figures)
 
 
-def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> MemoryPart:
+def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> SizedPart:
     """The constants of memory as rows give them."""
-    return MemoryPart(
+    return SizedPart(
         terms=TERMS,
         rows=rows,
         fitted=fit_memory(rows),
@@ -254,91 +234,10 @@ def memory_part(rows: Sequence[MeasuredMemory], snapshot: CatalogSnapshot) -> Me
         spread_of=lambda _row: MEMORY_SPREAD,
         spread_levels={MEMORY_SPREAD: ("class",)},
         passes=_PASSES,
+        shares_of=_shares,
+        constant={"driver_log_sigma": max(map(_driver_log_sigma, TERMS["memory/driver"]))},
+        of_overheads=_OF_ENGINES,
     )
-
-
-@dataclass(frozen=True)
-class MemoryPart(Part):
-    """The constants of memory, whose spread is that of sizes and of overheads."""
-
-    rows: Sequence[MeasuredMemory]
-
-    def spreads(self) -> list[CalibrationEntry]:
-        """How far sizes and overheads are off for sources that were left out, by engine class."""
-        every = range(len(self.rows))
-        errors = np.abs([one.error for one in self.left_out()])
-        shares = np.array([_shares(row, self.fitted.values(row.keys)) for row in self.rows])
-        found = [self._spread(MEMORY_SPREAD, {"part": MEMORY_SPREAD}, every, errors, shares)]
-        for class_ in sorted({row.keys["class"] for row in self.rows}):
-            numbers = [at for at in every if self.rows[at].keys["class"] == class_]
-            if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
-                id_, applies = f"{MEMORY_SPREAD}/{class_}", {"part": MEMORY_SPREAD, "class": class_}
-                found.append(self._spread(id_, applies, numbers, errors, shares))
-        return found
-
-    def _spread(
-        self,
-        id_: str,
-        applies: Keys,
-        numbers: Sequence[int],
-        errors: FloatArray,
-        shares: FloatArray,
-    ) -> CalibrationEntry:
-        at = [number for number in numbers if self.rows[number].quantity not in _SIZES]
-        weights = weights_by_source([self.rows[number].source for number in at])
-        own = errors[at]
-        sizes, overheads = narrowest(own, shares[at], weights)
-        inside = own <= Z_90 * _spread_of(shares[at], sizes, overheads)
-        counts = Counter(self.rows[number].source for number in at)
-        figures = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
-        figures["driver_log_sigma"] = max(map(_driver_log_sigma, TERMS["memory/driver"]))
-        figures |= unmeasured_sigmas(_OF_ENGINES, self.fitted, at)
-        source = main_source(counts)
-        return CalibrationEntry(
-            id_,
-            applies,
-            f"By {rows_of(counts)}, each source estimated by constants fitted without it: half of "
-            f"the figures lie within a factor {np.exp(quantile(own, weights, 0.5)):.3f}, and "
-            f"{np.sum(weights[inside]):.0%} inside the interval.",
-            {name: rounded(value) for name, value in figures.items()},
-            source,
-            int(self.snapshot.sources[source].document["year"]),
-        )
-
-
-def narrowest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Spreads of sizes and of overheads for which intervals hold enough, and are narrowest.
-
-    Parameters
-    ----------
-    errors
-        How far each row is off, as logarithms without sign.
-    shares
-        What a row's logarithm moves by with sizes and with overheads, and the spread that it has
-        beside these: rows by three [-].
-    weights
-        Weights of rows, which add up to one.
-    """
-    found = []
-    for sizes in _SIZE_LOG_SIGMAS:
-        least = _spread_of(shares, float(sizes), 0.0)
-        beyond = np.sqrt(np.maximum((errors / Z_90) ** 2 - least**2, 0.0))
-        needed = beyond / np.maximum(shares[:, 1], _STEP)
-        overheads = max(quantile(needed, weights, _COVERED_SHARE), _LEAST_OVERHEAD_LOG_SIGMA)
-        width = np.log(_spread_of(shares, float(sizes), overheads))
-        found.append((float(np.sum(weights * width)), float(sizes), overheads))
-    _, sizes, overheads = min(found)
-    return sizes, overheads
-
-
-def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray:
-    """Standard deviations of the logarithms of rows, by spreads of sizes and of overheads."""
-    found: FloatArray = np.sqrt(
-        (shares[:, 0] * sizes) ** 2
-        + (np.maximum(shares[:, 1], _STEP) * overheads) ** 2
-        + shares[:, 2] ** 2
-    )
-    return found
 
 
 def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
@@ -347,22 +246,15 @@ def _shares(row: MeasuredMemory, values: Mapping[str, float]) -> tuple[float, fl
     of_driver = {term.name: _driver_log_sigma(term) for term in TERMS["memory/driver"]}
     driver = {name: from_log_sigma(values[name], sigma) for name, sigma in of_driver.items()}
     engine = {
-        term.name: from_log_sigma(values[term.name], _STEP) for term in TERMS["memory/engines"]
+        term.name: from_log_sigma(values[term.name], STEP) for term in TERMS["memory/engines"]
     }
     return (
-        _log_sigma(_read(row, certain, _STEP)) / _STEP,
-        _log_sigma(_read(row, certain | engine)) / _STEP,
-        _log_sigma(_read(row, certain | driver, stated=True)),
+        log_sigma_of(_read(row, certain, STEP)) / STEP,
+        log_sigma_of(_read(row, certain | engine)) / STEP,
+        log_sigma_of(_read(row, certain | driver, stated=True)),
     )
 
 
 def _driver_log_sigma(term: Term) -> float:
     """Spread of what drivers hold: that of the prior, as too few sources measured it [-]."""
     return term.spread * float(np.log(term.high / term.low))
-
-
-def _log_sigma(figure: Interval) -> float:
-    """Standard deviation of a figure's logarithm, by its interval [-]."""
-    if figure.low <= 0.0:
-        return 0.0
-    return float(np.log(figure.high / figure.low)) / (2.0 * Z_90)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from service.catalog.entries.engines import figures_of, kin_of
+from service.catalog.entries.engines import figures_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.engines import (
     CLASSES,
     FALLBACK_ENGINE,
-    EngineWorkload,
     engine_of_release,
-    release_key,
 )
 from service.core.explanation import EstimateWarning
 from service.core.figures import Figures, from_figures
@@ -197,37 +195,6 @@ def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
             f"there are no memory measurements of {engine}; "
             f"{others if measured == FALLBACK_ENGINE else f'those of {measured}'} are used",
         )
-
-
-def figures_by_release(snapshot: CatalogSnapshot, prefix: str) -> dict[str, Figures]:
-    """Figures of the calibrations whose ids are a prefix and the key of a release or an engine.
-
-    What those of a release do not state is as in those of its engine.
-    """
-    stated = {
-        id_.removeprefix(prefix): entry.value
-        for id_, entry in snapshot.calibrations.items()
-        if id_.startswith(prefix)
-    }
-    return {key: {**stated.get(engine_of_release(key), {}), **own} for key, own in stated.items()}
-
-
-def with_stand_ins(
-    own: Mapping[str, Kept], snapshot: CatalogSnapshot, workload: EngineWorkload
-) -> dict[str, Kept]:
-    """What is held for some engines, and for every other one what holds for it or stands in.
-
-    Each engine is there by its id, and by the keys of its releases. What its class has stands in
-    after what the engines have that it is like, then what lies between all that were measured.
-    """
-    held = dict(own)
-    for id_, entry in snapshot.engines.items():
-        generations = (one.id for one in entry.value.generations)
-        for key in (id_, *(release_key(id_, generation) for generation in generations)):
-            kin = [name for name, _ in kin_of(key, snapshot.engines)]
-            names = (*kin, entry.value.classes.get(workload, FALLBACK_ENGINE))
-            held[key] = own[next((name for name in names if name in own), FALLBACK_ENGINE)]
-    return held
 
 
 def power_of(

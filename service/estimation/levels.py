@@ -35,7 +35,12 @@ MEMORY: Mapping[str, tuple[str, ...]] = {
     "memory/engines": ("class", "engine", "generation"),
 }
 MEMORY_SPREAD = "memory/spread"
-#: The same of training.
+#: The same of training, where the driver's is that of inference.
+TRAINING_MEMORY: Mapping[str, tuple[str, ...]] = {
+    "training-memory/frameworks": ("class", "engine", "generation"),
+}
+TRAINING_MEMORY_SPREAD = "training-memory/spread"
+#: Speed of training.
 TRAINING: Mapping[str, tuple[str, ...]] = {
     "training-speed/hardware": ("vendor", "family"),
     "training-speed/attention": ("family", "kernels"),

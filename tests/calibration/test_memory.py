@@ -13,9 +13,9 @@ from service.calibration.memory import (
     fit_memory,
     measured_memory,
     memory_part,
-    narrowest,
     predictor,
 )
+from service.calibration.sizes import narrowest
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import Z_90
 from service.estimation.measurements.documents import MeasurementDocument

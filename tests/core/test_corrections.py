@@ -12,14 +12,13 @@ from service.core.estimate.inference import InferenceSetup, estimate_inference, 
 from service.core.estimate.training import TrainingSpeedSetup, run_energy, training_speed
 from service.core.learning import NO_CORRECTIONS, Correction, Corrections
 from service.core.memory.training.memory import training_memory
-from service.core.memory.training.runtime import training_overheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
-from tests.core.calibrations import figures_of, packaged_overheads
+from tests.core.calibrations import packaged_overheads, packaged_training_overheads
 from tests.core.deployments import CALIBRATION, H100, INFRASTRUCTURE, deployment
 from tests.core.performance.training.test_step import HOST, USUAL
 
 RUNTIME = packaged_overheads()
-FRAMEWORKS = training_overheads(figures_of("memory_training.yaml", "framework"))
+FRAMEWORKS = packaged_training_overheads()
 SETUP = InferenceSetup(
     deployment(), InferenceWorkload(1024.0, 256.0, 16.0), ServingSettings(), RUNTIME, CALIBRATION
 )

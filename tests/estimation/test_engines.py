@@ -24,8 +24,9 @@ from service.estimation.requests import (
     ServingRequest,
 )
 from service.estimation.starting import start_settings
-from service.estimation.training.calibrations import training_figures, training_memory_overheads
+from service.estimation.training.calibrations import training_figures
 from service.estimation.training.estimate import training_memory_answer
+from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.requests import EXAMPLE_TRAINING, MemoryTrainingRequest
 
 

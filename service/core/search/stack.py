@@ -177,7 +177,6 @@ def settled(accelerator: Accelerator, infrastructure: Infrastructure) -> Acceler
         scale_out=scale_out(accelerator),
         host_link_bandwidth_bytes_per_s=inf if link is None else link,
         idle_power_w=infrastructure.idle_power_w(accelerator),
-        unified_memory=False,
     )
 
 

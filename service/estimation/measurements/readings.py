@@ -14,7 +14,7 @@ from service.core.elementwise import Number
 from service.core.estimate.inference import InferenceEnergy, inference_energy
 from service.core.estimate.training import run_energy
 from service.core.impacts.training_energy import TrainingEnergy
-from service.core.interval import Interval, exact, quotient, scale, without
+from service.core.interval import Interval, exact, quotient, scale
 from service.core.memory.inference.memory import inference_memory
 from service.core.performance.inference.open_load import Percentiles
 from service.estimation.measurements.measurable import NotEstimated, Served, Spent, Trained
@@ -106,13 +106,12 @@ def allocated_total(served: Served) -> Interval:
 
 def trained_reserved(trained: Trained) -> Interval:
     """What the allocator of a training run took on the fullest accelerator [B]."""
-    held, total = trained.memory.libraries_bytes.value, trained.memory.total_bytes
-    return Interval(total.value - held, total.low - held, total.high - held)
+    return trained.memory.reserved_bytes
 
 
 def trained_allocated(trained: Trained) -> Interval:
     """What the tensors of a training run take on the fullest accelerator [B]."""
-    return without(trained.memory.total_bytes, trained.memory.unallocated_bytes)
+    return trained.memory.allocated_bytes
 
 
 def trained_total(each: Callable[[Trained], Interval]) -> Callable[[Trained], Interval]:

@@ -27,9 +27,9 @@ class TrainingParts(Answer):
     optimizer_bytes: Interval
     activations_bytes: Interval
     """Activations stored until the backward pass, and the working set of the backward pass of a
-    layer."""
+    layer, beyond the room that gradients take over when these are gone."""
     logits_bytes: Interval
-    """Logits and their gradients, on the last stage."""
+    """Logits and their gradients, on the last stage, beyond the room that gradients take over."""
     runtime_bytes: Interval
     """Context, collectives, gathered parameters and message buffers, temporary tensors of the
     optimizer step, fragmentation."""
@@ -56,6 +56,11 @@ class RuntimeParts(Answer):
     """Part of runtime_bytes for gathered parameters and message buffers."""
     update_bytes: Interval
     """Part of runtime_bytes used only by the optimizer step."""
+    reserved_bytes: Interval
+    """What the framework's allocator holds, as torch.cuda.max_memory_reserved says: the total
+    without libraries, and without paged states."""
+    allocated_bytes: Interval
+    """What tensors take of it at the peak, as torch.cuda.max_memory_allocated says."""
     capacity_bytes: float
     """Memory of the accelerator."""
 
@@ -64,7 +69,7 @@ class MemoryVerdict(FitCertainty):
     """Whether it fits, and by how much."""
 
     fits: bool
-    """Whether the central estimate fits."""
+    """Whether the central estimate fits, and the host has room for what is kept there."""
     headroom_bytes: Interval
     """Memory minus the total; negative if it does not fit."""
     shortfall_bytes: Interval

@@ -12,17 +12,11 @@ from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact
-from service.core.memory.training.runtime import CALIBRATIONS, TrainingOverheads, training_overheads
 from service.core.performance.calibration import PowerModel
 from service.core.performance.training.calibration import TrainingCalibration, training_calibration
 from service.core.performance.training.traffic import HostRates
 from service.core.techniques.setup import TrainingSetup
-from service.estimation.calibrations import (
-    figures_by_release,
-    infrastructure_of,
-    power_of,
-    with_stand_ins,
-)
+from service.estimation.calibrations import infrastructure_of, power_of
 from service.estimation.levels import (
     TRAINING,
     TRAINING_SPREAD,
@@ -162,13 +156,6 @@ def _pair(snapshot: CatalogSnapshot, release: str, family: str) -> str | None:
         f"{_PAIRS}/{_FALLBACK}/{_FALLBACK}",
     )
     return next((id_ for id_ in ids if id_ in snapshot.calibrations), None)
-
-
-@lru_cache(maxsize=16)
-def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
-    """Measured memory of every framework and release; kept for each snapshot."""
-    own = training_overheads(figures_by_release(snapshot, CALIBRATIONS)).frameworks
-    return TrainingOverheads(with_stand_ins(own, snapshot, "training"))
 
 
 def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:

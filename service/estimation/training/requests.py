@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from service.core.memory.training.settings import ALL_LINEAR, Optimizer
+from service.core.memory.training.settings import ALL_LINEAR, Adapter, CrossEntropy, Optimizer
 from service.estimation.compliance.requests import RuleFacts
 from service.estimation.references import (
     AcceleratorReference,
@@ -60,6 +60,7 @@ EXAMPLE_RUN: dict[str, Any] = {
         "sequence_length": 8192,
         "gradient_accumulation_steps": 32,
         "zero_stage": 2,
+        "expandable_segments": True,
         "tokens": 15.6e12,
     },
 }
@@ -90,8 +91,8 @@ class TrainingOffloadRequest(Request):
     """Where activations saved for the backward pass are kept; none keeps them on the
     accelerator."""
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
-    """Host memory available for each accelerator; if null, plans may use 256 GB, an eighth of a
-    typical server's."""
+    """Host memory available for each accelerator; a run that keeps more there does not fit. If
+    null, any amount is there, and plans may use 256 GB, an eighth of a typical server's."""
 
 
 class FailuresRequest(Request):
@@ -114,21 +115,46 @@ class TrainingSettingsRequest(Request):
     method: Literal["full", "lora", "qlora"] = "full"
     """All weights, adapters, or adapters on a quantised base."""
     lora_rank: int = Field(16, ge=1, le=8192)
-    """Rank of the adapters."""
+    """Rank of adapters that have one."""
     lora_targets: TensorNames = Field((ALL_LINEAR,), examples=[ALL_LINEAR])
     """all-linear, or names of the matrices that get an adapter, such as q_proj,v_proj (or a list of
     them)."""
     trained_tensors: TensorNames = ()
     """Names of tensors that are trained in full beside the adapters, such as lm_head."""
+    adapter: Adapter = "lora"
+    """What is trained beside frozen weights with methods lora and qlora. dora, adalora, vera, ia3
+    and boft hang on lora_targets, too; lora-fa trains only the second matrix of each adapter,
+    prompt and prefix train virtual_tokens, norms the weights of norms."""
+    adapter_dtype: Dtype | None = None
+    """Format that adapters are held in; if null, that of activations, in at least 16 bit."""
+    adapter_dropout: bool = False
+    """Whether the input of adapters of low rank has dropout, which keeps a copy of it for each
+    matrix, and masks."""
+    virtual_tokens: int = Field(20, ge=1, le=1_000_000)
+    """Tokens that prompt tuning puts in front of each sequence, or keys and values that prefix
+    tuning puts in front of those of each layer."""
+    boft_block_size: int = Field(4, ge=2, le=65_536)
+    """Inputs that a block of BOFT rotates together; divides the inputs of every target."""
+    boft_factors: int = Field(1, ge=1, le=32)
+    """Factors of the rotation of BOFT."""
     optimizer: Optimizer = "adamw"
     """Decides how many bytes of state each trained weight has. 8bit keeps states in 8 bits, paged
-    moves those that do not fit to host memory."""
+    moves those that do not fit to host memory; galore and apollo keep moments of rank
+    optimizer_rank for matrices inside the layers."""
+    optimizer_rank: int = Field(128, ge=1, le=65_536)
+    """Rank of the moments of galore and apollo; apollo-mini has rank 1."""
+    optimizer_in_backward: bool = False
+    """Update each weight as soon as its gradient is there, so that gradients are never all held;
+    needs gradient_accumulation_steps 1 and optimizer states on the accelerator."""
     optimizer_state_dtype: Dtype = "fp32"
     """Format of the states of optimizers that are not 8-bit."""
     master_weights: bool = True
     """Keep a 32-bit copy of trained weights that have fewer bits."""
     gradient_dtype: Dtype = "bf16"
     """Format in which gradients are kept and exchanged."""
+    gradient_sum_dtype: Literal["none", "fp32"] = "none"
+    """Format of a second copy of gradients in which those of micro-batches are summed, as the bf16
+    optimizer of DeepSpeed keeps one; none sums them in gradient_dtype."""
     micro_batch_size: int = Field(1, ge=1, le=65_536)
     """Sequences that a data-parallel rank computes at once."""
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
@@ -150,9 +176,12 @@ class TrainingSettingsRequest(Request):
     """Whether norms and gated activations are fused, by a compiler or by hand."""
     dropout: bool = False
     """Whether dropout is used, which stores its masks."""
-    cross_entropy: Literal["plain", "half-precision", "chunked", "fused"] = "plain"
-    """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, chunked keeps
-    logits in 16 bit and a part of them in 32 bit, fused keeps only such a part."""
+    cross_entropy: CrossEntropy = "plain"
+    """plain keeps logits in 32 bit, half-precision computes the whole loss in 16 bit, compiled
+    keeps logits and their gradients in 16 bit, chunked logits in 16 bit and a part of them in
+    32 bit, fused only such a part."""
+    cross_entropy_chunk_tokens: int = Field(1024, ge=1, le=100_000_000)
+    """Tokens of such a part."""
     sequence_parallel: bool = True
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
     repeats."""
@@ -165,6 +194,12 @@ class TrainingSettingsRequest(Request):
     zero_stage: int = Field(0, ge=0, le=3)
     """What data-parallel ranks divide: 1 optimizer states, 2 also gradients, 3 also weights (FSDP
     full sharding)."""
+    persistent_elements: int = Field(0, ge=0, le=1_000_000_000_000)
+    """Tensors of up to so many elements are whole on every rank with zero_stage 3, as DeepSpeed's
+    stage3_param_persistence_threshold has it (100,000 there by default)."""
+    expandable_segments: bool = False
+    """Whether PyTorch's allocator grows its segments (PYTORCH_CUDA_ALLOC_CONF
+    expandable_segments), which leaves little of them unused."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: FrameworkReference = "default"
     """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.architecture.model import ModelArchitecture
+from service.core.architecture.model import LatentAttention, ModelArchitecture
 from service.core.deployment import Accelerator, Deployment, Parallelism, Precision
 from service.core.elementwise import Number
-from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
+from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
 from service.core.performance.training.pipeline import most_virtual_stages
@@ -31,9 +32,10 @@ from service.estimation.resolution import (
     resolve_precision,
 )
 from service.estimation.software import check_runs_on, release_warnings, resolve_framework
-from service.estimation.training.calibrations import (
-    TrainingFigures,
-    setup_figures,
+from service.estimation.training.calibrations import TrainingFigures, setup_figures
+from service.estimation.training.overheads import (
+    measured_framework,
+    training_memory_entries,
     training_memory_overheads,
 )
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
@@ -52,7 +54,7 @@ _HALF_BITS = 16.0
 class ResolvedTraining:
     """A training run with everything filled in that its request left open or referred to.
 
-    ``calibration`` is the id of the catalog's calibration of memory that applies;
+    ``calibrations`` are the ids of the catalog's calibrations of memory that apply;
     ``corrections`` are what own measurements make of all calibrations, and ``learnt`` says how
     that came about, None without any. ``machine`` is what the accelerators stand in, None where
     nobody knows.
@@ -63,7 +65,7 @@ class ResolvedTraining:
     asked: TrainingSettingsRequest
     setup: TrainingSetup
     overheads: TrainingOverheads
-    calibration: str
+    calibrations: tuple[str, ...]
     warnings: tuple[EstimateWarning, ...]
     corrections: Corrections = NO_CORRECTIONS
     learnt: Learnt | None = None
@@ -82,7 +84,7 @@ class ResolvedTraining:
             ("models", self.model),
             ("accelerators", self.accelerator),
             *(() if self.machine is None else (("platforms", self.machine),)),
-            ("calibrations", snapshot.calibrations[self.calibration]),
+            *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibrations),
         ]
 
 
@@ -143,14 +145,14 @@ def resolve_training(
         asked=training,
         setup=setup,
         overheads=overheads,
-        calibration=overheads.of(settings.release).calibration,
+        calibrations=training_memory_entries(snapshot, settings.release),
         machine=machine,
         warnings=(
             *model.value.warnings,
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
-            *_warnings(setup, engine_of_release(overheads.of(settings.release).framework)),
+            *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
     )
 
@@ -165,6 +167,8 @@ def training_settings(
         framework_generation=generation,
         optimizer_state_bytes=_BYTES[asked.optimizer_state_dtype],
         gradient_bytes=_BYTES[asked.gradient_dtype],
+        gradient_sum_bytes=_BYTES.get(asked.gradient_sum_dtype, 0.0),
+        adapter_bytes=None if asked.adapter_dtype is None else _BYTES[asked.adapter_dtype],
         offload=valued(Offload, asked.offload),
     )
 
@@ -202,6 +206,9 @@ def _check_settings(
     asked: TrainingSettingsRequest, architecture: ModelArchitecture, problems: Problems
 ) -> None:
     """Note settings that mean nothing for the model."""
+    _check_adapter(asked, architecture, problems)
+    if asked.optimizer_in_backward:
+        _check_optimizer_in_backward(asked, problems)
     if asked.method != "full":
         known = {
             tensor.name
@@ -221,6 +228,64 @@ def _check_settings(
     if asked.checkpoint_every > architecture.layer_count:
         problems.add(
             "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
+        )
+
+
+def _check_adapter(
+    asked: TrainingSettingsRequest, architecture: ModelArchitecture, problems: Problems
+) -> None:
+    """Note adapters that the method has none of, or that the model has no place for."""
+    if asked.method == "full":
+        if asked.adapter != "lora":
+            problems.add(
+                "/training/adapter",
+                f"method full trains all weights, without {asked.adapter}; use method lora, or "
+                "qlora for a quantised base",
+            )
+        return
+    groups = architecture.groups
+    if asked.adapter == "prefix" and any(
+        isinstance(group.mixer, LatentAttention) for group in groups
+    ):
+        problems.add(
+            "/training/adapter",
+            "prefix tuning needs keys and values for each head, and the model has latents",
+        )
+    if asked.adapter == "boft":
+        settings = valued(TrainingSettings, asked, offload=Offload())
+        inputs = {
+            tensor.input_features
+            for group in groups
+            for tensor in group.tensors
+            if is_adapted(tensor, settings)
+        }
+        common = gcd(*inputs) if inputs else 0
+        if common % asked.boft_block_size:
+            fitting = [size for size in range(2, 65) if common % size == 0]
+            problems.add(
+                "/training/boft_block_size",
+                f"blocks of {asked.boft_block_size} do not divide the inputs of all targets; use "
+                + (f"one of {', '.join(map(str, fitting))}" if fitting else "other lora_targets"),
+            )
+
+
+def _check_optimizer_in_backward(asked: TrainingSettingsRequest, problems: Problems) -> None:
+    """Note what updates within the backward pass cannot go with."""
+    if asked.gradient_accumulation_steps > 1:
+        problems.add(
+            "/training/gradient_accumulation_steps",
+            "optimizer_in_backward updates weights after every micro-batch; use 1, or leave "
+            "optimizer_in_backward false",
+        )
+    if asked.gradient_sum_dtype != "none":
+        problems.add(
+            "/training/gradient_sum_dtype",
+            "optimizer_in_backward sums no gradients; use none",
+        )
+    if asked.offload.optimizer != "none":
+        problems.add(
+            "/training/offload/optimizer",
+            "optimizer_in_backward needs optimizer states on the accelerator; use none",
         )
 
 
@@ -274,7 +339,7 @@ def check_schedule(
         )
 
 
-def _warnings(setup: TrainingSetup, measured: str) -> list[EstimateWarning]:
+def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarning]:
     """What a careful colleague would say about the settings."""
     settings, parallelism = setup.settings, setup.deployment.parallelism
     ranks = parallelism.data * parallelism.context
@@ -284,7 +349,7 @@ def _warnings(setup: TrainingSetup, measured: str) -> list[EstimateWarning]:
         and f"there are no memory measurements of {settings.framework}; "
         + (
             "typical overheads of measured frameworks are used, with a wider interval"
-            if measured == FALLBACK_ENGINE
+            if measured is None
             else f"those of {measured} are used"
         ),
         "zero_divides_nothing": settings.zero_stage > 0
@@ -298,7 +363,7 @@ def _warnings(setup: TrainingSetup, measured: str) -> list[EstimateWarning]:
         "offload_needs_zero_3": settings.offload.parameters != "none"
         and settings.zero_stage < 3
         and "DeepSpeed offloads parameters only with ZeRO stage 3",
-        "offload_to_same_memory": settings.offload != Offload()
+        "offload_to_same_memory": settings.offload.is_used
         and setup.deployment.accelerator.unified_memory
         and "host and accelerator share one memory, so that offloading saves none",
         "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline

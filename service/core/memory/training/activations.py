@@ -28,11 +28,11 @@ from service.core.architecture.model import (
     ModelArchitecture,
 )
 from service.core.architecture.sharding import kv_heads, rank_shape
-from service.core.architecture.tensors import Shard, Tensor
+from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number, maximum, minimum
+from service.core.memory.training.adapters import kept_beside, kept_of_input
 from service.core.memory.training.settings import TrainingSettings
-from service.core.memory.training.state import is_adapted
 
 HALF_BYTES = 2.0  # an activation in 16 bit, also where products run in 8
 _MASK = 1.0  # bytes of an element of a dropout mask
@@ -110,7 +110,7 @@ def _group_savings(
     part, part_products = _feed_forward_bytes(
         group, hidden, undivided, parallelism, settings, width
     )
-    everything = mixer + part
+    everything = mixer + part + _adapter_bytes(group, parallelism, settings, width)
     if settings.method == "qlora":
         everything += quantised_input_bytes * _input_elements(group, hidden, parallelism)
     gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
@@ -172,6 +172,23 @@ def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) 
             rows = rank_shape(tensor, parallelism, heads)[1]
             elements += rows * (chosen if tensor.shard is Shard.EXPERT_ROW else 1)
     return elements
+
+
+def _adapter_bytes(
+    group: LayerGroup, parallelism: Parallelism, settings: TrainingSettings, width: float
+) -> float:
+    """Bytes per token that adapters keep beside the inputs that matrices share."""
+    if settings.method == "full":
+        return 0.0
+    kept = 0.0
+    for part in (group.mixer, group.feed_forward):
+        for tensor in () if part is None else part.tensors:
+            _, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+            uses = 1.0
+            if isinstance(part, MixtureOfExperts) and tensor.tensor_class is TensorClass.EXPERT:
+                uses = part.experts_per_token / parallelism.tensor
+            kept += uses * kept_beside(tensor, settings, rows, columns, width)
+    return kept
 
 
 def _mixer_bytes(
@@ -256,14 +273,19 @@ def _input_bytes(
     tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings, width: float
 ) -> float:
     """Bytes per token of the input that matrix products share, if a weight gradient needs it."""
-    if settings.method == "full" or any(is_adapted(tensor, settings) for tensor in tensors):
+    if settings.method == "full" or any(_is_shared(tensor, settings) for tensor in tensors):
         return width * hidden
     return 0.0
 
 
+def _is_shared(tensor: Tensor, settings: TrainingSettings) -> bool:
+    """Whether an adapter needs the input as it is: dropout makes one of its own for each."""
+    return kept_of_input(tensor, settings) and not settings.adapter_dropout
+
+
 def _wide_elements(gated: bool, settings: TrainingSettings, down: Sequence[Tensor]) -> float:
     """Results of intermediate width that are kept: before, within and after the activation."""
-    needed = settings.method == "full" or any(is_adapted(tensor, settings) for tensor in down)
+    needed = settings.method == "full" or any(_is_shared(tensor, settings) for tensor in down)
     product = 1.0 if needed else 0.0
     if not gated:
         return 1.0 + product

@@ -15,6 +15,17 @@ _BATCH = paths(
 )
 _RATIO = paths("framework.activation_ratio", "framework.calibration")
 _FRAGMENTATION = paths("framework.fragmentation_ratio", "framework.calibration")
+_ORDER = "Order of operations of a step in PyTorch, 2025, https://pytorch.org/docs"
+_MOMENTS = paths(
+    "moments.stored_bytes",
+    "moments.working_bytes",
+    loss_bytes="moments.logits_bytes",
+)
+_APART = paths(
+    "settings.zero_stage",
+    data_ranks="deployment.parallelism.data",
+    context_ranks="deployment.parallelism.context",
+)
 
 #: Paths start at a ``TrainingMemory``.
 MEMORY = (
@@ -30,16 +41,30 @@ MEMORY = (
         ),
     ),
     Formula(
+        "All gradients",
+        "(gradient_bytes + gradient_sum_bytes) * gradient_elements",
+        _ZERO,
+        "state.gradients_bytes",
+        paths(
+            "settings.gradient_bytes",
+            "settings.gradient_sum_bytes",
+            "state.gradient_elements",
+        ),
+    ),
+    Formula(
         "Gradients",
-        "min(gradient_bytes * gradient_elements, gradient_bytes * bucket_elements)"
-        ' if offload != "none" and zero_stage >= 2 else gradient_bytes * gradient_elements',
+        "min(largest_tensor_elements * gradient_bytes, all_bytes) if in_backward else"
+        ' (min(all_bytes, gradient_bytes * bucket_elements) if offload != "none"'
+        " and zero_stage >= 2 else all_bytes)",
         _ZERO,
         "gradients_bytes",
         paths(
             "settings.gradient_bytes",
-            "state.gradient_elements",
             "settings.bucket_elements",
             "settings.zero_stage",
+            all_bytes="state.gradients_bytes",
+            largest_tensor_elements="state.largest_trained_elements",
+            in_backward="settings.optimizer_in_backward",
             offload="settings.offload.optimizer",
         ),
     ),
@@ -88,12 +113,11 @@ MEMORY = (
         ),
     ),
     Formula(
-        "Logits and loss",
-        "activation_ratio * (bytes_per_token * sequences * tokens / context_ranks + chunk_bytes)",
+        "Loss by its formula",
+        "bytes_per_token * sequences * tokens / context_ranks + chunk_bytes",
         "Order of operations of the cross-entropy in PyTorch, 2024, https://pytorch.org/docs",
-        "logits_bytes",
-        _RATIO
-        | _BATCH
+        "moments.logits_bytes",
+        _BATCH
         | paths(
             "settings.cross_entropy",
             bytes_per_token="logits_bytes_per_token",
@@ -101,25 +125,75 @@ MEMORY = (
         ),
     ),
     Formula(
-        "Activations",
-        "activation_ratio * (stored_activations_bytes"
-        " + max(working_bytes + whole_gradients_bytes - logits_bytes / activation_ratio, 0))",
-        _RECOMPUTATION,
-        "activations_bytes",
-        _RATIO | paths("room.whole_gradients_bytes"),
+        "Gradients that come after the loss",
+        "0 if keeps_gradients or accumulation_steps > 1"
+        " or zero_stage == 3 and data_ranks * context_ranks > 1 else gradients_bytes",
+        _ORDER,
+        "moments.late_bytes",
+        _APART
+        | paths(
+            "gradients_bytes",
+            keeps_gradients="framework.keeps_gradients",
+            accumulation_steps="settings.gradient_accumulation_steps",
+        ),
     ),
     Formula(
-        "Optimizer step",
-        "max(min(updated_elements, elements_at_once) * bytes_per_element * optimizer_state_bytes"
-        " / 4 - activations_bytes - logits_bytes, 0)",
+        "Room that they take over from activations and logits",
+        "min(late_bytes, activation_ratio * (stored_bytes + loss_bytes"
+        " + max(working_bytes - loss_bytes, 0) - working_bytes))",
+        _ORDER,
+        "moments.reused_bytes",
+        _RATIO | _MOMENTS | paths(late_bytes="moments.late_bytes"),
+    ),
+    Formula(
+        "Gradients of a stream of their own, which could take over such room",
+        "min(0 if keeps_gradients or accumulation_steps > 1 else gradients_bytes,"
+        " activation_ratio * (stored_bytes + loss_bytes + max(working_bytes - loss_bytes, 0)"
+        " - working_bytes)) if zero_stage == 3 and data_ranks * context_ranks > 1 else 0",
+        _ORDER,
+        "reused_bytes",
+        _RATIO
+        | _MOMENTS
+        | _APART
+        | paths(
+            "gradients_bytes",
+            keeps_gradients="framework.keeps_gradients",
+            accumulation_steps="settings.gradient_accumulation_steps",
+        ),
+    ),
+    Formula(
+        "Logits and loss, beyond that room",
+        "max(activation_ratio * loss_bytes - taken_over_bytes, 0)",
+        _ORDER,
+        "logits_bytes",
+        _RATIO | paths(loss_bytes="moments.logits_bytes", taken_over_bytes="moments.reused_bytes"),
+    ),
+    Formula(
+        "Activations, beyond that room",
+        "activation_ratio * (stored_bytes + max(working_bytes - loss_bytes, 0))"
+        " - max(taken_over_bytes - activation_ratio * loss_bytes, 0)",
+        _RECOMPUTATION,
+        "activations_bytes",
+        _RATIO | _MOMENTS | paths(taken_over_bytes="moments.reused_bytes"),
+    ),
+    Formula(
+        "Optimizer step by its formula",
+        "min(updated_elements, elements_at_once) * bytes_per_element * optimizer_state_bytes / 4",
         "Measured by framework, see the calibration entry",
-        "update_bytes",
+        "moments.step_bytes",
         paths(
             "state.updated_elements",
             "settings.optimizer_state_bytes",
             elements_at_once="framework.step_elements",
             bytes_per_element="framework.step_bytes_per_element",
         ),
+    ),
+    Formula(
+        "Optimizer step, beyond activations and logits",
+        "step_bytes if flat_step else max(step_bytes - activations_bytes - logits_bytes, 0)",
+        _ORDER,
+        "update_bytes",
+        paths("moments.step_bytes", "moments.flat_step"),
     ),
     Formula(
         "Gathered parameters and message buffers",
@@ -130,17 +204,14 @@ MEMORY = (
     ),
     Formula(
         "Libraries",
-        "context_bytes"
-        " + (collectives_bytes if max(replica_accelerators, data_ranks, expert_ranks) > 1 else 0)",
+        "context_bytes + collectives_bytes * kinds_of_groups",
         _FRAMEWORK,
         "libraries_bytes",
         paths(
-            "framework.context_bytes",
+            "context_bytes",
             "framework.collectives_bytes",
-            "deployment.parallelism.replica_accelerators",
             "framework.calibration",
-            data_ranks="deployment.parallelism.data",
-            expert_ranks="deployment.parallelism.expert",
+            kinds_of_groups="kinds_of_groups_count",
         ),
     ),
     Formula(
@@ -160,6 +231,20 @@ MEMORY = (
         " + runtime_bytes",
         _PARTS,
         "total_bytes",
+    ),
+    Formula(
+        "Reserved by the allocator",
+        "total_bytes - libraries_bytes - (optimizer_bytes if paged else 0)",
+        _DIFFERENCE,
+        "reserved_bytes",
+        paths("settings.paged"),
+    ),
+    Formula(
+        "Allocated to tensors",
+        "total_bytes - unallocated_bytes - reused_bytes - (optimizer_bytes if paged else 0)",
+        _DIFFERENCE,
+        "allocated_bytes",
+        paths("settings.paged"),
     ),
     Formula(
         "Headroom",
@@ -185,17 +270,19 @@ MEMORY = (
     ),
     Formula(
         "Room for temporary tensors",
-        "(capacity_bytes - (weights_bytes + gradients_bytes + communication_bytes)"
+        "(capacity_bytes - (weights_bytes + gradients_bytes + lasting_bytes)"
         " - (0 if paged else optimizer_bytes) - libraries_bytes"
-        " - communication_bytes * fragmentation_ratio) / (1 + fragmentation_ratio)",
+        " - lasting_bytes * fragmentation_ratio) / (1 + fragmentation_ratio)",
         _DIFFERENCE,
         "room.room_bytes",
-        _FRAGMENTATION | paths("settings.paged"),
+        _FRAGMENTATION | paths("settings.paged", lasting_bytes="room.communication_bytes"),
     ),
     Formula(
         "Largest micro-batch on the fullest stage",
-        "max(floor(min((room_bytes / activation_ratio - whole_gradients_bytes) / backward_bytes,"
-        " (room_bytes / activation_ratio - loss_chunk_bytes) / loss_bytes)), 0)"
+        "max(floor(min(((room_bytes + late_bytes) / activation_ratio - whole_gradients_bytes)"
+        " / backward_bytes,"
+        " ((room_bytes + late_bytes) / activation_ratio - loss_chunk_bytes) / loss_bytes,"
+        " (room_bytes / activation_ratio - whole_gradients_bytes) / working_bytes)), 0)"
         " if room_bytes >= update_bytes else 0",
         "Solution of the total for the micro-batch",
         "room.sequences",
@@ -207,6 +294,8 @@ MEMORY = (
             "room.loss_chunk_bytes",
             "room.loss_bytes",
             "room.update_bytes",
+            "room.late_bytes",
+            "room.working_bytes",
         ),
     ),
     Formula(

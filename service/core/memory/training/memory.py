@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import inf
 
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
-from service.core.elementwise import Label, Number, Truth, maximum, minimum
+from service.core.elementwise import Label, Number, Truth, both, label, maximum, minimum
 from service.core.interval import (
     Interval,
     certainty,
@@ -18,20 +19,27 @@ from service.core.interval import (
     scale,
     shift,
     shortfall,
+    without,
 )
 from service.core.memory.fullest import fullest
-from service.core.memory.inference.runtime import communicates
 from service.core.memory.training.activations import (
-    HALF_BYTES,
     LayerSavings,
-    gathered_bytes_per_token,
     kept_by_layers,
     layer_savings,
     micro_batches_in_flight,
     stored_bytes,
     working_bytes,
 )
+from service.core.memory.training.adapters import virtual_tokens
+from service.core.memory.training.buffers import (
+    gathered_bytes,
+    kinds_of_groups,
+    logits_bytes,
+    reduces_apart,
+    result_bytes,
+)
 from service.core.memory.training.micro_batch import MicroBatchRoom
+from service.core.memory.training.moments import Moments, late_gradients
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
@@ -40,16 +48,17 @@ from service.core.memory.training.state import StageState, stage_state
 #: and the one on its way.
 _RESIDENT_LAYERS = 2.0
 
-_HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
+_FULL = 4.0  # bytes of an element in 32 bit
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingMemory:
     """Memory on the fullest accelerator [B], and in host memory and on NVMe per accelerator.
 
-    ``activations_bytes`` are what stays until the backward pass and what the backward pass of a
-    layer holds beside it, as far as this is not within the room of ``logits_bytes``, whose peak is
-    over before. ``update_bytes`` is what the optimizer's step holds beyond the room of both.
+    Parts add up to the fullest moment of a step: ``activations_bytes`` and ``logits_bytes`` are
+    what micro-batches take beyond the room that gradients have at the end (see `Moments`), and
+    ``update_bytes`` is what the optimizer's step takes beyond the room of both. ``reused_bytes``
+    are gradients that the allocator holds apart although they could have taken over that room.
     ``communication_bytes`` are gathered parameters and message buffers, ``libraries_bytes`` context
     and collectives, ``unallocated_bytes`` these and fragmentation: what no tensor takes.
     ``runtime_bytes`` is ``update_bytes``, ``communication_bytes`` and ``unallocated_bytes``
@@ -64,6 +73,9 @@ class TrainingMemory:
     settings: TrainingSettings
     framework: FrameworkRuntime
     state: StageState
+    moments: Moments
+    kinds_of_groups_count: int
+    context_bytes: Interval
     micro_batches_in_flight: Number
     weights_bytes: Interval
     gradients_bytes: Interval
@@ -71,6 +83,7 @@ class TrainingMemory:
     activations_bytes: Interval
     logits_bytes: Interval
     update_bytes: Interval
+    reused_bytes: Number
     communication_bytes: Interval
     libraries_bytes: Interval
     unallocated_bytes: Interval
@@ -93,13 +106,34 @@ class TrainingMemory:
 
     @property
     def fits(self) -> Truth:
-        """Whether the accelerator holds the whole memory."""
-        return self.headroom_bytes.value >= 0.0
+        """Whether the accelerator holds the whole memory, and the host what is kept there."""
+        return both(self.headroom_bytes.value >= 0.0, self.host_suffices)
+
+    @property
+    def host_suffices(self) -> Truth:
+        """Whether the host holds what is kept there; it does where nobody says what it has."""
+        most = self.settings.offload.host_memory_bytes
+        return self.host_bytes <= (inf if most is None else most)
 
     @property
     def fits_certainty(self) -> Label:
         """How sure that is: "yes", "likely", "unlikely" or "no"."""
-        return certainty(self.headroom_bytes)
+        return label(self.host_suffices, certainty(self.headroom_bytes), "no")
+
+    @property
+    def allocated_bytes(self) -> Interval:
+        """What tensors take at the peak, by the allocator of the framework [B].
+
+        Paged states lie in memory of the driver.
+        """
+        paged = self.optimizer_bytes.value if self.settings.paged else 0.0
+        return without(self.total_bytes, shift(self.unallocated_bytes, self.reused_bytes + paged))
+
+    @property
+    def reserved_bytes(self) -> Interval:
+        """What the allocator of the framework takes from the driver [B]."""
+        paged = self.optimizer_bytes.value if self.settings.paged else 0.0
+        return shift(without(self.total_bytes, self.libraries_bytes), -paged)
 
     @property
     def shortfall_bytes(self) -> Interval:
@@ -211,10 +245,13 @@ def _on_stage(
     overheads: TrainingOverheads,
 ) -> TrainingMemory:
     architecture, parallelism = deployment.architecture, deployment.parallelism
-    framework = overheads.of(settings.release)
+    framework = overheads.of(settings.release).allocating(settings.expandable_segments)
     structural = settings.structural
-    state = stage_state(architecture, deployment.precision, parallelism, structural, stage)
-    element_bytes = _element_bytes(deployment)
+    micro_batch = replace(micro_batch, tokens=micro_batch.tokens + virtual_tokens(settings))
+    state = stage_state(
+        architecture, deployment.precision, parallelism, structural, stage, framework.wide_tables
+    )
+    element_bytes = result_bytes(deployment)
     savings = layer_savings(
         architecture, parallelism, structural, framework.quantised_input_bytes, element_bytes
     )
@@ -230,62 +267,77 @@ def _on_stage(
         resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
         stored, moved = resident, stored - resident
     working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
-    messages, whole_gradients = _gathered_bytes(deployment, settings, state)
+    messages, whole_gradients = gathered_bytes(deployment, settings, state)
     gathered = sum(messages.values())
-    logits_each, logits_part = _logits_bytes(deployment, settings, framework, stage)
+    logits_each, logits_part = logits_bytes(deployment, settings, framework, state)
     logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
-    # The loss is over before the backward pass of the first layer begins: the larger one counts.
-    backward = maximum(working + whole_gradients - logits, 0.0)
-    ratio = framework.activation_ratio
-    activations = scale(ratio, stored + backward)
-    losses = scale(ratio, logits)
+    places = _places(state, settings)
+    late = late_gradients(places.gradients_bytes, settings, framework)
     step = min(state.updated_elements, framework.step_elements) * (
         framework.step_bytes_per_element * settings.optimizer_state_bytes / _FULL
     )
-    update = maximum(step - activations.value - losses.value, 0.0)
+    moments = Moments(
+        stored_bytes=stored,
+        logits_bytes=logits,
+        working_bytes=working + whole_gradients,
+        late_bytes=late,
+        step_bytes=step,
+        activation_ratio=framework.activation_ratio,
+        flat_step=framework.flat_step,
+    )
+    reused: Number = 0.0
+    if reduces_apart(settings, parallelism):
+        reused, moments = moments.reused_bytes, replace(moments, late_bytes=0.0)
+    activations, losses, update = moments.activations, moments.logits, moments.update_bytes
 
-    places = _places(state, settings)
     temporary = independent_sum((activations, losses, exact(gathered + update)))
-    libraries = [framework.context_bytes]
-    if communicates(parallelism) or parallelism.data > 1:
-        libraries.append(framework.collectives_bytes)
-    held = independent_sum(libraries)
+    groups = kinds_of_groups(parallelism)
+    context_bytes = framework.context_of(deployment.accelerator)
+    held = independent_sum((context_bytes, scale(framework.collectives_bytes, groups)))
     unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
 
     capacity = deployment.accelerator.memory_bytes
     fixed = places.weights_bytes + places.gradients_bytes + gathered
-    rest = shift(independent_sum((activations, losses, unallocated)), fixed + update)
-    optimizer, host = places.optimizer_bytes, places.host_bytes | {"activations": moved}
+    around = (activations, losses, unallocated)
+    rest = independent_sum((framework.sized(fixed + update), *around))
+    kept, host = places.optimizer_bytes, places.host_bytes | {"activations": moved}
     if settings.paged:
         # Unified memory pages optimizer states out where the accelerator has no room for them.
-        kept = minimum(optimizer, maximum(capacity - rest.value, 0.0))
-        optimizer, host["paged_optimizer"] = kept, places.optimizer_bytes - kept
+        kept = minimum(kept, maximum(capacity - rest.value, 0.0))
+        host["paged_optimizer"] = places.optimizer_bytes - kept
+    on_top = step if framework.flat_step else 0.0
     room = MicroBatchRoom(
-        capacity_bytes=capacity - fixed - (0.0 if settings.paged else optimizer),
+        capacity_bytes=capacity - fixed - on_top - (0.0 if settings.paged else kept),
         libraries_bytes=held,
-        communication_bytes=gathered,
+        communication_bytes=gathered + on_top,
         framework=framework,
         backward_bytes=(stored + working) / micro_batch.sequences,
         loss_bytes=stored / micro_batch.sequences + logits_each * micro_batch.tokens / context,
+        working_bytes=working / micro_batch.sequences,
         whole_gradients_bytes=whole_gradients,
         loss_chunk_bytes=logits_part,
-        update_bytes=step,
+        late_bytes=moments.late_bytes,
+        update_bytes=step - on_top,
     )
-    total = shift(rest, optimizer)
+    total = independent_sum((framework.sized(fixed + update + kept), *around))
     headroom = Interval(capacity - total.value, capacity - total.high, capacity - total.low)
     return TrainingMemory(
+        moments=moments,
+        kinds_of_groups_count=groups,
+        context_bytes=context_bytes,
         deployment=deployment,
         micro_batch=micro_batch,
         settings=settings,
         framework=framework,
         state=state,
         micro_batches_in_flight=in_flight,
-        weights_bytes=exact(places.weights_bytes),
-        gradients_bytes=exact(places.gradients_bytes),
-        optimizer_bytes=exact(optimizer),
+        weights_bytes=framework.sized(places.weights_bytes),
+        gradients_bytes=framework.sized(places.gradients_bytes),
+        optimizer_bytes=framework.sized(kept),
         activations_bytes=activations,
         logits_bytes=losses,
         update_bytes=exact(update),
+        reused_bytes=reused,
         communication_bytes=exact(gathered),
         libraries_bytes=held,
         unallocated_bytes=unallocated,
@@ -330,6 +382,9 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
         state.gradients_bytes,
         state.optimizer_bytes,
     )
+    if settings.optimizer_in_backward:
+        # The largest gradient is there while its tensor is updated.
+        gradients = min(gradients, state.largest_trained_elements * settings.gradient_bytes)
     host: dict[str, Number] = {}
     nvme: dict[str, Number] = {}
     away = {"cpu": host, "nvme": nvme}
@@ -343,81 +398,3 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
         away[settings.offload.parameters]["parameters"] = weights
         weights = 0.0
     return _Places(weights, gradients, optimizer, host, nvme)
-
-
-def _element_bytes(deployment: Deployment) -> float:
-    """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
-    return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
-
-
-def _gathered_bytes(
-    deployment: Deployment, settings: TrainingSettings, state: StageState
-) -> tuple[dict[str, float], float]:
-    """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
-
-    Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
-    the layers. In a pipeline they stay gathered, and gradients whole, until the last micro-batch,
-    because every micro-batch would have to gather and scatter them again.
-
-    References
-    ----------
-    Zhao et al., PyTorch FSDP, 2023, sections 3.2 and 4, https://arxiv.org/abs/2304.11277;
-    pytorch/torchtitan torchtitan/parallelisms, 2024 (no resharding after the forward pass in
-    pipelines).
-    """
-    parallelism = deployment.parallelism
-    computed = deployment.precision.activations
-    width = min(deployment.precision.weights.bits_per_element, computed.bits_per_element) / 8.0
-    messages = {}
-    if settings.method == "qlora":
-        messages["dequantised_matrix"] = state.largest_matrix_elements * computed.bytes_per_element
-    replicas = parallelism.data * parallelism.context
-    offloaded = settings.offload.parameters != "none"
-    whole_gradients = 0.0
-    if offloaded or (settings.zero_stage == 3 and replicas > 1):
-        trained = settings.gradient_bytes * state.trainable_elements / state.elements
-        if parallelism.pipeline > 1:
-            messages["gathered_weights"] = state.elements * width
-            messages["gathered_gradients"] = state.elements * trained
-        else:
-            layers = (1.0 + settings.prefetch_layers) * state.layer_elements
-            messages["gathered_layers"] = layers * width
-            messages["gathered_ends"] = state.end_elements * width
-            whole_gradients = max(state.layer_elements, state.end_elements) * trained
-    elif replicas > 1 and settings.zero_stage >= 1:
-        bucket = min(settings.bucket_elements, state.trainable_elements)
-        each = 2.0 + (settings.gradient_bytes if settings.zero_stage == 2 else 0.0)
-        messages["buckets"] = bucket * each
-    return messages, whole_gradients
-
-
-def _logits_bytes(
-    deployment: Deployment, settings: TrainingSettings, framework: FrameworkRuntime, stage: int
-) -> tuple[float, float]:
-    """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
-
-    References
-    ----------
-    Hsu et al., Liger Kernel, 2024, https://arxiv.org/abs/2410.10989 (fused linear cross-entropy);
-    Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024,
-    https://arxiv.org/abs/2411.09009
-    """
-    parallelism = deployment.parallelism
-    if stage != parallelism.pipeline - 1:
-        return 0.0, 0.0
-    vocabulary = deployment.architecture.vocab_size / parallelism.tensor
-    gathered = gathered_bytes_per_token(
-        deployment.architecture, parallelism, settings, _element_bytes(deployment)
-    )
-    part = vocabulary * settings.cross_entropy_chunk_tokens * framework.bytes_per_logit
-    match settings.cross_entropy:
-        case "plain":
-            return vocabulary * framework.bytes_per_logit + gathered, 0.0
-        case "half-precision":
-            # Logits, their shifted copy, log-probabilities and the gradient.
-            return vocabulary * 4.0 * _HALF + gathered, 0.0
-        case "chunked":
-            # All logits in 16 bit with their gradients; only parts go through 32 bit.
-            return vocabulary * 4.0 + gathered, part
-        case "fused":
-            return gathered, part

@@ -14,9 +14,10 @@ class MicroBatchRoom:
     """What a stage has left for temporary tensors, and what these take [B].
 
     ``capacity_bytes`` is what weights, gradients, optimizer states and messages leave of the
-    accelerator. Each sequence takes ``backward_bytes`` in the backward pass and ``loss_bytes`` in
-    the loss, which take ``whole_gradients_bytes`` and ``loss_chunk_bytes`` in any case;
-    ``update_bytes`` is what the optimizer's step takes.
+    accelerator. Each sequence takes ``backward_bytes`` as the backward pass begins,
+    ``working_bytes`` as it ends and ``loss_bytes`` in the loss, which take
+    ``whole_gradients_bytes`` and ``loss_chunk_bytes`` in any case; until it ends, ``late_bytes`` of
+    gradients are not there yet. ``update_bytes`` is what the optimizer's step takes.
     """
 
     capacity_bytes: Number
@@ -25,8 +26,10 @@ class MicroBatchRoom:
     framework: FrameworkRuntime
     backward_bytes: Number
     loss_bytes: Number
+    working_bytes: Number
     whole_gradients_bytes: float
     loss_chunk_bytes: float
+    late_bytes: Number
     update_bytes: float
 
     @property
@@ -51,8 +54,12 @@ class MicroBatchRoom:
 
     def _most(self, held: Number, fragmentation: Number, ratio: Number) -> Number:
         room = self._room(held, fragmentation)
+        early = (room + self.late_bytes) / ratio
         fitting = minimum(
-            (room / ratio - self.whole_gradients_bytes) / self.backward_bytes,
-            (room / ratio - self.loss_chunk_bytes) / self.loss_bytes,
+            minimum(
+                (early - self.whole_gradients_bytes) / self.backward_bytes,
+                (early - self.loss_chunk_bytes) / self.loss_bytes,
+            ),
+            (room / ratio - self.whole_gradients_bytes) / self.working_bytes,
         )
         return where(room >= self.update_bytes, maximum(floor(fitting), 0.0), 0.0)

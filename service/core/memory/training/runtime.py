@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from service.core.deployment import Accelerator
+from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
-from service.core.figures import Figures, from_figures
-from service.core.interval import Interval
+from service.core.interval import Interval, from_log_sigma
 from service.core.learning import Correction
 
 #: What ids of calibrations begin with that hold figures of a framework.
@@ -18,14 +19,22 @@ CALIBRATIONS = "memory-training/"
 class FrameworkRuntime:
     """Runtime memory of one training framework, per accelerator.
 
-    ``context_bytes`` is what driver and libraries hold outside the allocator [B],
-    ``collectives_bytes`` what communication adds between accelerators [B].
+    ``context_bytes`` is what driver and libraries hold outside the allocator,
+    ``unified_context_bytes`` the same where the accelerator's memory is the host's [B],
+    ``collectives_bytes`` what communication adds for each kind of group of accelerators [B].
     ``fragmentation_ratio`` is what the allocator reserves beyond the temporary tensors it hands
-    out, ``activation_ratio`` these over their formula. ``bytes_per_logit`` is what the plain loss
+    out (``expandable_ratio`` where its segments can grow), ``activation_ratio`` these over their
+    formula. ``bytes_per_logit`` is what the plain loss
     holds at once per logit: logits and their gradients in 16 and 32 bit [B]. With states in 32 bit
     the optimizer's step holds ``step_bytes_per_element`` beside states and gradients [B], for at
     most ``step_elements`` at once; with narrower ones as much less. Products with 4-bit weights
     keep ``quantised_input_bytes`` per element of their input [B].
+
+    A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
+    too small, so that it comes on top of them. A framework that ``keeps_gradients`` makes room for
+    all of them before the first pass; any other lets them go after each step. One with
+    ``wide_tables`` keeps states of embeddings in 32 bit under optimizers of 8 bits. Sizes that
+    follow from shapes are off by ``size_log_sigma``, the standard deviation of their logarithm [-].
     """
 
     framework: str
@@ -38,6 +47,27 @@ class FrameworkRuntime:
     step_bytes_per_element: float
     step_elements: float
     quantised_input_bytes: float
+    keeps_gradients: bool = False
+    flat_step: bool = False
+    wide_tables: bool = False
+    size_log_sigma: float = 0.0
+    unified_context_bytes: Interval | None = None
+    expandable_ratio: Interval | None = None
+
+    def allocating(self, expandable: bool) -> FrameworkRuntime:
+        """The same where the allocator's segments grow, if they do."""
+        if not expandable or self.expandable_ratio is None:
+            return self
+        return replace(self, fragmentation_ratio=self.expandable_ratio, flat_step=False)
+
+    def context_of(self, accelerator: Accelerator) -> Interval:
+        """What the driver holds for the process on an accelerator [B]."""
+        unified = self.unified_context_bytes if accelerator.unified_memory else None
+        return self.context_bytes if unified is None else unified
+
+    def sized(self, size_bytes: Number) -> Interval:
+        """A size that follows from shapes, as far as what is held can be off it [B]."""
+        return from_log_sigma(size_bytes, self.size_log_sigma)
 
     def corrected(self, correction: Correction) -> FrameworkRuntime:
         """The same with what is measured corrected."""
@@ -65,22 +95,3 @@ class TrainingOverheads:
         return TrainingOverheads(
             {**self.frameworks, framework: self.of(framework).corrected(correction)}
         )
-
-
-def training_overheads(figures: Mapping[str, Figures]) -> TrainingOverheads:
-    """Runtime memory of training from the figures of each framework.
-
-    Raises
-    ------
-    KeyError
-        If a framework lacks a figure, or there are none for the fallback.
-    """
-    frameworks = {
-        name: from_figures(
-            FrameworkRuntime, held, framework=name, calibration=f"{CALIBRATIONS}{name}"
-        )
-        for name, held in figures.items()
-    }
-    if FALLBACK_ENGINE not in frameworks:
-        raise KeyError(FALLBACK_ENGINE)
-    return TrainingOverheads(frameworks)

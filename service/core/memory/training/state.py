@@ -8,14 +8,16 @@ Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314;
 Dettmers et al., 8-bit Optimizers via Block-wise Quantization, 2021,
 https://arxiv.org/abs/2110.02861; Shazeer and Stern, Adafactor, 2018,
 https://arxiv.org/abs/1804.04235; Chen et al., Lion, 2023, https://arxiv.org/abs/2302.06675;
-Jordan et al., Muon, 2024, https://kellerjordan.github.io/posts/muon
+Jordan et al., Muon, 2024, https://kellerjordan.github.io/posts/muon;
+Zhao et al., GaLore, 2024, https://arxiv.org/abs/2403.03507; Zhu et al., APOLLO, 2024,
+https://arxiv.org/abs/2412.05270
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -23,24 +25,27 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.sharding import kv_heads, rank_shape, stage_layer_counts
 from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
-from service.core.memory.training.settings import ALL_LINEAR, Optimizer, TrainingSettings
+from service.core.memory.training.adapters import (
+    adapter_parameters,
+    adapter_shape,
+    input_adapters,
+    is_adapted,
+    is_trained_whole,
+    layer_adapters,
+    shared_elements,
+)
+from service.core.memory.training.settings import Optimizer, TrainingSettings
 from service.core.memory.weights import end_tensors, stored_bits
 
 #: Elements that share one 32-bit scale in 8-bit optimizer states, and the size below which a
 #: tensor's states stay in 32 bit. Source: bitsandbytes, optim/optimizer.py and functional.py, 2025.
 STATE_BLOCK = 256.0
 SMALLEST_8_BIT_TENSOR = 4096
+_NARROW_STATE_BYTES = 1.0 + 4.0 / STATE_BLOCK
 
-_ADAPTED_CLASSES = frozenset(
-    {
-        TensorClass.ATTENTION,
-        TensorClass.STATE,
-        TensorClass.DENSE_FFN,
-        TensorClass.EXPERT,
-        TensorClass.SHARED_EXPERT,
-    }
-)
-#: Embeddings keep 32-bit states under 8-bit optimizers and Adam under Muon.
+_HALF_BITS = 16.0
+
+#: Embeddings keep Adam under Muon and under optimizers whose moments have low rank.
 _TABLES = frozenset({TensorClass.EMBEDDING, TensorClass.HEAD})
 
 
@@ -48,11 +53,16 @@ _TABLES = frozenset({TensorClass.EMBEDDING, TensorClass.HEAD})
 class StageState:
     """What one rank of a pipeline stage keeps through a step, divided as ZeRO asks [B].
 
-    ``layer_elements`` and ``end_elements`` are parameters of the largest layer and of everything
-    outside the layers on the rank, before data-parallel division; ``largest_matrix_elements``
-    those of its largest single matrix. ``elements`` and ``trainable_elements`` are counted on the
-    rank, undivided; ``updated_elements`` are those whose states the rank holds, and
-    ``gradient_elements`` those whose gradients it keeps, in ``gradients_bytes``.
+    ``gradients_bytes`` are all gradients, with a second copy where they are summed in one.
+    ``layer_bytes``, ``end_bytes`` and ``whole_bytes`` are the largest layer, everything outside the
+    layers and all of both on the rank, before data-parallel division, as they are gathered for
+    computing; ``layer_elements`` and ``end_elements`` count their parameters.
+    ``largest_quantised_elements`` are those of the rank's largest matrix of fewer than 16 bits,
+    ``largest_trained_elements`` those of its largest trained tensor, ``head_elements`` those of
+    what makes logits, if it is trained.
+    ``elements`` and ``trainable_elements`` are counted on the rank, undivided;
+    ``updated_elements`` are those whose states the rank holds, and ``gradient_elements`` those
+    whose gradients it keeps.
     """
 
     stage: int
@@ -65,8 +75,13 @@ class StageState:
     trainable_elements: float
     updated_elements: float
     layer_elements: float
+    layer_bytes: float
     end_elements: float
-    largest_matrix_elements: float
+    end_bytes: float
+    whole_bytes: float
+    largest_quantised_elements: float
+    largest_trained_elements: float
+    head_elements: float
 
     @property
     def weights_bytes(self) -> float:
@@ -79,6 +94,38 @@ class StageState:
         return sum(self.optimizer_by_class_bytes.values())
 
 
+@dataclass(slots=True)
+class _Counts:
+    """What is counted while the tensors of a stage are gone through."""
+
+    settings: TrainingSettings
+    wide_tables: bool
+    weights_bytes: dict[TensorClass, float] = field(default_factory=lambda: defaultdict(float))
+    optimizer_bytes: dict[TensorClass, float] = field(default_factory=lambda: defaultdict(float))
+    reduced_elements: float = 0.0
+    trainable_elements: float = 0.0
+    updated_elements: float = 0.0
+    largest_trained_elements: float = 0.0
+
+    def train(
+        self, tensor: Tensor, count: float, shape: tuple[float, float], bits: float, ranks: float
+    ) -> None:
+        """Count what is trained: elements of matrices of a shape, divided among ranks as asked."""
+        settings, kind = self.settings, tensor.tensor_class
+        inputs, outputs = shape
+        self.trainable_elements += count
+        self.reduced_elements += count / (ranks if settings.zero_stage >= 2 else 1)
+        states = optimizer_bytes_per_element(
+            settings, tensor, inputs, outputs, wide_tables=self.wide_tables
+        )
+        if settings.master_weights and bits < 32.0:
+            states += 4.0
+        divided = count / (ranks if settings.zero_stage >= 1 else 1)
+        self.optimizer_bytes[kind] += divided * states
+        self.updated_elements += divided
+        self.largest_trained_elements = max(self.largest_trained_elements, inputs * outputs)
+
+
 @lru_cache(maxsize=2048)
 def stage_state(
     architecture: ModelArchitecture,
@@ -86,63 +133,122 @@ def stage_state(
     parallelism: Parallelism,
     settings: TrainingSettings,
     stage: int,
+    wide_tables: bool = False,
 ) -> StageState:
-    """State of a training run on a rank of one pipeline stage [B]."""
+    """State of a training run on a rank of one pipeline stage [B].
+
+    ``wide_tables`` says whether embeddings keep states in 32 bit under optimizers of 8 bits.
+    """
     layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
-    weights: dict[TensorClass, float] = defaultdict(float)
-    optimizer: dict[TensorClass, float] = defaultdict(float)
-    reduced = held = trainable = updated = largest = ends = 0.0
+    counts = _Counts(settings, wide_tables)
+    weights = counts.weights_bytes
+    # Adapters stay in 16 bit where products run in fewer.
+    own_bits = max(precision.activations.bits_per_element, 16.0)
+    if settings.adapter_bytes is not None:
+        own_bits = 8.0 * settings.adapter_bytes
+    sharded = settings.zero_stage >= 3
+    held = whole = quantised = ends = end_bytes = head = 0.0
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
         ranks = _replicas(tensor, parallelism)
         bits = stored_bits(architecture, precision.weights, tensor)
-        kind, sharing = tensor.tensor_class, ranks if settings.zero_stage >= 3 else 1
+        persistent = rows * columns <= settings.persistent_elements
+        kind, sharing = tensor.tensor_class, ranks if sharded and not persistent else 1.0
         weights[kind] += elements * bits / 8.0 / sharing
         held += elements
-        largest = max(largest, rows * columns)
-        ends += 0.0 if in_layer else elements
-        if settings.method == "full" or tensor.name in settings.trained_tensors:
-            parts = [(elements, rows, columns, bits)]
+        gathered = elements * _gathered_bits(bits, precision) / 8.0
+        whole += gathered
+        if bits < _HALF_BITS:
+            quantised = max(quantised, rows * columns)
+        if not in_layer:
+            ends += elements
+            end_bytes += gathered
+        if is_trained_whole(tensor, settings):
             if settings.method != "full":
                 # Adapters leave the frozen original beside the copy that is trained.
                 weights[kind] += elements * bits / 8.0 / sharing
+            counts.train(tensor, elements, (rows, columns), bits, ranks)
+            if kind in _TABLES and _makes_logits(tensor, architecture, parallelism, stage):
+                head = max(head, rows * columns)
         elif in_layer and is_adapted(tensor, settings):
-            rank = settings.lora_rank
-            # Adapters stay in 16 bit where products run in fewer.
-            width = max(precision.activations.bits_per_element, 16.0)
-            down, up = (times * copies * rank * side for side in (rows, columns))
-            parts = [(down, rows, rank, width), (up, rank, columns, width)]
-            weights[kind] += (down + up) * width / 8.0 / sharing
-        else:
-            continue
-        for count, inputs, outputs, width in parts:
-            trainable += count
-            reduced += count / (ranks if settings.zero_stage >= 2 else 1)
-            states = optimizer_bytes_per_element(settings, tensor, inputs, outputs)
-            if settings.master_weights and width < 32.0:
-                states += 4.0
-            divided = count / (ranks if settings.zero_stage >= 1 else 1)
-            optimizer[kind] += divided * states
-            updated += divided
+            shape = adapter_shape(tensor, settings, rows, columns)
+            frozen = times * copies * shape.frozen_elements
+            weights[kind] += frozen * own_bits / 8.0 / sharing
+            for inputs, outputs in shape.trained_features:
+                count = times * copies * inputs * outputs
+                weights[kind] += count * own_bits / 8.0 / sharing
+                counts.train(tensor, count, (inputs, outputs), own_bits, ranks)
+    _count_inputs(architecture, parallelism, counts, stage, own_bits)
+    gradient = settings.gradient_bytes + settings.gradient_sum_bytes
+    largest, largest_bytes = _largest_layer(architecture, precision, parallelism)
     return StageState(
         stage=stage,
         layers=layers,
         weights_by_class_bytes=MappingProxyType(weights),
-        gradients_bytes=reduced * settings.gradient_bytes,
-        optimizer_by_class_bytes=MappingProxyType(optimizer),
+        gradients_bytes=counts.reduced_elements * gradient,
+        optimizer_by_class_bytes=MappingProxyType(counts.optimizer_bytes),
         elements=held,
-        gradient_elements=reduced,
-        trainable_elements=trainable,
-        updated_elements=updated,
-        layer_elements=_largest_layer(architecture, parallelism),
+        gradient_elements=counts.reduced_elements,
+        trainable_elements=counts.trainable_elements,
+        updated_elements=counts.updated_elements,
+        layer_elements=largest,
+        layer_bytes=largest_bytes,
         end_elements=ends,
-        largest_matrix_elements=largest,
+        end_bytes=end_bytes,
+        whole_bytes=whole,
+        largest_quantised_elements=quantised,
+        largest_trained_elements=counts.largest_trained_elements,
+        head_elements=head,
     )
 
 
+def _count_inputs(
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    counts: _Counts,
+    stage: int,
+    bits: float,
+) -> None:
+    """Count what is trained beside no matrix: virtual tokens, and what adapters share."""
+    layers = stage_layer_counts(architecture.layer_count, parallelism.pipeline)[stage]
+    share = layers / architecture.layer_count
+    ranks = float(parallelism.data * parallelism.context)
+    table = architecture.embedding[0]
+    found = [
+        (group.count * share, layer_adapters(group, counts.settings))
+        for group in architecture.groups
+    ]
+    if stage == 0:
+        found.append((1.0, input_adapters(architecture, counts.settings)))
+    for times, elements in found:
+        if elements:
+            counts.weights_bytes[TensorClass.OTHER] += times * elements * bits / 8.0
+            counts.train(table, times * elements, (1.0, elements), bits, ranks)
+    shared = shared_elements(architecture, counts.settings)
+    counts.weights_bytes[TensorClass.OTHER] += shared * bits / 8.0
+
+
+def _makes_logits(
+    tensor: Tensor, architecture: ModelArchitecture, parallelism: Parallelism, stage: int
+) -> bool:
+    if stage != parallelism.pipeline - 1:
+        return False
+    return tensor.tensor_class is TensorClass.HEAD or architecture.tied_embeddings
+
+
+def _gathered_bits(bits: float, precision: Precision) -> float:
+    """Bits of an element as fully sharded data parallelism gathers it [bit]."""
+    return min(bits, precision.activations.bits_per_element)
+
+
 def optimizer_bytes_per_element(
-    settings: TrainingSettings, tensor: Tensor, inputs: float, outputs: float
+    settings: TrainingSettings,
+    tensor: Tensor,
+    inputs: float,
+    outputs: float,
+    *,
+    wide_tables: bool = False,
 ) -> float:
     """Optimizer states per trained element of a tensor, without a master copy [B].
 
@@ -154,6 +260,8 @@ def optimizer_bytes_per_element(
         Tensor that is trained.
     inputs, outputs
         Shape of the trained matrix, which for an adapter is not the tensor's [-].
+    wide_tables
+        Whether embeddings keep states in 32 bit under optimizers of 8 bits.
     """
     size = settings.optimizer_state_bytes
     name: Optimizer = settings.optimizer
@@ -163,9 +271,19 @@ def optimizer_bytes_per_element(
             return 2.0 * size
         case "adamw-8bit" | "paged-adamw-8bit":
             small = inputs * outputs < SMALLEST_8_BIT_TENSOR
-            if small or tensor.tensor_class is TensorClass.EMBEDDING:
+            if small or (wide_tables and tensor.tensor_class is TensorClass.EMBEDDING):
                 return 8.0
-            return 2.0 * (1.0 + 4.0 / STATE_BLOCK)
+            return 2.0 * _NARROW_STATE_BYTES
+        case "galore-adamw" | "galore-adamw-8bit" | "apollo" | "apollo-mini":
+            each = _NARROW_STATE_BYTES if name == "galore-adamw-8bit" else size
+            if not matrix or tensor.tensor_class in _TABLES:
+                return 2.0 * size
+            short, long = min(inputs, outputs), max(inputs, outputs)
+            rank = min(1.0 if name == "apollo-mini" else float(settings.optimizer_rank), short)
+            # Two moments of rank × the longer side; GaLore keeps the projection, APOLLO its seed.
+            projected = 2.0 * rank / short * each
+            kept = rank / long * size if name.startswith("galore") else 0.0
+            return projected + kept
         case "adafactor":
             # One row and one column of second moments; a vector keeps them in full.
             return 4.0 * (inputs + outputs) / (inputs * outputs) if matrix else 4.0
@@ -177,30 +295,6 @@ def optimizer_bytes_per_element(
             return 0.0
 
 
-def is_adapted(tensor: Tensor, settings: TrainingSettings) -> bool:
-    """Whether a LoRA adapter is attached to a tensor of a layer."""
-    if settings.method == "full" or not tensor.is_matrix:
-        return False
-    if ALL_LINEAR in settings.lora_targets:
-        return tensor.tensor_class in _ADAPTED_CLASSES
-    return tensor.name in settings.lora_targets or tensor.name.split(".")[-1] in (
-        settings.lora_targets
-    )
-
-
-def lora_parameters(architecture: ModelArchitecture, settings: TrainingSettings) -> int:
-    """Adapter parameters of the whole model: rank × (inputs + outputs) of every target [-]."""
-    return sum(
-        group.count
-        * tensor.copies
-        * settings.lora_rank
-        * (tensor.input_features + tensor.output_features)
-        for group in architecture.groups
-        for tensor in group.tensors
-        if is_adapted(tensor, settings)
-    )
-
-
 def trained_parameters(architecture: ModelArchitecture, settings: TrainingSettings) -> int:
     """Parameters of the whole model that the optimizer updates [-]."""
     if settings.method == "full":
@@ -209,11 +303,9 @@ def trained_parameters(architecture: ModelArchitecture, settings: TrainingSettin
     counted = [(1, tensor) for tensor in ends]
     counted += [(group.count, tensor) for group in architecture.groups for tensor in group.tensors]
     whole = sum(
-        count * tensor.elements
-        for count, tensor in counted
-        if tensor.name in settings.trained_tensors
+        count * tensor.elements for count, tensor in counted if is_trained_whole(tensor, settings)
     )
-    return whole + lora_parameters(architecture, settings)
+    return whole + adapter_parameters(architecture, settings)
 
 
 def _held(
@@ -237,12 +329,17 @@ def _replicas(tensor: Tensor, parallelism: Parallelism) -> float:
     return float(parallelism.data * parallelism.context)
 
 
-def _largest_layer(architecture: ModelArchitecture, parallelism: Parallelism) -> float:
-    def size(tensor: Tensor, heads: int) -> float:
-        copies, rows, columns = rank_shape(tensor, parallelism, heads)
-        return copies * rows * columns
-
-    return max(
-        sum(size(tensor, kv_heads(group)) for tensor in group.tensors)
-        for group in architecture.groups
-    )
+def _largest_layer(
+    architecture: ModelArchitecture, precision: Precision, parallelism: Parallelism
+) -> tuple[float, float]:
+    """Parameters of a rank's largest layer, and what they take when they are gathered [B]."""
+    sizes = []
+    for group in architecture.groups:
+        elements = gathered = 0.0
+        for tensor in group.tensors:
+            copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+            bits = stored_bits(architecture, precision.weights, tensor)
+            elements += copies * rows * columns
+            gathered += copies * rows * columns * _gathered_bits(bits, precision) / 8.0
+        sizes.append((elements, gathered))
+    return max(elements for elements, _ in sizes), max(gathered for _, gathered in sizes)

@@ -19,15 +19,21 @@ from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.memory.training.activations import layer_savings
+from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.settings import TrainingSettings
-from service.core.memory.training.state import is_adapted
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
 from service.core.performance.work import AttentionWork, MatrixProduct, RankWork, rank_work
 
 #: Bytes of a logit beside the product that makes it: 16 bit, and 32 bit for the loss; a fused
 #: loss keeps them on the chip.
-_LOGIT_BYTES = {"plain": 6.0, "half-precision": 4.0, "chunked": 6.0, "fused": 2.0}
+_LOGIT_BYTES = {
+    "plain": 6.0,
+    "half-precision": 4.0,
+    "compiled": 2.0,
+    "chunked": 6.0,
+    "fused": 2.0,
+}
 
 
 #: What weights can be trained in, with products of fewer than 16 bits.

@@ -47,7 +47,8 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_precision
 from service.estimation.software import resolve_framework
-from service.estimation.training.calibrations import training_figures, training_memory_overheads
+from service.estimation.training.calibrations import training_figures
+from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
 

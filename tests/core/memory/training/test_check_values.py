@@ -6,9 +6,10 @@ import pytest
 
 from service.core.deployment import Deployment, Parallelism, Precision
 from service.core.memory.training.activations import layer_savings, stored_bytes
+from service.core.memory.training.adapters import adapter_parameters
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
-from service.core.memory.training.state import lora_parameters, trained_parameters
+from service.core.memory.training.state import trained_parameters
 from tests.core.memory.memory_models import LLAMA_2_7B, accelerator, dense
 from tests.core.memory.training.test_memory import (
     BF16,
@@ -69,7 +70,7 @@ def test_accumulation_saves_activations_in_proportion_and_no_gradients(times, sa
 
 def test_adapters_on_queries_and_values_train_one_parameter_of_835():
     settings = TrainingSettings(method="lora", lora_targets=("q_proj", "v_proj"))
-    adapters = lora_parameters(LLAMA_2_7B, settings)
+    adapters = adapter_parameters(LLAMA_2_7B, settings)
     assert 7e9 / adapters == pytest.approx(835, rel=HALF_A_PERCENT)
     assert trained_parameters(LLAMA_2_7B, settings) == adapters
     assert trained_parameters(LLAMA_2_7B, TrainingSettings()) == LLAMA_2_7B.total_parameters

@@ -1,0 +1,154 @@
+"""Constants of memory whose spread is that of sizes, which follow from shapes, and of overheads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from service.calibration.documents import CalibrationEntry, rounded
+from service.calibration.hierarchy import Keys, Term
+from service.calibration.levels import main_source, rows_of
+from service.calibration.parts import Part
+from service.calibration.spread import (
+    FEWEST_SOURCES,
+    quantile,
+    unmeasured_sigmas,
+    weights_by_source,
+)
+from service.core.elementwise import FloatArray
+from service.core.interval import Z_90, Interval
+
+#: What no constant decides, and intervals hold more often than what one does.
+_SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
+#: Share of left-out figures that intervals are to hold: fewer than of speed, whose targets are
+#: wider.
+_COVERED_SHARE = 0.87
+#: No size that was measured is surer than this, and no overhead: logs print three digits, and what
+#: is measured differs between runs by more than that.
+_LEAST_OVERHEAD_LOG_SIGMA = 0.08
+_SIZE_LOG_SIGMAS = np.linspace(0.006, 0.08, 75)
+#: What an estimate moves by for this change of a constant is its share in the estimate.
+STEP = 1e-3
+
+
+class SizedRow(Protocol):
+    """A measured size, and whose property its levels are."""
+
+    @property
+    def quantity(self) -> str:
+        """What was measured."""
+
+    @property
+    def source(self) -> str:
+        """Who published it."""
+
+    @property
+    def model(self) -> str:
+        """What it was measured of."""
+
+    @property
+    def keys(self) -> Keys:
+        """Keys of its levels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizedPart(Part):
+    """Constants of memory, whose spread is that of sizes and of overheads.
+
+    ``shares_of`` gives what a row's logarithm moves by with sizes and with overheads, and the
+    spread that it has beside these, by constants. ``constant`` are figures that every spread
+    states besides, ``of_overheads`` the terms of which overheads are made.
+    """
+
+    rows: Sequence[SizedRow]
+    shares_of: Callable[[Any, Mapping[str, float]], tuple[float, float, float]]
+    constant: Mapping[str, float]
+    of_overheads: Mapping[str, tuple[Term, ...]]
+
+    def spreads(self) -> list[CalibrationEntry]:
+        """How far sizes and overheads are off for sources that were left out, by engine class."""
+        every = range(len(self.rows))
+        errors = np.abs([one.error for one in self.left_out()])
+        shares = np.array([self.shares_of(row, self.fitted.values(row.keys)) for row in self.rows])
+        ((part, _),) = self.spread_levels.items()
+        found = [self._spread(part, {"part": part}, every, errors, shares)]
+        for class_ in sorted({row.keys["class"] for row in self.rows}):
+            numbers = [at for at in every if self.rows[at].keys["class"] == class_]
+            if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
+                id_, applies = f"{part}/{class_}", {"part": part, "class": class_}
+                found.append(self._spread(id_, applies, numbers, errors, shares))
+        return found
+
+    def _spread(
+        self,
+        id_: str,
+        applies: Keys,
+        numbers: Sequence[int],
+        errors: FloatArray,
+        shares: FloatArray,
+    ) -> CalibrationEntry:
+        at = [number for number in numbers if self.rows[number].quantity not in _SIZES]
+        weights = weights_by_source([self.rows[number].source for number in at])
+        own = errors[at]
+        sizes, overheads = narrowest(own, shares[at], weights)
+        inside = own <= Z_90 * _spread_of(shares[at], sizes, overheads)
+        counts = Counter(self.rows[number].source for number in at)
+        figures = {"size_log_sigma": sizes, "overhead_log_sigma": overheads, **self.constant}
+        figures |= unmeasured_sigmas(self.of_overheads, self.fitted, at)
+        source = main_source(counts)
+        return CalibrationEntry(
+            id_,
+            applies,
+            f"By {rows_of(counts)}, each source estimated by constants fitted without it: half of "
+            f"the figures lie within a factor {np.exp(quantile(own, weights, 0.5)):.3f}, and "
+            f"{np.sum(weights[inside]):.0%} inside the interval.",
+            {name: rounded(value) for name, value in figures.items()},
+            source,
+            int(self.snapshot.sources[source].document["year"]),
+        )
+
+
+def narrowest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Spreads of sizes and of overheads for which intervals hold enough, and are narrowest.
+
+    Parameters
+    ----------
+    errors
+        How far each row is off, as logarithms without sign.
+    shares
+        What a row's logarithm moves by with sizes and with overheads, and the spread that it has
+        beside these: rows by three [-].
+    weights
+        Weights of rows, which add up to one.
+    """
+    found = []
+    for sizes in _SIZE_LOG_SIGMAS:
+        least = _spread_of(shares, float(sizes), 0.0)
+        beyond = np.sqrt(np.maximum((errors / Z_90) ** 2 - least**2, 0.0))
+        needed = beyond / np.maximum(shares[:, 1], STEP)
+        overheads = max(quantile(needed, weights, _COVERED_SHARE), _LEAST_OVERHEAD_LOG_SIGMA)
+        width = np.log(_spread_of(shares, float(sizes), overheads))
+        found.append((float(np.sum(weights * width)), float(sizes), overheads))
+    _, sizes, overheads = min(found)
+    return sizes, overheads
+
+
+def _spread_of(shares: FloatArray, sizes: float, overheads: float) -> FloatArray:
+    """Standard deviations of the logarithms of rows, by spreads of sizes and of overheads."""
+    found: FloatArray = np.sqrt(
+        (shares[:, 0] * sizes) ** 2
+        + (np.maximum(shares[:, 1], STEP) * overheads) ** 2
+        + shares[:, 2] ** 2
+    )
+    return found
+
+
+def log_sigma_of(figure: Interval) -> float:
+    """Standard deviation of a figure's logarithm, by its interval [-]."""
+    if figure.low <= 0.0:
+        return 0.0
+    return float(np.log(figure.high / figure.low)) / (2.0 * Z_90)

@@ -1,0 +1,199 @@
+"""Constants of training memory, fitted together to everything that was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.sizes import STEP, SizedPart, log_sigma_of
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.elementwise import FloatArray
+from service.core.interval import Interval, exact, from_log_sigma
+from service.core.learning import is_implausible
+from service.core.memory.training.memory import training_memory
+from service.core.memory.training.runtime import TrainingOverheads
+from service.estimation.levels import TRAINING_MEMORY_SPREAD, engine_keys
+from service.estimation.measurements.documents import MeasurementDocument
+from service.estimation.measurements.measurable import NotEstimated, Trained
+from service.estimation.measurements.quantities import quantity_of
+from service.estimation.measurements.views import trained
+from service.estimation.rejection import Rejected
+from service.estimation.resolution import Problems
+from service.estimation.training.requests import TrainingRequest
+from service.estimation.training.setup import resolve_training
+
+COMMENT = (
+    "Memory of training beside what follows from shapes, at the levels that cause it, written by",
+    "`./headroom calibrate --write` from published measurements: never per model, never per row.",
+    "What frameworks do with it stands in memory_training.yaml; `training-memory/spread` says how",
+    "far sizes and overheads are off for sources that constants were fitted without.",
+)
+_LEVELS = (Level("class", 0.06), Level("engine", 0.08), Level("generation", 0.06))
+_LOGITS = (Level("class", 0.03), Level("engine", 0.05), Level("generation", 0.03))
+
+#: Terms of frameworks. Usual values: buffers of NCCL as start-up logs print them, an allocator that
+#: reserves a tenth beyond what it hands out, activations by their formula, and logits once in 16
+#: bit and twice, with their gradient, in 32.
+TERMS: Mapping[str, tuple[Term, ...]] = {
+    "training-memory/frameworks": (
+        Term("collectives_bytes", 5e8, 1e8, 4e9, 0.15, _LEVELS, logarithmic=True),
+        Term("fragmentation_ratio", 0.10, 0.0, 0.6, 0.08, _LEVELS),
+        Term("activation_ratio", 1.0, 0.5, 2.0, 0.03, _LEVELS, logarithmic=True),
+        Term("bytes_per_logit", 13.0, 6.0, 24.0, 0.05, _LOGITS, logarithmic=True),
+    ),
+}
+ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
+
+#: Quantities of memory that are fitted to, and compared without their source.
+QUANTITIES = frozenset(
+    {
+        *("allocated_bytes", "allocated_total_bytes", "reserved_bytes", "reserved_total_bytes"),
+        *("process_bytes", "process_total_bytes"),
+    }
+)
+#: A row pulls as one of speed would that is this many times as far off: sizes are sure.
+_WEIGHT = 6.0
+_ASSUMED_WEIGHT = 0.5
+_PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTrainingMemory:
+    """A measured size [B] with the run that it was measured of; ``keys`` are of its levels."""
+
+    quantity: str
+    source: str
+    model: str
+    measured: float
+    assumed: bool
+    trained: Trained
+    keys: Keys
+
+
+def measured_training_memory(
+    documents: Iterable[MeasurementDocument], snapshot: CatalogSnapshot
+) -> list[MeasuredTrainingMemory]:
+    """The figures of memory that can be fitted to: those of known settings and sound value."""
+    found = []
+    for document in documents:
+        names = sorted(QUANTITIES.intersection(document.figures))
+        if not names or document.confidence == "low" or document.kind != "training":
+            continue
+        request = cast("TrainingRequest", document.request)
+        try:
+            resolved = resolve_training(request, snapshot, Problems())
+        except Rejected:
+            continue
+        view = trained(resolved, request, snapshot)
+        found += [
+            MeasuredTrainingMemory(
+                quantity=name,
+                source=str(document.source),
+                model=resolved.model.id,
+                measured=document.figures[name],
+                assumed=bool(document.assumed),
+                trained=view,
+                keys=engine_keys(resolved.setup.settings.release, snapshot.engines, "training"),
+            )
+            for name in names
+            if _is_sound(view, name, document.figures[name])
+        ]
+    return found
+
+
+def _is_sound(view: Trained, name: str, measured: float) -> bool:
+    try:
+        estimate = quantity_of(name, "training").of_trained(view)
+    except NotEstimated:
+        return False
+    return not is_implausible(float(estimate.value), measured)
+
+
+def fit_training_memory(rows: Sequence[MeasuredTrainingMemory]) -> Fitted:
+    """Constants at all levels for which the estimates come closest to what was measured."""
+    weights = [
+        _WEIGHT * shared * (_ASSUMED_WEIGHT if row.assumed else 1.0)
+        for row, shared in zip(
+            rows, shared_weights([(row.source,) for row in rows], 0.5), strict=True
+        )
+    ]
+    return fit(
+        predictor(rows),
+        [row.measured for row in rows],
+        [row.keys for row in rows],
+        ALL_TERMS,
+        weights,
+    )
+
+
+def predictor(rows: Sequence[MeasuredTrainingMemory]) -> Predict:
+    """Log estimates of rows, for constants by row and point."""
+
+    def predict(chosen: Sequence[int], values: Mapping[str, FloatArray]) -> FloatArray:
+        logs = np.empty(next(iter(values.values())).shape)
+        for at, number in enumerate(chosen):
+            own = {name: exact(column[at]) for name, column in values.items()}
+            logs[at] = np.log(_read(rows[number], own).value)
+        return logs
+
+    return predict
+
+
+def _read(
+    row: MeasuredTrainingMemory, given: Mapping[str, Interval], sizes: float = 0.0
+) -> Interval:
+    """The estimate of a row by given constants and a spread of sizes."""
+    memory = row.trained.memory
+    figures: dict[str, Any] = dict(given)
+    figures["bytes_per_logit"] = figures["bytes_per_logit"].value
+    for name in ("context_bytes", "unified_context_bytes"):
+        own = getattr(memory.framework, name)
+        if name not in figures and own is not None:
+            figures[name] = exact(own.value)
+    framework = replace(memory.framework, size_log_sigma=sizes, **figures)
+    found = training_memory(
+        memory.deployment,
+        row.trained.speed.setup.micro_batch,
+        memory.settings,
+        TrainingOverheads({memory.settings.release: framework}),
+    )
+    view = replace(row.trained, memory=found)
+    return quantity_of(row.quantity, "training").of_trained(view)
+
+
+def training_memory_part(
+    rows: Sequence[MeasuredTrainingMemory], snapshot: CatalogSnapshot
+) -> SizedPart:
+    """The constants of training memory as rows give them."""
+    return SizedPart(
+        terms=TERMS,
+        rows=rows,
+        fitted=fit_training_memory(rows),
+        snapshot=snapshot,
+        complete=dict,
+        spread_of=lambda _row: TRAINING_MEMORY_SPREAD,
+        spread_levels={TRAINING_MEMORY_SPREAD: ("class",)},
+        passes=_PASSES,
+        shares_of=_shares,
+        constant={},
+        of_overheads=TERMS,
+    )
+
+
+def _shares(row: MeasuredTrainingMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
+    """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
+    certain = {name: exact(value) for name, value in values.items()}
+    spread = {name: from_log_sigma(value, STEP) for name, value in values.items()}
+    framework = row.trained.memory.framework
+    driver = {"context_bytes": framework.context_bytes}
+    if framework.unified_context_bytes is not None:
+        driver["unified_context_bytes"] = framework.unified_context_bytes
+    return (
+        log_sigma_of(_read(row, certain, STEP)) / STEP,
+        log_sigma_of(_read(row, spread)) / STEP,
+        log_sigma_of(_read(row, certain | driver)),
+    )

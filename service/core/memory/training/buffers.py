@@ -1,0 +1,123 @@
+"""What a training step holds beside states and activations: gathered weights, buckets, the loss."""
+
+from __future__ import annotations
+
+from service.core.deployment import Deployment, Parallelism
+from service.core.memory.training.activations import HALF_BYTES, gathered_bytes_per_token
+from service.core.memory.training.runtime import FrameworkRuntime
+from service.core.memory.training.settings import TrainingSettings
+from service.core.memory.training.state import StageState
+
+_HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
+
+
+def result_bytes(deployment: Deployment) -> float:
+    """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
+    return max(deployment.precision.activations.bytes_per_element, HALF_BYTES)
+
+
+def kinds_of_groups(parallelism: Parallelism) -> int:
+    """Kinds of groups of accelerators that exchange messages, each with buffers of its own [-]."""
+    degrees = (
+        parallelism.tensor,
+        parallelism.pipeline,
+        parallelism.data * parallelism.context,
+        parallelism.expert,
+    )
+    return sum(degree > 1 for degree in degrees)
+
+
+def reduces_apart(settings: TrainingSettings, parallelism: Parallelism) -> bool:
+    """Whether gradients are reduced on a stream of their own, whose memory no other stream gets.
+
+    References
+    ----------
+    torch/distributed/fsdp (reduce-scatter stream) and c10/cuda/CUDACachingAllocator (a pool for
+    each stream), PyTorch 2.6, 2025
+    """
+    return settings.zero_stage == 3 and parallelism.data * parallelism.context > 1
+
+
+def gathered_bytes(
+    deployment: Deployment, settings: TrainingSettings, state: StageState
+) -> tuple[dict[str, float], float]:
+    """Gathered parameters and message buckets, and gradients that are whole in the backward pass.
+
+    Fully sharded parameters are gathered for a layer and those ahead, and for what lies outside
+    the layers. In a pipeline they stay gathered, and gradients whole, until the last micro-batch,
+    because every micro-batch would have to gather and scatter them again. A quantised base has its
+    largest matrix in 16 bit while this is multiplied.
+
+    References
+    ----------
+    Zhao et al., PyTorch FSDP, 2023, sections 3.2 and 4, https://arxiv.org/abs/2304.11277;
+    pytorch/torchtitan torchtitan/parallelisms, 2024 (no resharding after the forward pass in
+    pipelines); Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314
+    """
+    parallelism = deployment.parallelism
+    messages = {}
+    if settings.method != "full" and state.largest_quantised_elements > 0.0:
+        messages["dequantised_matrix"] = (
+            state.largest_quantised_elements * deployment.precision.activations.bytes_per_element
+        )
+    replicas = parallelism.data * parallelism.context
+    offloaded = settings.offload.parameters != "none"
+    whole_gradients = 0.0
+    if offloaded or (settings.zero_stage == 3 and replicas > 1):
+        trained = settings.gradient_bytes * state.trainable_elements / state.elements
+        if parallelism.pipeline > 1:
+            messages["gathered_weights"] = state.whole_bytes
+            messages["gathered_gradients"] = state.elements * trained
+        else:
+            messages["gathered_layers"] = (1.0 + settings.prefetch_layers) * state.layer_bytes
+            messages["gathered_ends"] = state.end_bytes
+            whole_gradients = max(state.layer_elements, state.end_elements) * trained
+    elif replicas > 1 and settings.zero_stage >= 1:
+        bucket = min(settings.bucket_elements, state.trainable_elements)
+        each = settings.gradient_sum_bytes or _HALF
+        each += settings.gradient_bytes if settings.zero_stage == 2 else 0.0
+        messages["buckets"] = bucket * each
+    return messages, whole_gradients
+
+
+def logits_bytes(
+    deployment: Deployment,
+    settings: TrainingSettings,
+    framework: FrameworkRuntime,
+    state: StageState,
+) -> tuple[float, float]:
+    """Bytes per token of logits and their gradients, and bytes that do not depend on tokens.
+
+    Where the loss goes by parts, the gradient of the matrix that makes logits is summed up while
+    they are there.
+
+    References
+    ----------
+    Hsu et al., Liger Kernel, 2024, https://arxiv.org/abs/2410.10989 (fused linear cross-entropy);
+    Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024,
+    https://arxiv.org/abs/2411.09009; pytorch/torchtune torchtune/modules/loss, 2024
+    """
+    parallelism = deployment.parallelism
+    if state.stage != parallelism.pipeline - 1:
+        return 0.0, 0.0
+    vocabulary = deployment.architecture.vocab_size / parallelism.tensor
+    gathered = gathered_bytes_per_token(
+        deployment.architecture, parallelism, settings, result_bytes(deployment)
+    )
+    chunk = vocabulary * settings.cross_entropy_chunk_tokens
+    head = state.head_elements * settings.gradient_bytes
+    match settings.cross_entropy:
+        case "plain":
+            return vocabulary * framework.bytes_per_logit + gathered, 0.0
+        case "half-precision":
+            # Logits, their shifted copy, log-probabilities and the gradient.
+            return vocabulary * 4.0 * _HALF + gathered, 0.0
+        case "compiled":
+            # Logits and their gradient; what is in 32 bit never leaves the kernel.
+            return vocabulary * 2.0 * _HALF + gathered, 0.0
+        case "chunked":
+            # All logits in 16 bit; a part at a time goes through 32 bit, and its gradient.
+            each = _FULL if settings.fused_kernels else framework.bytes_per_logit
+            return vocabulary * _HALF + gathered, chunk * each + head
+        case "fused":
+            return gathered, chunk * framework.bytes_per_logit + head
