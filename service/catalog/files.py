@@ -17,6 +17,7 @@ import yaml
 from service.cached_files import cache_home, write_whole
 from service.catalog.entries.checks import Schemas, check_documents, schemas_from
 from service.catalog.entries.documents import (
+    Canonical,
     CatalogError,
     CatalogInvalid,
     Document,
@@ -80,8 +81,11 @@ def packaged_documents(directory: Path) -> DocumentSet:
     with suppress(OSError, ValueError):
         held, _, content = kept.read_bytes().partition(b"\n")
         if held == digest:
-            documents: DocumentSet = orjson.loads(content)
-            return documents
+            loaded: DocumentSet = orjson.loads(content)
+            return {
+                collection: {entry_id: Canonical(entry) for entry_id, entry in entries.items()}
+                for collection, entries in loaded.items()
+            }
     documents = _documents(directory)
     with suppress(OSError):
         write_whole(kept, digest + b"\n" + orjson.dumps(documents))

@@ -23,13 +23,14 @@ from service.catalog.entries.documents import (
     Document,
     DocumentInvalid,
     DocumentSet,
+    canonical_set,
     content_hash,
     hashes_of,
 )
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
 from service.catalog.entries.models import model_from_document
-from service.catalog.entries.platforms import platform_from_document, put_in, usual_platform
+from service.catalog.entries.platforms import UsualPlatforms, platform_from_document, put_in
 from service.catalog.entries.references import ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
@@ -172,6 +173,7 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         If documents cannot be converted, naming each of them.
     """
     errors: list[CatalogError] = []
+    documents = canonical_set(documents)
 
     def converted(collection: str, convert: Callable[[Document], Value]) -> Mapping[str, Value]:
         entries = {}
@@ -196,9 +198,11 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         lambda document: platform_from_document(document, machines, calibrations, defaults),
     )
 
+    usual_platforms = UsualPlatforms(platforms)
+
     def in_its_platform(document: Document) -> Entry[Accelerator]:
         entry = accelerator_from_document(document, defaults)
-        usual = usual_platform(entry, platforms)
+        usual = usual_platforms.of(entry)
         return entry if usual is None else put_in(entry, usual)
 
     snapshot = CatalogSnapshot(

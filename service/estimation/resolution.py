@@ -11,7 +11,7 @@ from service.catalog.database.own import is_own
 from service.catalog.entries.convert import accelerator_from_document
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.platforms import put_in, usual_platform
+from service.catalog.entries.platforms import UsualPlatforms, put_in
 from service.catalog.entries.references import AmbiguousReference, UnknownReference
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -202,7 +202,7 @@ def resolve_accelerator(
     if isinstance(accelerator, str):
         return snapshot.find("accelerators", accelerator)
     sold = accelerator_from_document(document_of(accelerator), snapshot.defaults)
-    usual = usual_platform(sold, snapshot.platforms)
+    usual = UsualPlatforms(snapshot.platforms).of(sold)
     return sold if usual is None else put_in(sold, usual)
 
 

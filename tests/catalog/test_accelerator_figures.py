@@ -18,7 +18,7 @@ FASTER = ("tf32", "bf16", "fp8", "fp4")
 #: Most that a device has reached with a kind of memory [GB/s], rounded up.
 MOST_GB_PER_S = {
     "GDDR5": 400,
-    "GDDR5X": 500,
+    "GDDR5X": 550,
     "GDDR6": 1000,
     "GDDR6X": 1020,
     "GDDR7": 1800,
@@ -30,7 +30,7 @@ MOST_GB_PER_S = {
     "HBM4": 22000,
     "LPDDR4X": 600,
     "LPDDR5": 820,
-    "LPDDR5X": 820,
+    "LPDDR5X": 1230,
     "DDR4": 210,
     "DDR5": 850,
 }

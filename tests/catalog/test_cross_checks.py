@@ -43,6 +43,6 @@ def test_every_source_is_used() -> None:
 def test_vendors_are_spelled_one_way() -> None:
     known = {
         *("NVIDIA", "AMD", "Google", "Apple", "Intel", "AWS", "Groq", "Cerebras", "SambaNova"),
-        *("Huawei", "Qualcomm", "Tenstorrent", "Ampere Computing", "Raspberry Pi"),
+        *("Microsoft", "Huawei", "Qualcomm", "Tenstorrent", "Ampere Computing", "Raspberry Pi"),
     }
     assert {entry["vendor"] for entry in DOCUMENTS["accelerators"].values()} == known

@@ -72,13 +72,13 @@ def test_names_of_drivers(packaged_snapshot, name, expected):
 @pytest.mark.parametrize(
     ("name", "suggested"),
     [
-        ("Tesla V100-PCIE-32GB", "nvidia-v100-pcie-16gb"),  # no such memory in that form
+        ("Tesla P100-SXM2-32GB", "nvidia-p100-sxm-16gb"),  # no such memory in that form
         ("NVIDIA GeForce RTX 5070 SUPER", "nvidia-rtx-5070-12gb"),  # another product
         ("NVIDIA GeForce RTX 4080 Ti", "nvidia-rtx-4080-16gb"),
-        ("NVIDIA GeForce RTX 5050 Laptop GPU", "nvidia-rtx-5050-8gb"),
-        ("NVIDIA A800-SXM4-80GB", "nvidia-a800-pcie-80gb"),
+        ("NVIDIA GeForce RTX 4070 Ti Laptop GPU", "nvidia-rtx-4070-ti-12gb"),
+        ("NVIDIA B200 PCIe", "nvidia-b200-sxm-180gb"),
         ("RTX 3060 10GB", "nvidia-rtx-3060-12gb"),
-        ("Quadro RTX 3000", "nvidia-quadro-rtx-4000-8gb"),
+        ("Quadro RTX 3500", "nvidia-quadro-rtx-4000-8gb"),
         ("rtx 4o90", "nvidia-rtx-4090-24gb"),
         ("nvidia-h100-smx-80gb", "nvidia-h100-sxm-80gb"),
     ],
@@ -132,6 +132,7 @@ def test_what_could_be_several_is_answered_with_all_of_them(packaged_snapshot, n
 USUAL_FORM = {
     *("h100", "nvidia-h100", "h100-80gb", "h100-sxm", "h100-sxm5"),
     *("h200", "nvidia-h200", "h200-141gb", "a100-80gb", "a100-40gb", "v100-16gb", "v100-32gb"),
+    *("h800", "nvidia-h800", "h800-80gb", "a800"),
     *("gaudi3", "gaudi-3", "intel-gaudi3"),
 }
 

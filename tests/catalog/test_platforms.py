@@ -9,7 +9,7 @@ import pytest
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.earlier import in_todays_form
 from service.catalog.entries.entry import CatalogDefaults
-from service.catalog.entries.platforms import SITE_CLASS, platform_from_document, usual_platform
+from service.catalog.entries.platforms import SITE_CLASS, UsualPlatforms, platform_from_document
 from service.catalog.snapshot import snapshot_from_documents
 from tests.catalog.examples import figure, platform, small_catalog
 
@@ -157,10 +157,10 @@ def test_the_platform_that_names_an_accelerator_most_exactly_is_its_own():
     one = snapshot.accelerators["acme-one-80gb"]
     assert one.value.platform.id == "exact"
     rest = {id_: entry for id_, entry in snapshot.platforms.items() if id_ == "form"}
-    usual = usual_platform(one, rest)
+    usual = UsualPlatforms(rest).of(one)
     assert usual is not None
     assert usual.id == "form"
-    assert usual_platform(one, {}) is None
+    assert UsualPlatforms({}).of(one) is None
 
 
 def test_revisions_before_platforms_have_the_server_that_they_meant(packaged_snapshot):

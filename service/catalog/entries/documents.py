@@ -76,6 +76,10 @@ class CatalogInvalid(InvalidInput):
         super().__init__("\n".join(str(error) for error in self.errors))
 
 
+class Canonical(dict[str, Any]):
+    """An object that is in canonical form already, so that nobody looks through it again."""
+
+
 class _Flaw(InvalidInput):
     """What is wrong with a part of a value; its place is put together on the way up."""
 
@@ -99,6 +103,8 @@ def canonical(value: Any, pointer: str = "") -> Any:
         If the value is no JSON, is nested too deeply, or holds NaN, an infinity or a NUL
         character, none of which a JSONB column can keep.
     """
+    if isinstance(value, Canonical):
+        return value
     try:
         return _canonical(value, 0)
     except _Flaw as flaw:
@@ -134,6 +140,21 @@ def _canonical(value: Any, depth: int) -> Any:
         flaw.of_key = False
         raise
     raise _Flaw(f"{type(value).__name__} is not a JSON value")
+
+
+def canonical_set(documents: DocumentSet) -> DocumentSet:
+    """The documents in canonical form, and those that have none as they are."""
+    return {
+        collection: {entry_id: _in_form(document) for entry_id, document in entries.items()}
+        for collection, entries in documents.items()
+    }
+
+
+def _in_form(document: Document) -> Document:
+    try:
+        return Canonical(canonical(document))
+    except DocumentInvalid:
+        return document
 
 
 def canonical_bytes(document: Document) -> bytes:

@@ -21,8 +21,6 @@ SITE_CLASS = "site/class/"
 #: What a link between accelerators is called that is the slot they sit in.
 _SLOT = "pcie"
 _LONGEST_CHAIN = 8
-#: Closeness of a platform that names an id, which no pattern reaches.
-_BY_ID = 1000
 #: What a pattern leaves open.
 _LEFT_OPEN = re.compile(r"\*|\[[^\]]*\]")
 #: Form factor of what does not say.
@@ -187,32 +185,36 @@ def put_in(accelerator: Entry[Accelerator], machine: Entry[Machine]) -> Entry[Ac
     )
 
 
-def usual_platform(
-    accelerator: Entry[Accelerator], platforms: Mapping[str, Entry[Machine]]
-) -> Entry[Machine] | None:
-    """The platform that an accelerator usually stands in: by its id, else by its form.
+class UsualPlatforms:
+    """Which of the platforms an accelerator usually stands in: by its id, else by its form.
 
     Of several, the one that names the id most exactly, with the fewest letters left open.
     """
-    found: Entry[Machine] | None = None
-    best = 0
-    for entry in platforms.values():
-        closeness = _closeness(accelerator, entry.document)
-        if closeness > best:
-            found, best = entry, closeness
-    return found
 
+    def __init__(self, platforms: Mapping[str, Entry[Machine]]) -> None:
+        self._by_id: dict[str, Entry[Machine]] = {}
+        self._by_form: dict[str, Entry[Machine]] = {}
+        listed: list[tuple[int, str, str, Entry[Machine]]] = []
+        for entry in platforms.values():
+            for pattern in _patterns(entry.document.get("default_for")):
+                open_ = _LEFT_OPEN.search(pattern)
+                self._by_id.setdefault(pattern, entry)
+                if open_ is not None:
+                    exact = len(_LEFT_OPEN.sub("", pattern))
+                    listed.append((exact, pattern[: open_.start()], pattern, entry))
+            for form in _patterns(entry.document.get("default_form_factors")):
+                self._by_form.setdefault(form, entry)
+        self._listed = sorted(listed, key=lambda one: -one[0])
 
-def _closeness(accelerator: Entry[Accelerator], document: Document) -> int:
-    """How exactly a platform names an accelerator: by its id, by a pattern, by its form, or not."""
-    form = accelerator.document.get("form_factor") or _UNKNOWN_FORM
-    found = int(form in _patterns(document.get("default_form_factors")))
-    for pattern in _patterns(document.get("default_for")):
-        if pattern == accelerator.id:
-            return _BY_ID
-        if fnmatchcase(accelerator.id, pattern):
-            found = max(found, 2 + len(_LEFT_OPEN.sub("", pattern)))
-    return found
+    def of(self, accelerator: Entry[Accelerator]) -> Entry[Machine] | None:
+        """The platform of an accelerator; None where nothing names it."""
+        named = self._by_id.get(accelerator.id)
+        if named is not None:
+            return named
+        for _, begins, pattern, entry in self._listed:
+            if accelerator.id.startswith(begins) and fnmatchcase(accelerator.id, pattern):
+                return entry
+        return self._by_form.get(accelerator.document.get("form_factor") or _UNKNOWN_FORM)
 
 
 def _patterns(given: Any) -> Iterable[str]:

@@ -8,7 +8,7 @@ import orjson
 import yaml
 
 from service.catalog.entries.checks import Schemas
-from service.catalog.entries.documents import DocumentSet
+from service.catalog.entries.documents import Canonical, DocumentSet
 from service.catalog.exchange.reading import Form
 from service.catalog.exchange.tables import table_of
 
@@ -42,3 +42,6 @@ class _Dumper(yaml.CSafeDumper):
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the library calls it
         return True
+
+
+_Dumper.add_representer(Canonical, yaml.representer.SafeRepresenter.represent_dict)
