@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import Literal, TypeAlias
 
 from service.core.architecture.images import ImageView
 from service.core.architecture.model import ModelArchitecture
@@ -144,6 +145,10 @@ class Region:
     pue_stood_in: bool = False
 
 
+#: How requests come where no rate is given: one for each that is answered, or all at the same time.
+Arrivals: TypeAlias = Literal["spread", "at_once"]
+
+
 @dataclass(frozen=True, slots=True)
 class LengthSpread:
     """How lengths of requests differ, as ratios to their mean [-].
@@ -164,6 +169,8 @@ NO_SPREAD = LengthSpread()
 @dataclass(frozen=True, slots=True)
 class InferenceWorkload:
     """Requests of one kind; ``concurrency`` counts those in flight over all replicas.
+
+    With ``arrivals`` "at_once" so many come together to idle replicas, and none after them.
 
     Lengths are means; ``input_spread`` and ``output_spread`` say how requests differ in them.
 
@@ -194,6 +201,7 @@ class InferenceWorkload:
     image: ImageView | None = None
     audio_positions: Number = 0.0
     audio_tokens: Number = 0.0
+    arrivals: Arrivals = "spread"
 
     @property
     def sequence_tokens(self) -> Number:

@@ -175,6 +175,11 @@ class WorkloadRequest(Request):
     that is provided."""
     requests_per_s: float | None = Field(None, ge=1e-9, le=1e9)
     """Arrival rate; if null, concurrency requests are always in flight."""
+    arrivals: Literal["spread", "at_once"] | None = None
+    """How requests come without a rate. spread: another comes for each that is answered. at_once:
+    concurrency requests come together to idle replicas and none after them, as in a static batch or
+    a script; times then are of these requests, rates over the time until all are answered. If null,
+    spread."""
     prefix_cached_ratio: Ratio = 0.0
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)
@@ -185,6 +190,12 @@ class WorkloadRequest(Request):
     """Tokens that each call adds to the prompt."""
     context_kept_cached: bool = False
     """Whether caches of earlier calls are kept, so that only new tokens are computed."""
+
+    @model_validator(mode="after")
+    def _one_way_to_come(self) -> WorkloadRequest:
+        if self.arrivals is not None and self.requests_per_s is not None:
+            raise ValueError("arrivals says how requests come without requests_per_s; give one")
+        return self
 
 
 class MemoryTierRequest(Request):
@@ -255,7 +266,8 @@ class ServingRequest(Request):
     of it in /v1/engines; if null, the newest generation."""
     usage_context: Literal["server", "offline"] | None = None
     """How requests reach the engine, by which some engines choose their defaults: through its
-    server, or from a script that hands over all of them. If null, server."""
+    server, or from a script that hands over all of them. If null, offline where requests come
+    at_once, else server."""
     memory_utilization_ratio: float | None = Field(None, gt=0.0, le=1.0)
     """Share of memory the engine may use; if null, the engine's default."""
     kv_block_tokens: int = Field(16, ge=1, le=65_536)

@@ -25,9 +25,9 @@ from service.estimation.software import preempts
 from service.estimation.writing import valued
 
 
-def usage_context(asked: ServingRequest) -> UsageContext:
-    """How requests reach the engine."""
-    return asked.usage_context or "server"
+def usage_context(asked: ServingRequest, arrivals: str | None) -> UsageContext:
+    """How requests reach the engine: a script hands them over all at once."""
+    return asked.usage_context or ("offline" if arrivals == "at_once" else "server")
 
 
 def start_settings(
@@ -36,6 +36,7 @@ def start_settings(
     architecture: ModelArchitecture,
     accelerator: Accelerator,
     snapshot: CatalogSnapshot,
+    arrivals: str | None = None,
 ) -> StartSettings:
     """What a release runs a model with on an accelerator.
 
@@ -51,11 +52,13 @@ def start_settings(
         What it runs on.
     snapshot
         The catalog, whose engines state their defaults.
+    arrivals
+        How requests come, as of the workload.
     """
     start = Start(
         hardware=accelerator.hardware,
         memory_bytes=float(accelerator.memory_bytes),
-        usage=usage_context(asked),
+        usage=usage_context(asked, arrivals),
         longest_tokens=asked.max_model_len or architecture.max_position_embeddings,
     )
     wanted = tuple(getattr(asked, name) for name in START_SETTINGS)
@@ -63,13 +66,17 @@ def start_settings(
 
 
 def resolve_serving(
-    asked: ServingRequest, release: EngineRelease, start: StartSettings, snapshot: CatalogSnapshot
+    asked: ServingRequest,
+    release: EngineRelease,
+    start: StartSettings,
+    snapshot: CatalogSnapshot,
+    arrivals: str | None = None,
 ) -> ServingSettings:
     """Settings of serving without drafts and pools, which are resolved apart.
 
     Parameters
     ----------
-    asked, release, snapshot
+    asked, release, snapshot, arrivals
         As of `start_settings`.
     start
         What the engine runs with.
@@ -80,7 +87,7 @@ def resolve_serving(
         engine=release.engine,
         engine_generation=release.generation,
         preempts=preempts(release, snapshot),
-        usage_context=usage_context(asked),
+        usage_context=usage_context(asked, arrivals),
         speculation=None,
         disaggregation=None,
         max_running_sequences=start.max_running_sequences,

@@ -74,6 +74,8 @@ def memory_and_speed(memory: Mapping[str, Any], latency: Mapping[str, Any]) -> d
     for phase in ("prefill", "decode"):
         if latency.get(phase) is not None:
             digest["speed"][f"{phase}_bottleneck"] = latency[phase]["bottleneck"]
+    if latency.get("burst") is not None:
+        digest["speed"]["burst"] = latency["burst"]
     if not memory["fits"]:
         digest["plans_that_would_make_it_fit"] = [
             {

@@ -44,6 +44,13 @@ Weights = Annotated[
 Tokens = Annotated[int | None, Field(description="Tokens per request.")]
 Concurrency = Annotated[int | None, Field(description="Requests in flight over all replicas.")]
 Rate = Annotated[float | None, Field(description="Arrival rate, instead of concurrency.")]
+Arrivals = Annotated[
+    Literal["spread", "at_once"] | None,
+    Field(
+        description="at_once: concurrency requests come together to idle replicas, and none after "
+        "them. Without it another comes for each that is answered."
+    ),
+]
 Limit = float | None
 Collection = Literal[
     "accelerators",
@@ -91,6 +98,7 @@ class Tools:
         output_tokens: Tokens = None,
         concurrency: Concurrency = None,
         requests_per_s: Rate = None,
+        arrivals: Arrivals = None,
         training: Annotated[
             Literal["full", "lora", "qlora"] | None,
             Field(description="Estimate a training run with this method instead of serving."),
@@ -112,6 +120,7 @@ class Tools:
             "workload.output_tokens": output_tokens,
             "workload.concurrency": concurrency,
             "workload.requests_per_s": requests_per_s,
+            "workload.arrivals": arrivals,
             "training.method": training,
             "training.sequence_length": sequence_length,
             "training.zero_stage": zero_stage,
@@ -133,6 +142,7 @@ class Tools:
         output_tokens: Tokens = None,
         concurrency: Concurrency = None,
         requests_per_s: Rate = None,
+        arrivals: Arrivals = None,
         energy_kwh: Annotated[
             float | None, Field(description="IT energy, instead of a deployment.")
         ] = None,
@@ -155,6 +165,7 @@ class Tools:
             "workload.output_tokens": output_tokens,
             "workload.concurrency": concurrency,
             "workload.requests_per_s": requests_per_s,
+            "workload.arrivals": arrivals,
             "energy_kwh": energy_kwh,
             "accelerator_hours": accelerator_hours,
         }

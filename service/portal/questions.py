@@ -156,6 +156,8 @@ class PageRequest(ModelQuestion):
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     concurrency: int = Field(32, ge=1, le=1_000_000)
+    arrivals: Literal["at_once"] | None = None
+    """Whether requests come all at once; if not, another comes for each that is answered."""
     engine: Reference | None = None
     engine_version: ReleaseText | None = None
     workload_kind: WorkloadKindId = "real-time-inference"
@@ -185,6 +187,7 @@ class PageRequest(ModelQuestion):
                 input_tokens=self.input_tokens,
                 output_tokens=self.output_tokens,
                 concurrency=self.concurrency,
+                arrivals=self.arrivals,
             ),
             serving=self.serving,
             explain=True,

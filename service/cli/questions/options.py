@@ -165,6 +165,13 @@ LOAD = (
         ("workload", "requests_per_s"),
         panel=_LOAD,
     ),
+    Option(
+        ("--arrivals",),
+        str,
+        "at_once: all requests come together and none after them; spread: one for each answered.",
+        ("workload", "arrivals"),
+        panel=_LOAD,
+    ),
 )
 ENGINE = Option(
     ("--engine",),

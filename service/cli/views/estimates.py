@@ -25,6 +25,7 @@ _SPEED = (
     "tokens_per_s_per_accelerator",
     "mfu_ratio",
 )
+_BURST = ("ttft_p50_s", "ttft_p95_s", "ttft_p99_s", "makespan_s")
 _RUN = ("days", "accelerator_hours", "goodput_ratio", "expected_failures")
 _ENERGY = (
     "it_power_w",
@@ -101,9 +102,18 @@ def _speed(latency: Mapping[str, Any]) -> list[Any]:
         limits.append(f"limited by {latency['bottleneck'].replace('_', ' ')}")
     parts: list[Any] = [heading("Speed"), figures_table(latency, _SPEED)]
     parts.append(indented(Text("; ".join(limits), style="dim")))
+    if latency.get("burst"):
+        parts += [heading("Requests that come at once"), figures_table(_burst(latency), _BURST)]
     if latency.get("run"):
         parts += [heading("The whole run"), figures_table(latency["run"], _RUN)]
     return parts
+
+
+def _burst(latency: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures of requests that come at once by the names of the table."""
+    burst = latency["burst"]
+    ttft = {f"ttft_{share}_s": figure for share, figure in burst["ttft_s"].items()}
+    return {"makespan_s": burst["makespan_s"], **ttft}
 
 
 def _footprints(impacts: Mapping[str, Any]) -> Any:

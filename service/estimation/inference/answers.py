@@ -132,6 +132,19 @@ class Load(Answer):
     e2e_s: Percentiles | None
 
 
+class Burst(Answer):
+    """What requests see that come all at once."""
+
+    makespan_s: Interval
+    """Time until all of them are answered."""
+    waves: float
+    """Times that the slots of a replica are filled."""
+    ttft_s: Percentiles
+    tpot_s: Percentiles | None
+    """Null where nothing is generated."""
+    e2e_s: Percentiles
+
+
 class LatencyFigures(Answer):
     """Latency and throughput, of one load."""
 
@@ -170,6 +183,8 @@ class Latency(LatencyFigures):
 
     load: Load | None
     """Null without a request rate."""
+    burst: Burst | None
+    """Null unless requests come at_once."""
 
 
 class MemoryInferenceAnswer(Repeatable, Memory):

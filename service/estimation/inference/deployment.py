@@ -207,11 +207,15 @@ def resolve_deployment(
         input_spread=input_spread,
         output_spread=output_spread,
         task=request.workload.task or usual_task(model.value),
+        arrivals=request.workload.arrivals or "spread",
     )
     workload = task_workload(request, workload, model.value, problems)
-    start = start_settings(request.serving, release, used, accelerator.value, snapshot)
+    arrivals = request.workload.arrivals
+    if arrivals == "at_once" and request.serving.disaggregated is not None:
+        problems.add("/workload/arrivals", "pools are estimated under requests that keep coming")
+    start = start_settings(request.serving, release, used, accelerator.value, snapshot, arrivals)
     serving = replace(
-        resolve_serving(request.serving, release, start, snapshot),
+        resolve_serving(request.serving, release, start, snapshot, arrivals),
         speculation=None if speculation is None else speculation.value,
         chunked_prefill_tokens=step_budget(start.chunked_prefill_tokens, workload),
     )

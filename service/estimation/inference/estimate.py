@@ -20,6 +20,7 @@ from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.answers import (
+    Burst,
     CacheRoom,
     InferenceAnswer,
     Latency,
@@ -253,6 +254,28 @@ def _latency(computed: ComputedDeployment) -> Latency:
             "tpot_s": _percentiles(load.tpot_s, latency.tpot_s) if computed.generates else None,
             "e2e_s": None if load.saturated else _percentiles(load.e2e_s, latency.e2e_s),
         },
+        "burst": _burst(computed),
+    }
+
+
+def _burst(computed: ComputedDeployment) -> Burst | None:
+    """What requests see that come all at once; None where they do not."""
+    latency, burst = computed.latency, computed.latency.burst
+    if burst is None:
+        return None
+    rate, makespan_s = latency.requests_per_s, float(burst.makespan_s)
+    return {
+        "makespan_s": figure(
+            Interval(
+                makespan_s,
+                makespan_s * rate.value / rate.high,
+                makespan_s * rate.value / rate.low,
+            )
+        ),
+        "waves": float(burst.waves_before) + 1.0,
+        "ttft_s": _percentiles(burst.ttft_s, latency.ttft_s),
+        "tpot_s": _percentiles(burst.tpot_s, latency.tpot_s) if computed.generates else None,
+        "e2e_s": _percentiles(burst.e2e_s, latency.e2e_s),
     }
 
 

@@ -160,16 +160,17 @@ def percentile(
     def read(served: Served) -> Interval:
         latency = served.estimate.latency
         mean: Interval = getattr(latency, name)
-        if latency.load is None:
+        spread = latency.burst if latency.load is None else latency.load
+        if spread is None:
             if share == "p50":
                 # With a fixed number in flight the estimate takes all requests to be alike.
                 return mean
             raise NotEstimated(
-                "percentiles above the median need requests_per_s: with a fixed number of requests "
-                "in flight only means are estimated"
+                "percentiles above the median need requests_per_s or arrivals at_once: with a "
+                "fixed number of requests in flight only means are estimated"
             )
-        found: Percentiles = getattr(latency.load, name)
-        if latency.load.saturated and name != "tpot_s":
+        found: Percentiles = getattr(spread, name)
+        if latency.load is not None and latency.load.saturated and name != "tpot_s":
             raise NotEstimated(
                 "requests arrive faster than they can be served, so that there are no percentiles"
             )

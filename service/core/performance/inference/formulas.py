@@ -33,6 +33,12 @@ _STATE = paths(
     "latency.state.queued_prompts",
     "latency.state.fuller_s",
 )
+_BURST = paths(
+    "latency.burst.full.chunks",
+    "latency.burst.full.groups",
+    "latency.burst.full.together_prompts",
+    "latency.burst.full.prompt_step_s",
+)
 _AT_WORK = "(1 + pipelined_ratio * (stages - 1))"
 
 
@@ -138,6 +144,47 @@ LATENCY = (
         "latency.ttft_parts_s.step_under_way",
         _of(_MIX, "base_s", "taken_s")
         | _of(_STATE, "busy_ratio", "others_ratio", "prompts_per_step"),
+    ),
+    Formula(
+        "own_prompt_s",
+        f"(1 + (chunks - 1) / {_AT_WORK}) * prompt_step_s",
+        _CHUNKED,
+        "latency.burst.full.own_prompt_s",
+        _STAGES | _of(_BURST, "chunks", "prompt_step_s"),
+    ),
+    Formula(
+        "earlier_prompts_s",
+        f"(groups - 1) / 2 * chunks / {_AT_WORK} * prompt_step_s",
+        f"{_CHUNKED}; prompts in the order in which they came",
+        "latency.burst.full.earlier_prompts_s",
+        _STAGES | _of(_BURST, "groups", "chunks", "prompt_step_s"),
+    ),
+    Formula(
+        "decoding_beside_s",
+        f"chunks * together_prompts * mean_decoding_groups * beside_s / {_AT_WORK}",
+        f"{_CHUNKED}; sequences whose prompts are done decode beside the others",
+        "latency.burst.full.decoding_beside_s",
+        _STAGES
+        | _of(_BURST, "chunks", "together_prompts")
+        | paths("latency.burst.full.mean_decoding_groups", "latency.burst.full.beside_s"),
+    ),
+    Formula(
+        "makespan_s",
+        "waves_before * slot_s + last_makespan_s",
+        "definition: a request takes the slot of one that has ended",
+        "latency.burst.makespan_s",
+        paths(
+            "latency.burst.waves_before",
+            "latency.burst.full.slot_s",
+            last_makespan_s="latency.burst.last.makespan_s",
+        ),
+    ),
+    Formula(
+        "requests_per_s",
+        "concurrency / makespan_s",
+        "definition: all requests over the time until the last is answered",
+        "latency.requests_per_s",
+        paths("setup.workload.concurrency", "latency.burst.makespan_s"),
     ),
     Formula(
         "free_slot_s",

@@ -18,6 +18,7 @@ from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
+from service.core.performance.inference.burst import Burst, burst_load
 from service.core.performance.inference.disaggregation import (
     Pools,
     pooled_closed_loop,
@@ -61,7 +62,8 @@ class InferenceLatency:
     computed. ``peak_flops_per_s`` and ``memory_bandwidth_bytes_per_s`` bound the steps. ``full``
     are the steps of a replica with all slots taken, ``pools`` stand in its place where prompts and
     decoding are apart, and ``limit_requests_per_s`` bounds the rate where no rate of arrivals is
-    given.
+    given. ``load`` is a replica under a rate, ``burst`` one to which requests come all at once;
+    None for others.
     """
 
     ttft_s: Interval
@@ -81,6 +83,7 @@ class InferenceLatency:
     usage: Usage
     state: SteadyState
     load: OpenLoad | None
+    burst: Burst | None
     ttft_parts_s: Mapping[str, Number]
     new_input_tokens: Number
     full: Mix | None
@@ -117,8 +120,8 @@ def inference_latency(
     """Latency, throughput and bottlenecks of a deployment in steady state.
 
     Without a request rate the workload is a closed loop: ``concurrency`` requests are always in
-    flight, spread evenly over the replicas. With one, arrivals are random, and the number in
-    flight follows from Little's law.
+    flight, spread evenly over the replicas, unless as many come all at once and none after them.
+    With a rate, arrivals are random, and the number in flight follows from Little's law.
 
     Parameters
     ----------
@@ -146,7 +149,10 @@ def inference_latency(
         return _disaggregated(deployment, workload, serving, replica, float(slots))
     prefill = replica.prefill()
     load: ReplicaLoad
-    if workload.requests_per_s is None:
+    if workload.arrivals == "at_once" and workload.requests_per_s is None:
+        load = burst_load(replica, slots, workload.concurrency / replicas, prefill)
+        full, full_per_s = fullest(replica, slots, prefill)
+    elif workload.requests_per_s is None:
         concurrency_per_replica = workload.concurrency / replicas
         running_sequences = maximum(minimum(concurrency_per_replica, slots), 1.0)
         state = closed_loop(replica, running_sequences, prefill)
@@ -260,6 +266,7 @@ def _latency(
 ) -> InferenceLatency:
     """What users see, from the load of a replica; limits are of all replicas [1/s]."""
     state, arrivals = load.state, load if isinstance(load, OpenLoad) else None
+    burst = load if isinstance(load, Burst) else None
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
@@ -295,11 +302,12 @@ def _latency(
         usage=_usage(state, deployment, peak, load.busy_ratio, later_tokens),
         state=state,
         load=arrivals,
+        burst=burst,
         ttft_parts_s=load.ttft_parts_s,
         new_input_tokens=new_input_tokens(workload),
         full=full,
         pools=pools,
-        limit_requests_per_s=closed_limit_per_s if arrivals is None else None,
+        limit_requests_per_s=closed_limit_per_s if arrivals is None and burst is None else None,
     )
 
 

@@ -101,7 +101,9 @@ class Simulated:
     waiting: float
 
 
-def simulate(table, inputs, outputs, slots, budget, *, arrivals=None, concurrency=None):
+def simulate(
+    table, inputs, outputs, slots, budget, *, arrivals=None, concurrency=None, warm_up_ratio=0.2
+):
     """Prompts of ``inputs`` and answers of ``outputs`` tokens, arriving then or one after another.
 
     Parameters
@@ -116,6 +118,8 @@ def simulate(table, inputs, outputs, slots, budget, *, arrivals=None, concurrenc
         Times of arrival [s], rising.
     concurrency
         Instead of that, requests that are always there: one comes when one ends.
+    warm_up_ratio
+        Share of the requests that comes first and does not count.
     """
     count = len(inputs)
     closed = arrivals is None
@@ -181,16 +185,17 @@ def simulate(table, inputs, outputs, slots, budget, *, arrivals=None, concurrenc
                 came[next_one] = now
                 waiting.append(next_one)
                 next_one += 1
-    kept = slice(count // 5, count - (concurrency if closed else 0))
+    warm = int(count * warm_up_ratio)
+    kept = slice(warm, count - (concurrency if closed else 0))
     began, got, went = (np.array(one)[kept] for one in (came, first, last))
     later = np.array(outputs, dtype=float)[kept] - 1.0
     decodes = later > 0
-    span = np.sort(np.array(last))[count // 5 :]
+    span = np.sort(np.array(last))[warm:]
     return Simulated(
         ttft_s=got - began,
         tpot_s=((went - got)[decodes] / later[decodes]),
         e2e_s=went - began,
         mean_tpot_s=float((went - got).sum() / max(later.sum(), 1.0)),
-        requests_per_s=(len(span) - 1) / (span[-1] - span[0]),
+        requests_per_s=(len(span) - 1) / max(span[-1] - span[0], 1e-9),
         waiting=waiting_s / now,
     )
