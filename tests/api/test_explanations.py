@@ -64,6 +64,15 @@ ASKED = [
             {"input_tokens": 2000, "output_tokens": 200, "requests_per_s": 3},
         )
     ),
+    (
+        "/v1/estimates/inference",
+        DEPLOYMENTS[0]
+        | {
+            "workload": {"concurrency": 900, "arrivals": "at_once"},
+            "parallelism": {"tensor": 2, "pipeline": 2, "data": 2},
+            "serving": {"max_running_sequences": 128},
+        },
+    ),
     ("/v1/impacts", IMPACTS),
 ]
 #: Formulas of what own measurements change: `test_own_measurements.py` asks with reports.
