@@ -1,13 +1,14 @@
 """Layouts: among how many accelerators a copy of a model is divided, and how many copies run.
 
 What searches try and what stands in where a request leaves the layout open follow the same rules:
-tensor parallelism where the attention heads divide and fast links reach, pipeline stages beyond,
-and copies rather than a wider group once a copy has room for its requests.
+tensor parallelism where the attention heads divide and fast links reach, pipeline stages beyond.
+Among layouts with room for the requests the load decides between copies and wider groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from math import ceil, gcd, inf
 from typing import TypeAlias
 
@@ -33,6 +34,8 @@ _WIDE_TENSOR = 8
 
 #: Whether a copy that is laid out in a given way has room for so many requests.
 Room: TypeAlias = Callable[[Parallelism, float], bool]
+#: How good a layout with all its copies is under the load: more is better.
+Merit: TypeAlias = Callable[[Parallelism], tuple[float, ...]]
 
 
 def divides_heads(architecture: ModelArchitecture, tensor: int) -> bool:
@@ -72,15 +75,17 @@ def usual_layout(
     in_flight: float | None,
     room: Room,
     *,
+    merit: Merit | None = None,
     least_copies: int = 1,
     spills: bool = False,
     pads_heads: bool = False,
 ) -> Parallelism:
     """How most people lay out a model on ``count`` accelerators; some may be left over.
 
-    A copy takes the fewest accelerators of a fast domain that hold the model and its share of the
-    requests. With fewer requests than copies, it takes more of them, to be faster. What a domain
-    does not hold is divided into pipeline stages of a domain each.
+    A copy takes accelerators of a fast domain that hold the model and its share of the requests.
+    Of layouts that have room and give work to as many accelerators, it is the one of most merit,
+    or of most copies where nobody tells the merit or it is the same. What a domain does not hold is
+    divided into pipeline stages of a domain each.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def usual_layout(
         Requests in flight over all copies; None if nobody says.
     room
         Tells what fits.
+    merit
+        Tells which of the layouts that fit serves the load best; None if nobody can.
     least_copies
         Copies that there have to be [-].
     spills
@@ -117,16 +124,22 @@ def usual_layout(
         copies = count // layout.replica_accelerators
         return Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=copies)
 
-    # Accelerators with work to do; of layouts that employ as many, the one of most copies.
+    def at_work(layout: Parallelism) -> float:
+        return layout.tensor * min(count // layout.tensor, flying)
+
     widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
     narrow = sorted(
         (Parallelism(degree) for degree in degrees if degree <= widest),
-        key=lambda one: (-one.tensor * min(count // one.tensor, flying), one.tensor),
+        key=lambda one: (-at_work(one), one.tensor),
     )
+    for _, alike in groupby(narrow, key=at_work):
+        able = [with_copies(one) for one in alike if room(one, share(one))]
+        if able:
+            return able[0] if merit is None or len(able) == 1 else max(able, key=merit)
     wide = (Parallelism(degree) for degree in degrees if degree > widest)
-    able = next((one for one in (*narrow, *wide) if room(one, share(one))), None)
-    if able is not None:
-        return with_copies(able)
+    joined = next((one for one in wide if room(one, share(one))), None)
+    if joined is not None:
+        return with_copies(joined)
     deep = (
         []
         if spills

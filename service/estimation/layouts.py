@@ -10,10 +10,13 @@ from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.architecture.padding import with_padded_heads
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
+from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning
 from service.core.layouts import divides, has_fast_links, usual_layout
-from service.core.memory.inference.memory import inference_memory
+from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
+from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.inference.latency import inference_latency
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
 
@@ -140,7 +143,8 @@ def _possible_experts(
 class Layouts:
     """A deployment that could be laid out in several ways.
 
-    ``deployment`` has the layout that was asked for, if any; the other fields are parameters of
+    ``deployment`` has the layout that was asked for, if any. ``most`` asks for as many requests in
+    flight as fit; the other fields are what estimates are computed from, or parameters of
     :func:`service.core.layouts.usual_layout`.
     """
 
@@ -148,7 +152,8 @@ class Layouts:
     workload: InferenceWorkload
     serving: ServingSettings
     runtime: RuntimeOverheads
-    in_flight: float | None
+    calibration: PerformanceCalibration
+    most: bool = False
     least_copies: int = 1
     spills: bool = False
     pads_heads: bool = False
@@ -157,28 +162,72 @@ class Layouts:
         """How most people lay it out on so many accelerators."""
         if count == 1:
             return Parallelism()
+        # Sequences that a copy has room for, by its layout.
+        held: dict[tuple[int, int], Number] = {}
+
+        def room(layout: Parallelism, requests: float) -> bool:
+            memory = self._memory(layout, requests)
+            if memory is None:
+                return False
+            held[layout.tensor, layout.pipeline] = memory.max_concurrency.value
+            return bool(memory.fits)
+
+        def merit(layout: Parallelism) -> tuple[float, float]:
+            return self._power(layout, held[layout.tensor, layout.pipeline])
+
         return usual_layout(
             self.deployment.architecture,
             self.deployment.accelerator,
             count,
-            self.in_flight,
-            self._has_room,
+            self._in_flight,
+            room,
+            merit=None if self.most else merit,
             least_copies=self.least_copies,
             spills=self.spills,
             pads_heads=self.pads_heads,
         )
 
-    def _has_room(self, layout: Parallelism, requests: float) -> bool:
-        """Whether a copy of a layout, with its draft model, holds so many requests."""
-        speculation, held = self.serving.speculation, self.deployment.architecture
+    @property
+    def _in_flight(self) -> float | None:
+        """Requests in flight over all copies, None if nobody says."""
+        if self.most or self.workload.requests_per_s is not None:
+            return None
+        return float(self.workload.concurrency)
+
+    def _memory(self, layout: Parallelism, requests: float) -> InferenceMemory | None:
+        """Memory of a copy that holds so many requests; None if its draft is not divided so."""
+        speculation = self.serving.speculation
         draft = None if speculation is None else speculation.architecture
         if draft is not None and not divides(draft, layout):
-            return False
+            return None
+        workload = replace(self.workload, concurrency=requests)
+        return inference_memory(self._laid_out(layout), workload, self.serving, self.runtime)
+
+    def _power(self, layout: Parallelism, fitting_sequences: Number) -> tuple[float, float]:
+        """Requests that it serves at most in a second over the time of one under the load [1/s²].
+
+        Of layouts that the load saturates, the one that serves most comes first.
+
+        References
+        ----------
+        Kleinrock, Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
+        Communications, 1979 (power as throughput over response time).
+        """
+        latency = inference_latency(
+            self._laid_out(layout),
+            self.workload,
+            self.serving,
+            self.calibration,
+            fitting_sequences,
+        )
+        most_per_s = float(latency.saturation_requests_per_s.value)
+        return most_per_s / float(latency.e2e_s.value), most_per_s
+
+    def _laid_out(self, layout: Parallelism) -> Deployment:
+        held = self.deployment.architecture
         if self.pads_heads:
             held = with_padded_heads(held, layout.tensor)
-        laid_out = replace(self.deployment, architecture=held, parallelism=layout)
-        workload = replace(self.workload, concurrency=requests)
-        return bool(inference_memory(laid_out, workload, self.serving, self.runtime).fits)
+        return replace(self.deployment, architecture=held, parallelism=layout)
 
 
 def left_over_warnings(

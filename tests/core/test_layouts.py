@@ -81,6 +81,25 @@ def test_a_copy_has_room_for_its_share_of_the_requests():
     assert usual_layout(LLAMA_70B, H100, 8, None, holds(1, USUAL_SEQUENCES / 2)).data == 4
 
 
+def test_of_layouts_with_room_that_employ_as_many_the_one_of_most_merit_stands_in():
+    def merit(wanted: int):
+        return lambda layout: (-abs(layout.tensor - wanted),)
+
+    for wanted in (1, 2, 4, 8):
+        found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(1), merit=merit(wanted))
+        assert found == Parallelism(tensor=wanted, data=8 // wanted)
+    # What has no room is no candidate, however good, nor is what leaves accelerators without work.
+    found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(3), merit=merit(1))
+    assert found == Parallelism(tensor=4, data=2)
+    found = usual_layout(LLAMA_70B, H100, 8, 2.0, holds(1), merit=merit(1))
+    assert found == Parallelism(tensor=4, data=2)
+    found = usual_layout(LLAMA_70B, H100, 7, 32.0, holds(2), merit=merit(4))
+    assert found == Parallelism(tensor=2, data=3)
+    # Of equal merit it is the one of most copies.
+    found = usual_layout(LLAMA_70B, H100, 8, 32.0, holds(1), merit=lambda _: (1.0,))
+    assert found == Parallelism(data=8)
+
+
 def test_a_group_is_no_wider_than_a_processor_s_cards_where_links_run_through_the_host():
     assert has_fast_links(H100)
     assert not has_fast_links(PCIE)

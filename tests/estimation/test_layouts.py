@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from service.estimation.inference.estimate import inference_memory_answer
+from service.estimation.inference.estimate import (
+    inference_latency_answer,
+    inference_memory_answer,
+)
 from service.estimation.rejection import Rejected
-from service.estimation.requests import MemoryInferenceRequest
+from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 
 H100 = "nvidia-h100-sxm-80gb"
 
@@ -54,6 +57,60 @@ def test_replicas_come_before_wide_groups_and_stages_beyond_fast_links(
     answered = answer(packaged_snapshot, model, H100, count, **load)
     assert degrees(answered) == expected
     assert not said(answered, "accelerators_left_over")
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(3, {"tensor": 2}), (5, {"tensor": 2, "data": 2}), (7, {"tensor": 2, "data": 3})],
+)
+def test_three_five_and_seven_accelerators_leave_as_few_over_as_possible(
+    packaged_snapshot, count, expected
+):
+    formats = {"precision": {"weights": "fp8"}}
+    model = "meta-llama/Llama-3.1-70B"
+    answered = answer(packaged_snapshot, model, H100, count, **BUSY, **formats)
+    assert degrees(answered) == expected
+    assert said(answered, "accelerators_left_over")
+
+
+@pytest.mark.parametrize("concurrency", [1, 32, 128])
+def test_better_hardware_is_not_slower_by_the_layout_that_stands_in(packaged_snapshot, concurrency):
+    """Of a comparison that leaves layouts open: 70B in BF16 on eight of each."""
+    load = {"workload": {"input_tokens": 2048, "output_tokens": 256, "concurrency": concurrency}}
+
+    def tpot_s(accelerator: str) -> float:
+        body = {"model": "meta-llama/Llama-3.1-70B", "accelerator": accelerator} | load
+        request = LatencyInferenceRequest.model_validate(body | {"accelerator_count": 8})
+        found = inference_latency_answer(request, packaged_snapshot)
+        return float(found["tpot_s"]["value"])
+
+    h100, h200 = tpot_s(H100), tpot_s("nvidia-h200-sxm-141gb")
+    assert tpot_s("nvidia-b200-sxm-180gb") < h200 < h100
+    assert tpot_s("amd-mi300x-192gb") < h100
+
+
+def test_few_requests_make_groups_wide_and_many_make_copies(packaged_snapshot):
+    def tensor(concurrency: int | str) -> int:
+        load = BUSY["workload"] | {"concurrency": concurrency}
+        model = "meta-llama/Llama-3.1-8B"
+        return degrees(answer(packaged_snapshot, model, H100, 8, workload=load)).get("tensor", 1)
+
+    found = [tensor(1), tensor(8), tensor(32), tensor(512), tensor("max")]
+    assert found[0] == 8
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == 1
+
+
+def test_a_rate_of_arrivals_is_a_load_too(packaged_snapshot):
+    def tensor(rate: float) -> int:
+        load = {"input_tokens": 2048, "output_tokens": 256, "requests_per_s": rate}
+        model = "meta-llama/Llama-3.1-70B"
+        accelerator = "nvidia-h200-sxm-141gb"
+        return degrees(answer(packaged_snapshot, model, accelerator, 8, workload=load))["tensor"]
+
+    assert tensor(0.5) > tensor(9.0)
+    # A load that no layout carries is left to the one that carries most.
+    assert tensor(100.0) == 2
 
 
 def test_what_is_left_over_is_said(packaged_snapshot):
