@@ -233,6 +233,7 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Par
         # Large runs say little of what a framework adds to a step, which changes them little, too:
         # a framework with rows counts as measured.
         least_informed_ratio=0.0,
+        passes=2,
     )
 
 

@@ -207,6 +207,7 @@ TRAINING = tuple(
         ("framework", str, "Training framework: id or alias of one in /v1/engines."),
         ("framework_version", str, "Release of the framework: a version or a date."),
         ("tokens", float, "Tokens of the whole run."),
+        ("mfu_ratio", float, "Known utilisation, from which the time of a step follows."),
     )
 )
 PLAIN_ENERGY = (

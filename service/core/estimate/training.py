@@ -6,7 +6,7 @@ whose figures are arrays with an element a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,6 +82,20 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
         step = step.slowed(correction.ratio)
     log_sigma = calibration.log_sigma * correction.spread_ratio
     return TrainingSpeed(setup, step, from_log_sigma(step.step_s, log_sigma))
+
+
+def with_utilisation(speed: TrainingSpeed, mfu_ratio: float) -> TrainingSpeed:
+    """The same run with a known utilisation, which says how long a step takes.
+
+    Parameters
+    ----------
+    speed
+        As estimated.
+    mfu_ratio
+        Model FLOPs over what the accelerators could do at dense peak in that time [-].
+    """
+    step = speed.step.slowed(speed.step.mfu_ratio / mfu_ratio)
+    return replace(speed, step=step, step_s=exact(step.step_s))
 
 
 def whole_run(speed: TrainingSpeed, tokens: Number, failures: Failures) -> TrainingRun:

@@ -120,7 +120,7 @@ class StepParts(Answer):
     overhead_s: float
     """Waiting for kernel launches, and routing tokens to experts."""
     own_correction_s: NotRequired[float]
-    """What own measurements add, or take away where negative."""
+    """What own measurements or a given mfu_ratio add, or take away where negative."""
 
 
 class Operations(Answer):
@@ -147,7 +147,11 @@ class TrainingRun(Answer):
     """Without failures and checkpoints."""
     accelerator_hours: Interval | None
     goodput_ratio: Interval
-    """Useful time over total time."""
+    """Useful time over total time: what failures leave, less other losses."""
+    failures_goodput_ratio: Interval
+    """Useful time over total time with failures alone."""
+    other_losses_ratio: Interval
+    """Share of the time between failures that goes to evaluations, data and checks."""
     mean_time_between_failures_s: float
     """Over all accelerators of the run."""
     checkpoint_interval_s: float

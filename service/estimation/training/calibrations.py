@@ -52,6 +52,7 @@ class TrainingFigures:
     failures_per_accelerator_day: Interval
     checkpoint_write_s: float
     restart_s: float
+    other_losses_ratio: Interval
     host_memory_bytes_per_s: float
     host_link_bytes_per_s: float
     nvme_bytes_per_s: float
@@ -112,6 +113,7 @@ def _figures(
         failures_per_accelerator_day=failures["failures_per_accelerator_day"],
         checkpoint_write_s=float(failures["checkpoint_write_s"].value),
         restart_s=float(failures["restart_s"].value),
+        other_losses_ratio=failures.get("other_losses_ratio", exact(0.0)),
         host_memory_bytes_per_s=float(host["host_memory_bytes_per_s"].value),
         host_link_bytes_per_s=float(host["host_link_bytes_per_s"].value),
         nvme_bytes_per_s=float(host["nvme_bytes_per_s"].value),

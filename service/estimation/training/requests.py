@@ -107,6 +107,9 @@ class FailuresRequest(Request):
     """How long training pauses to write a checkpoint."""
     restart_s: float | None = Field(None, ge=0.0, le=1e6)
     """From a failure to the next step."""
+    other_losses_ratio: float | None = Field(None, ge=0.0, le=0.95)
+    """Share of the time between failures that is not spent on steps: evaluations, waiting for data,
+    checks, accelerators that are slow or missing; if null, what published runs lost to that."""
 
 
 class TrainingSettingsRequest(Request):
@@ -185,10 +188,11 @@ class TrainingSettingsRequest(Request):
     sequence_parallel: bool = True
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
     repeats."""
-    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved"] = "1f1b"
+    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved", "zero-bubble"] = "1f1b"
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
-    (see virtual_stages)."""
+    (see virtual_stages), zero-bubble of as many as 1f1b with a third of its bubble, which it fills
+    with gradients of weights."""
     virtual_stages: int = Field(1, ge=1, le=1_000)
     """Stages per rank in the interleaved schedule."""
     zero_stage: int = Field(0, ge=0, le=3)
@@ -209,6 +213,9 @@ class TrainingSettingsRequest(Request):
     the newest generation."""
     tokens: float | None = Field(None, ge=1.0, le=1e18)
     """Tokens of the whole run; memory does not depend on it."""
+    mfu_ratio: float | None = Field(None, ge=1e-4, le=1.0)
+    """Utilisation that is known, without recomputation over dense peak: the step takes what it
+    says, whatever its parts are estimated to take. If null, utilisation is estimated."""
     failures: FailuresRequest = FailuresRequest()
 
 

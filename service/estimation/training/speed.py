@@ -10,6 +10,7 @@ from service.core.estimate.training import (
     TrainingSpeedSetup,
     training_speed,
     whole_run,
+    with_utilisation,
 )
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
@@ -43,7 +44,11 @@ def resolved_speed(
             host=figures.host(setup.deployment.accelerator),
         )
     )
-    if request is None or request.training.tokens is None:
+    if request is None:
+        return speed
+    if request.training.mfu_ratio is not None:
+        speed = with_utilisation(speed, request.training.mfu_ratio)
+    if request.training.tokens is None:
         return speed
     failures = failures_of(request.training.failures, figures)
     return replace(speed, run=whole_run(speed, request.training.tokens, failures))
@@ -78,10 +83,14 @@ def failures_of(asked: FailuresRequest, figures: TrainingFigures) -> Failures:
     rate = figures.failures_per_accelerator_day
     if asked.per_accelerator_day is not None:
         rate = exact(asked.per_accelerator_day)
+    other = figures.other_losses_ratio
+    if asked.other_losses_ratio is not None:
+        other = exact(asked.other_losses_ratio)
     write_s, restart_s = asked.checkpoint_write_s, asked.restart_s
     return Failures(
         failures_per_accelerator_day=rate,
         checkpoint_write_s=figures.checkpoint_write_s if write_s is None else write_s,
         restart_s=figures.restart_s if restart_s is None else restart_s,
         checkpoint_interval_s=asked.checkpoint_interval_s,
+        other_losses_ratio=other,
     )

@@ -71,6 +71,8 @@ def run_figures(run: TrainingRun) -> answers.TrainingRun:
         "useful_days": figure(scale(run.useful_s, 1.0 / 86_400.0)),
         "accelerator_hours": known_figure(run.accelerator_hours),
         "goodput_ratio": figure(run.goodput_ratio),
+        "failures_goodput_ratio": figure(run.failures_goodput_ratio),
+        "other_losses_ratio": figure(run.failures.other_losses_ratio),
         "mean_time_between_failures_s": float(run.mean_time_between_failures_s),
         "checkpoint_interval_s": float(run.checkpoint_interval_s),
         "expected_failures": known_figure(run.expected_failures),

@@ -61,7 +61,7 @@ async def test_failures_are_inputs(client):
 
     never = await answer(client, PATH, failing(per_accelerator_day=0, checkpoint_interval_s=1e6))
     often = await answer(client, PATH, failing(per_accelerator_day=20))
-    assert never["run"]["goodput_ratio"]["value"] == pytest.approx(1.0, abs=1e-4)
+    assert never["run"]["failures_goodput_ratio"]["value"] == pytest.approx(1.0, abs=1e-4)
     assert often["run"]["days"]["value"] > never["run"]["days"]["value"]
     assert often["run"]["useful_days"] == never["run"]["useful_days"]
     slow = await answer(client, PATH, failing(per_accelerator_day=20, restart_s=3600))

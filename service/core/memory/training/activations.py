@@ -365,7 +365,7 @@ def micro_batches_in_flight(settings: TrainingSettings, pipeline: int, stage: in
     match settings.pipeline_schedule:
         case "gpipe":
             return given
-        case "1f1b":
+        case "1f1b" | "zero-bubble":
             return minimum(given, float(pipeline - stage))
         case "interleaved":
             return minimum(given, pipeline - stage + (pipeline - 1) / settings.virtual_stages)

@@ -39,7 +39,7 @@ Adapter: TypeAlias = Literal[
     "norms",
 ]
 Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "full"]
-Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved"]
+Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble"]
 Place: TypeAlias = Literal["none", "cpu", "nvme"]
 CrossEntropy: TypeAlias = Literal["plain", "half-precision", "compiled", "chunked", "fused"]
 

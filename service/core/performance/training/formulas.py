@@ -115,13 +115,12 @@ SPEED = (
     ),
     Formula(
         "pipeline_bubble_s",
-        "((stages - 1) / virtual_stages + micro_batches * (slowest_stage_ratio - 1))"
-        " * micro_batch_s / stages",
+        "(filling_ratio + micro_batches * (slowest_stage_ratio - 1)) * micro_batch_s / stages",
         _PIPELINE,
         "step.pipeline_bubble_s",
         _SCHEDULE
         | paths(
-            "setup.settings.virtual_stages",
+            "step.filling_ratio",
             "step.slowest_stage_ratio",
             micro_batch_s="step.micro_batch.total_s",
         ),
@@ -165,7 +164,7 @@ SPEED = (
     Formula(
         "own_step_s",
         "published_step_s * own_correction_ratio",
-        "Own measurements, see the block calibration",
+        "Own measurements, see the block calibration, or training.mfu_ratio",
         "step.step_s",
         paths("step.published_step_s", "step.own_correction_ratio"),
     ),

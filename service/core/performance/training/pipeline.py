@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from service.core.elementwise import Number
+from service.core.memory.training.settings import TrainingSettings
 
 #: What frameworks count as layers beside the model's own where these do not divide: the embedding
 #: on the first stage, and the head with its loss on the last.
@@ -12,6 +13,9 @@ from service.core.elementwise import Number
 #: account_for_loss_in_pipeline_split, 2024; Grattafiori et al., The Llama 3 Herd of Models, 2024,
 #: section 3.3.2 (126 layers on 16 stages).
 ENDS = 2
+#: Forward, backward for activations and backward for weights take about the same; a schedule that
+#: computes the last while others wait leaves one of the three.
+_ZERO_BUBBLE_PARTS = 3.0
 
 
 def most_virtual_stages(layers: int, stages: int) -> int:
@@ -41,11 +45,24 @@ def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
     return stages * max(most * layer_ratio, last * layer_ratio + head_ratio)
 
 
+def filling_ratio(settings: TrainingSettings, stages: int) -> float:
+    """Shares of a stage in a micro-batch for which stages wait for the first and the last [-].
+
+    References
+    ----------
+    Narayanan et al., 2021, section 2.2, https://arxiv.org/abs/2104.04473; Qi et al., Zero Bubble
+    Pipeline Parallelism, 2023, section 2 (ZB-H1), https://arxiv.org/abs/2401.10241
+    """
+    if settings.pipeline_schedule == "zero-bubble":
+        return (stages - 1) / _ZERO_BUBBLE_PARTS
+    return (stages - 1) / settings.virtual_stages
+
+
 def pipeline_wait_s(
     micro_batch_s: Number,
     micro_batches: Number,
     stages: int,
-    virtual_stages: int,
+    filling: float,
     slowest_ratio: float,
 ) -> Number:
     """Time in which a stage waits in a step [s].
@@ -54,14 +71,9 @@ def pipeline_wait_s(
     ----------
     micro_batch_s
         Time of a micro-batch forward and backward through all stages [s].
-    micro_batches, stages, virtual_stages
-        Micro-batches of a step, stages, and stages a rank in an interleaved schedule.
+    micro_batches, stages, filling
+        Micro-batches of a step, stages, and what :func:`filling_ratio` says.
     slowest_ratio
         Time of the slowest stage over the average, for which all others wait [-].
-
-    References
-    ----------
-    Narayanan et al., 2021, section 2.2, https://arxiv.org/abs/2104.04473
     """
-    filling = (stages - 1) / virtual_stages
     return (filling + micro_batches * (slowest_ratio - 1.0)) * micro_batch_s / stages

@@ -42,7 +42,7 @@ RUN = (
         paths("failures.checkpoint_write_s"),
     ),
     Formula(
-        "goodput_ratio",
+        "failures_goodput_ratio",
         "0 if checkpoint_interval_s + checkpoint_write_s + restart_s"
         " > 100 * mean_time_between_failures_s"
         " else exp(-restart_s / mean_time_between_failures_s)"
@@ -52,12 +52,21 @@ RUN = (
         " * expm1((checkpoint_interval_s + checkpoint_write_s) / mean_time_between_failures_s)), "
         "1)",
         f"{_DALY}, equation 20",
-        "goodput_ratio",
+        "failures_goodput_ratio",
         paths("failures.checkpoint_write_s", "failures.restart_s"),
+    ),
+    Formula(
+        "goodput_ratio",
+        "failures_goodput_ratio * (1 - other_losses_ratio)",
+        "definition",
+        "goodput_ratio",
+        paths("failures.other_losses_ratio"),
     ),
     Formula("wall_s", "useful_s / goodput_ratio", "definition", "wall_s"),
     Formula("accelerator_hours", "wall_s / 3600 * accelerators", "definition", "accelerator_hours"),
 )
+
+_NOTHING = Interval(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +76,23 @@ class Failures:
     ``failures_per_accelerator_day`` counts everything that stops the run, the host and network
     around an accelerator included [1/day]; ``checkpoint_write_s`` is how long training halts to
     write a checkpoint, ``restart_s`` the time from a failure to the next step;
-    ``checkpoint_interval_s`` of None is the best one.
+    ``checkpoint_interval_s`` of None is the best one. ``other_losses_ratio`` is the share of the
+    time between failures that goes to something else than steps: evaluations, waiting for data,
+    checks, accelerators that are slow or missing [-].
     """
 
     failures_per_accelerator_day: Interval
     checkpoint_write_s: Number
     restart_s: Number
     checkpoint_interval_s: Number | None = None
+    other_losses_ratio: Interval = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
     """A run of so many tokens. Times [s]; ``goodput_ratio`` is useful time over all time [-].
+
+    ``failures_goodput_ratio`` is what it would be with failures alone.
 
     ``wall_s`` and what follows are infinite where failures come faster than checkpoints.
     """
@@ -91,6 +105,7 @@ class TrainingRun:
     failures: Failures
     mean_time_between_failures_s: Number
     checkpoint_interval_s: Number
+    failures_goodput_ratio: Interval
     goodput_ratio: Interval
     useful_s: Interval
     wall_s: Interval
@@ -140,7 +155,8 @@ def training_run(
             _between_s(failures_per_day, accelerators),
         )
 
-    ratio = Interval(goodput_at(rate.value), goodput_at(rate.high), goodput_at(rate.low))
+    by_failures = Interval(goodput_at(rate.value), goodput_at(rate.high), goodput_at(rate.low))
+    ratio = product(by_failures, _rest(failures.other_losses_ratio))
     useful = scale(step_s, steps)
     wall = _over(useful, ratio)
     return TrainingRun(
@@ -152,6 +168,7 @@ def training_run(
         failures=failures,
         mean_time_between_failures_s=between,
         checkpoint_interval_s=interval_s,
+        failures_goodput_ratio=by_failures,
         goodput_ratio=ratio,
         useful_s=useful,
         wall_s=wall,
@@ -205,6 +222,11 @@ def goodput(interval_s: Number, write_s: Number, restart_s: Number, between_s: N
     spent = between_s * exp(restarting) * expm1(working)
     useful = where(spent > 0.0, interval_s / maximum(spent, 1e-300), exp(-restarting))
     return where(failing > _MOST_FAILURES_PER_INTERVAL, 0.0, minimum(useful, 1.0))
+
+
+def _rest(share: Interval) -> Interval:
+    """What is left beside a share of one."""
+    return Interval(1.0 - share.value, 1.0 - share.high, 1.0 - share.low)
 
 
 def _between_s(failures_per_day: Number, accelerators: int) -> Number:

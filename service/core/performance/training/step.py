@@ -17,7 +17,11 @@ from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.training.calibration import TrainingCalibration
-from service.core.performance.training.pipeline import pipeline_wait_s, slowest_stage_ratio
+from service.core.performance.training.pipeline import (
+    filling_ratio,
+    pipeline_wait_s,
+    slowest_stage_ratio,
+)
 from service.core.performance.training.traffic import (
     HostRates,
     context_messages_s,
@@ -66,8 +70,9 @@ class TrainingStep:
     ``hardware_flops`` count it, and ``six_nd_flops`` are six per active parameter and token. They
     follow from the ``micro_batch``, from what of the training ``state`` is updated, and from the
     update and transfers of the host; ``slowest_stage_ratio`` is the time of the slowest stage over
-    the average. The parts add up to ``published_step_s``, of which own
-    measurements make ``step_s``.
+    the average, ``filling_ratio`` for how many shares of a stage all wait for the first and last
+    micro-batches. The parts add up to ``published_step_s``, of which own measurements make
+    ``step_s``.
     """
 
     step_s: Number
@@ -99,6 +104,7 @@ class TrainingStep:
     host_update_s: Number
     transfers_s: Number
     slowest_stage_ratio: float
+    filling_ratio: float
 
     def slowed(self, ratio: Number) -> TrainingStep:
         """The same step in a multiple of the time, as own measurements show it."""
@@ -172,7 +178,8 @@ def training_step(
     slowest_ratio = slowest_stage_ratio(
         deployment.architecture.layer_count, stages, work.head_ratio
     )
-    bubble_s = pipeline_wait_s(micro.total_s, steps, stages, settings.virtual_stages, slowest_ratio)
+    filling = filling_ratio(settings, stages)
+    bubble_s = pipeline_wait_s(micro.total_s, steps, stages, filling, slowest_ratio)
 
     moved_s = data_messages_s(deployment, settings, state, calibration)
     hidden_s = calibration.data_overlap_ratio * minimum(
@@ -225,6 +232,7 @@ def training_step(
         host_update_s=host_update_s,
         transfers_s=transfers_s,
         slowest_stage_ratio=slowest_ratio,
+        filling_ratio=filling,
     )
 
 

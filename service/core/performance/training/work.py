@@ -88,8 +88,9 @@ def training_work(
     computed = replace(precision, weights=chosen, kv_cache=results, activations=results)
     work = rank_work(architecture, computed, parallelism)
     products = tuple(replace(item, per_sequence=False) for item in work.products)
+    meeting = max(1.0, parallelism.expert / parallelism.tensor)
     narrow = sum(
-        item.calls * item.copies_per_token * (item.input_features + item.output_features)
+        _uses_per_token(item, meeting) * (item.input_features + item.output_features)
         for item in products
         if item.operand_bits <= 8
     )
@@ -131,16 +132,21 @@ def training_work(
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
         narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
-        head_ratio=_head_ratio(products),
+        head_ratio=_head_ratio(products, meeting),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
     )
 
 
-def _head_ratio(products: tuple[MatrixProduct, ...]) -> float:
+def _uses_per_token(item: MatrixProduct, meeting: float) -> float:
+    """Products of a kind on a rank for each of its tokens; at experts, other ranks' meet them."""
+    return item.calls * item.copies_per_token * (meeting if item.experts else 1.0)
+
+
+def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
     """Share of all products of a token that are those of the head [-]."""
     by_head = {True: 0.0, False: 0.0}
     for item in products:
-        flops = item.calls * item.copies_per_token * item.input_features * item.output_features
+        flops = _uses_per_token(item, meeting) * item.input_features * item.output_features
         by_head[item.tensor_class is TensorClass.HEAD] += flops
     return by_head[True] / (by_head[True] + by_head[False])
 

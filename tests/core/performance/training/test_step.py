@@ -183,6 +183,18 @@ def test_stages_of_a_rank_count_embedding_and_head(layers, stages, most):
     assert most_virtual_stages(layers, stages) == most
 
 
+def test_a_zero_bubble_schedule_waits_a_third():
+    usual = step(TrainingSettings(gradient_accumulation_steps=8), Parallelism(pipeline=4))
+    filled = step(
+        TrainingSettings(gradient_accumulation_steps=8, pipeline_schedule="zero-bubble"),
+        Parallelism(pipeline=4),
+    )
+    assert usual.filling_ratio == 3.0
+    assert filled.filling_ratio == 1.0
+    saved_s = usual.pipeline_bubble_s - filled.pipeline_bubble_s
+    assert saved_s == pytest.approx(2.0 / 4.0 * usual.micro_batch.total_s)
+
+
 def test_packed_documents_attend_within_themselves():
     whole = step(batch=MicroBatch(1, 8192))
     packed = step(TrainingSettings(packed_document_tokens=1024.0), batch=MicroBatch(1, 8192))

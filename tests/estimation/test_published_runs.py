@@ -1,0 +1,199 @@
+"""Runs whose length and layout were published, estimated as they were laid out.
+
+Where a layout was not published, the usual one of the framework stands in, and the test says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.requests import LatencyTrainingRequest
+
+H100, A100, H800 = "nvidia-h100-sxm-80gb", "nvidia-a100-sxm-80gb", "nvidia-h800-sxm-80gb"
+#: Grattafiori et al., The Llama 3 Herd of Models, 2024, table 4 and section 3.3.2.
+LLAMA_3_405B: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-405B",
+    "accelerator": H100,
+    "training": {
+        "framework": "megatron-lm",
+        "framework_version": "2024-03",
+        "sequence_length": 8192,
+        "zero_stage": 1,
+        "pipeline_schedule": "interleaved",
+        "virtual_stages": 8,
+    },
+}
+
+
+def run(snapshot, case: dict[str, Any], *, parallelism: dict[str, int], **training: Any):
+    body = case | {
+        "parallelism": parallelism,
+        "training": case.get("training", {}) | training,
+    }
+    return training_latency_answer(LatencyTrainingRequest.model_validate(body), snapshot)
+
+
+def held(figure, published: float) -> bool:
+    return figure["low"] <= published <= figure["high"]
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "training", "mfu"),
+    [
+        ({"tensor": 8, "pipeline": 16, "data": 64}, {"gradient_accumulation_steps": 32}, 0.43),
+        ({"tensor": 8, "pipeline": 16, "data": 128}, {"gradient_accumulation_steps": 16}, 0.41),
+        (
+            {"tensor": 8, "context": 16, "pipeline": 16, "data": 8},
+            {"gradient_accumulation_steps": 16, "sequence_length": 131072},
+            0.38,
+        ),
+    ],
+)
+def test_llama_3_405b_uses_what_its_three_layouts_did(
+    packaged_snapshot, parallelism, training, mfu
+):
+    answer = run(packaged_snapshot, LLAMA_3_405B, parallelism=parallelism, **training)
+    assert held(answer["mfu_ratio"], mfu)
+    assert answer["mfu_ratio"]["value"] == pytest.approx(mfu, rel=0.25)
+
+
+def test_llama_3_405b_took_its_hours(packaged_snapshot):
+    # 30.84 million hours for 15.6e12 tokens, failures and all else included (model card).
+    answer = run(
+        packaged_snapshot,
+        LLAMA_3_405B,
+        parallelism={"tensor": 8, "pipeline": 16, "data": 128},
+        gradient_accumulation_steps=16,
+        tokens=15.6e12,
+    )
+    hours = answer["run"]["accelerator_hours"]
+    assert held(hours, 30.84e6)
+    assert hours["value"] == pytest.approx(30.84e6, rel=0.25)
+
+
+def test_bloom_took_its_hours(packaged_snapshot):
+    # 1,082,990 hours for 366e9 tokens on 384 A100 (Luccioni et al., 2022; layout: BigScience,
+    # chronicles of tr11-176B, 2022).
+    case = {"model": "bigscience/bloom", "accelerator": A100}
+    answer = run(
+        packaged_snapshot,
+        case,
+        parallelism={"tensor": 4, "pipeline": 12, "data": 8},
+        framework="megatron-deepspeed",
+        framework_version="2022-03",
+        sequence_length=2048,
+        micro_batch_size=2,
+        gradient_accumulation_steps=128,
+        zero_stage=1,
+        attention="eager",
+        sequence_parallel=False,
+        activation_checkpointing="full",
+        tokens=366e9,
+    )
+    hours = answer["run"]["accelerator_hours"]
+    assert held(hours, 1_082_990.0)
+    assert hours["value"] == pytest.approx(1_082_990.0, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("model", "parallelism", "training", "hours"),
+    [
+        (
+            "meta-llama/Llama-2-7b-hf",
+            {"data": 512},
+            {"framework": "torchtitan", "zero_stage": 3, "micro_batch_size": 2},
+            184_320.0,
+        ),
+        (
+            "meta-llama/Llama-2-13b-hf",
+            {"data": 1024},
+            {"framework": "torchtitan", "zero_stage": 3},
+            368_640.0,
+        ),
+        (
+            "meta-llama/Llama-2-70b-hf",
+            {"tensor": 8, "pipeline": 4, "data": 64},
+            {
+                "framework": "megatron-lm",
+                "framework_version": "2023-06",
+                "gradient_accumulation_steps": 16,
+                "zero_stage": 1,
+            },
+            1_720_320.0,
+        ),
+    ],
+)
+def test_llama_2_took_its_hours_in_usual_layouts(
+    packaged_snapshot, model, parallelism, training, hours
+):
+    # 2e12 tokens in batches of 4 million; the layouts were not published.
+    answer = run(
+        packaged_snapshot,
+        {"model": model, "accelerator": A100},
+        parallelism=parallelism,
+        sequence_length=4096,
+        activation_checkpointing="selective",
+        tokens=2e12,
+        **training,
+    )
+    assert held(answer["run"]["accelerator_hours"], hours)
+
+
+def test_deepseek_v3_took_its_hours(packaged_snapshot):
+    # 2.664 million hours for 14.8e12 tokens on 2,048 H800: 16 stages, 64 ranks of experts, batches
+    # of 15,360 sequences, 8-bit products, a schedule almost without bubbles (DeepSeek-V3 Technical
+    # Report, 2024, sections 3 and 4.2).
+    case = {
+        "model": "deepseek-ai/DeepSeek-V3",
+        "accelerator": H800,
+        "precision": {"weights": "bf16", "activations": "fp8"},
+    }
+    answer = run(
+        packaged_snapshot,
+        case,
+        parallelism={"pipeline": 16, "data": 128, "expert": 64},
+        framework="megatron-lm",
+        sequence_length=4096,
+        gradient_accumulation_steps=120,
+        zero_stage=1,
+        activation_checkpointing="selective",
+        pipeline_schedule="zero-bubble",
+        tokens=14.8e12,
+    )
+    assert held(answer["run"]["accelerator_hours"], 2.664e6)
+
+
+def test_a_run_takes_longer_than_its_benchmark(packaged_snapshot):
+    case = {"model": "bigscience/bloom", "accelerator": A100}
+    layout = {"tensor": 4, "pipeline": 12, "data": 8}
+    asked = {"framework": "megatron-deepspeed", "gradient_accumulation_steps": 64, "tokens": 1e11}
+    published = run(packaged_snapshot, case, parallelism=layout, **asked)["run"]
+    ideal = run(
+        packaged_snapshot,
+        case,
+        parallelism=layout,
+        failures={"per_accelerator_day": 0.0, "other_losses_ratio": 0.0},
+        **asked,
+    )["run"]
+    assert ideal["goodput_ratio"]["low"] == pytest.approx(1.0)
+    assert ideal["days"]["value"] == pytest.approx(ideal["useful_days"]["value"])
+    assert published["goodput_ratio"]["value"] == pytest.approx(
+        published["failures_goodput_ratio"]["value"] * 0.94
+    )
+    assert published["goodput_ratio"]["low"] < 0.9 < published["failures_goodput_ratio"]["low"]
+
+
+def test_a_known_utilisation_says_how_long_a_step_takes(packaged_snapshot):
+    # 7B, 4,096 tokens on one A100 at 40 %: 1.38 s by six operations a parameter and token, and what
+    # attention takes besides.
+    case = {"model": "meta-llama/Llama-2-7b-hf", "accelerator": A100}
+    known = run(packaged_snapshot, case, parallelism={}, mfu_ratio=0.4)
+    assert known["mfu_ratio"] == {name: pytest.approx(0.4) for name in ("value", "low", "high")}
+    six_nd_s = 6.0 * 6.738e9 * 4096 / (312e12 * 0.4)
+    over = known["operations"]["model_over_six_nd_ratio"]
+    assert known["step_s"]["value"] == pytest.approx(six_nd_s * over, rel=1e-3)
+    assert known["step_s"]["low"] == known["step_s"]["high"]
+    assert sum(known["parts"].values()) == pytest.approx(known["step_s"]["value"])
