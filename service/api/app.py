@@ -30,7 +30,7 @@ from service.api import (
     techniques,
 )
 from service.api.catalog import collections as catalog
-from service.api.catalog import imports, revisions, schemas, search, writes
+from service.api.catalog import imports, offers, revisions, schemas, search, writes
 from service.api.http import contract
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
@@ -75,6 +75,7 @@ _ROUTERS = (
     grid.router,
     keys.router,
     imports.router,
+    offers.router,
     revisions.router,
     schemas.router,
     search.router,

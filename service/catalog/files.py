@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,7 @@ FOLDERS: Mapping[str, str] = {
     "memory-tiers": "memory_tiers",
     "interconnects": "interconnects",
     "instances": "instances",
+    "offers": "offers",
     "engines": "engines",
     "rules": "rules",
     "sources": "sources",
@@ -103,6 +105,7 @@ def _digest() -> bytes:
     code = INSTALLATION / "service"
     for folder, pattern in (
         (_INSTALLED, "**/*.yaml"),
+        (_INSTALLED / FOLDERS["offers"], "*.csv"),
         (_INSTALLED / "schema", "*.json"),
         (code / "catalog", "**/*.py"),
         (code / "core", "**/*.py"),
@@ -158,7 +161,48 @@ def read_files(directory: Path, folders: Mapping[str, str] = FOLDERS) -> Catalog
                 else:
                     held[entry_id] = document
                     places[collection, entry_id] = file
+        for path in sorted((directory / folder).glob("*.csv") if collection == "offers" else ()):
+            file = f"{folder}/{path.name}"
+            try:
+                held[path.stem] = _offers(path)
+                places[collection, path.stem] = file
+            except (UnicodeDecodeError, csv.Error, DocumentInvalid) as error:
+                errors.append(CatalogError(collection, path.stem, "", str(error), file))
     return CatalogFiles(documents, places, tuple(errors))
+
+
+def _offers(path: Path) -> Document:
+    """The document of a table of offers, whose name is that of the provider.
+
+    Raises
+    ------
+    UnicodeDecodeError, csv.Error
+        If it is no table.
+    DocumentInvalid
+        If a value cannot be kept.
+    """
+    with path.open(newline="", encoding="utf-8") as table:
+        columns, *rows = [*csv.reader(table, strict=True)] or [[]]
+    price = columns.index("usd_per_hour") if "usd_per_hour" in columns else 0
+    return canonical(  # type: ignore[no-any-return]
+        {
+            "id": path.stem,
+            "columns": columns,
+            "rows": [
+                [_cell(cell) if at == price else cell for at, cell in enumerate(row)]
+                for row in rows
+            ],
+        }
+    )
+
+
+def _cell(text: str) -> float | str | None:
+    """A price, None where there is none, and what is no number as it stands."""
+    if not text:
+        return None
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
 def read_schemas(directory: Path) -> Schemas:

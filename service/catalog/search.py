@@ -11,8 +11,8 @@ from service.catalog.entries.documents import COLLECTIONS, Document
 from service.catalog.entries.references import loosened
 from service.catalog.snapshot import CatalogSnapshot
 
-#: Calibrations have no names that people would type.
-SEARCHED = tuple(name for name in COLLECTIONS if name != "calibrations")
+#: Calibrations and tables of offers have no names that people would type.
+SEARCHED = tuple(name for name in COLLECTIONS if name not in ("calibrations", "offers"))
 
 _EXACT, _BEGINS, _HOLDS, _ALL_WORDS = 100.0, 95.0, 90.0, 85.0
 #: Below this two names share little but letters.

@@ -29,7 +29,9 @@ from service.catalog.entries.documents import (
 )
 from service.catalog.entries.engines import engine_from_document, names_of
 from service.catalog.entries.entry import CatalogDefaults, Entry, read_defaults
+from service.catalog.entries.figures import Figure
 from service.catalog.entries.models import model_from_document
+from service.catalog.entries.offers import OfferTable, offers_from_document
 from service.catalog.entries.platforms import UsualPlatforms, platform_from_document, put_in
 from service.catalog.entries.references import ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
@@ -65,6 +67,7 @@ class CatalogSnapshot:
     memory_tiers: Mapping[str, Entry[MemoryTier]]
     interconnects: Mapping[str, Entry[Interconnect]]
     instances: Mapping[str, Entry[Instance]]
+    offers: Mapping[str, Entry[OfferTable]]
     engines: Mapping[str, Entry[Engine]]
     rules: Mapping[str, Entry[Rule]]
     sources: Mapping[str, Entry[Document]]
@@ -88,6 +91,8 @@ class CatalogSnapshot:
     def find(self, collection: Literal["interconnects"], reference: str) -> Entry[Interconnect]: ...
     @overload
     def find(self, collection: Literal["instances"], reference: str) -> Entry[Instance]: ...
+    @overload
+    def find(self, collection: Literal["offers"], reference: str) -> Entry[OfferTable]: ...
     @overload
     def find(self, collection: Literal["engines"], reference: str) -> Entry[Engine]: ...
     @overload
@@ -205,6 +210,9 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         usual = usual_platforms.of(entry)
         return entry if usual is None else put_in(entry, usual)
 
+    parents: dict[str, Mapping[str, Figure]] = {}
+    offers = converted("offers", offers_from_document)
+    offered = {provider: entry.value for provider, entry in offers.items()}
     snapshot = CatalogSnapshot(
         revision=revision,
         content_hash=content_hash(hashes_of(documents)),
@@ -212,11 +220,15 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         platforms=platforms,
         models=converted("models", lambda document: model_from_document(document, models.get)),
         regions=converted(
-            "regions", lambda document: region_from_document(document, regions.get, defaults)
+            "regions",
+            lambda document: region_from_document(document, regions.get, defaults, parents=parents),
         ),
         memory_tiers=converted("memory-tiers", memory_tier_from_document),
         interconnects=converted("interconnects", interconnect_from_document),
-        instances=converted("instances", instance_from_document),
+        instances=converted(
+            "instances", lambda document: instance_from_document(document, offered)
+        ),
+        offers=offers,
         engines=converted("engines", lambda document: engine_from_document(document, engines)),
         rules=converted("rules", rule_from_document),
         sources=converted("sources", _source_entry),

@@ -5,8 +5,10 @@ Money is of the day the prices were read, without taxes, discounts, staff or the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number
 from service.core.explanation import Formula, paths
@@ -53,9 +55,13 @@ COSTS = (
 )
 
 
+#: What is paid for: by the hour, while nobody pays more, or for the whole time.
+PriceKind: TypeAlias = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
-    """On-demand price of one instance [USD/h].
+    """Price of one instance [USD/h].
 
     ``region`` is None where the provider asks the same everywhere; ``date`` the day or year.
     """
@@ -66,27 +72,45 @@ class Price:
     source: str | None
 
 
+#: Prices of each kind, by region; None where the provider asks the same everywhere.
+Prices: TypeAlias = Mapping[PriceKind, Mapping[str | None, Price]]
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A machine that a cloud provider rents out, with ``accelerators`` of one kind."""
+    """A machine that a cloud provider rents out, with ``accelerators`` of one kind.
+
+    It is offered in ``regions``, None among them where the provider names none.
+    """
 
     id: str
     provider: str
     accelerator: str
     accelerators: int
-    prices: tuple[Price, ...]
+    prices: Prices
+    regions: frozenset[str | None]
 
     def needed(self, accelerators: int) -> int:
         """Instances that hold a number of accelerators [-]."""
         return ceil(accelerators / self.accelerators)
 
-    def price_in(self, region: str | None) -> Price | None:
-        """The price in a region, else one for everywhere, else the first of another region."""
-        for wanted in (region, None):
-            for price in self.prices:
-                if price.region == wanted:
-                    return price
-        return self.prices[0] if self.prices else None
+    def offered_in(self, region: str) -> bool:
+        """Whether it is known to be rented out in a region of its provider."""
+        return region in self.regions or None in self.regions
+
+    def price_in(self, region: str | None, kind: PriceKind = "on-demand") -> Price | None:
+        """The price in a region, else one for everywhere, else that of the middling other region.
+
+        Of an even number of other regions, the cheaper one in the middle.
+        """
+        priced = self.prices.get(kind)
+        if not priced:
+            return None
+        known = priced.get(region) or priced.get(None)
+        if known is not None:
+            return known
+        ordered = sorted(priced.values(), key=lambda one: (one.usd_per_hour, str(one.region)))
+        return ordered[(len(ordered) - 1) // 2]
 
 
 def hardware_usd_per_hour(accelerators: int, purchase_usd: Interval, years: Interval) -> Interval:

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from service.core.costs import PriceKind
 from service.core.performance.inference.lengths import MOST_P95_RATIO
 from service.estimation.references import (
     BY_ID,
@@ -325,6 +326,8 @@ class CostRequest(Request):
     instance: Reference | None = Field(None, examples=["p5.48xlarge"])
     """Rented machine by catalog id or alias; if null, the cheapest one of the region's provider
     that has the accelerator."""
+    price_kind: PriceKind = "on-demand"
+    """Which list price is taken: on-demand, spot, or reserved for one or three years."""
     usd_per_accelerator_hour: float | None = Field(None, gt=0.0, le=1e6)
     """Rent per accelerator, instead of the list price."""
     purchase_usd_per_accelerator: Figure | None = None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from service.catalog.entries.offers import COLUMNS
 from service.settings import INSTALLATION
 
 Documents = dict[str, dict[str, dict[str, Any]]]
@@ -67,6 +68,11 @@ def instance(*prices: dict[str, Any]) -> dict[str, Any]:
         "figures": {"vcpus": figure(96)},
         "prices": list(prices) or [figure(50.0)],
     }
+
+
+def offers(*rows: list[Any]) -> dict[str, Any]:
+    usual = [["acme.8x", "eu-north-1", "spot", 20.5, "2026-01-21", "sheet"]]
+    return {"id": "aws", "columns": list(COLUMNS), "rows": list(rows) or usual}
 
 
 def engine() -> dict[str, Any]:
@@ -206,6 +212,7 @@ def small_catalog() -> Documents:
         "memory-tiers": [memory_tier()],
         "interconnects": [interconnect()],
         "instances": [instance()],
+        "offers": [offers()],
         "engines": [engine()],
         "rules": [rule()],
         "sources": [source],

@@ -14,11 +14,16 @@ from service.core.interval import Interval, exact
 
 HERE = Price(50.0, "aws/here", "2026-01-21", "sheet")
 THERE = Price(60.0, "aws/there", "2026-01-21", "sheet")
+CHEAP = Price(30.0, "aws/cheap", "2026", "sheet")
+DEAR = Price(90.0, "aws/dear", "2026", "sheet")
 ANYWHERE = Price(40.0, None, "2026", "sheet")
 
 
 def instance(*prices: Price) -> Instance:
-    return Instance("aws/eight", "aws", "acme-one-80gb", 8, prices)
+    by_region = {price.region: price for price in prices}
+    return Instance(
+        "aws/eight", "aws", "acme-one-80gb", 8, {"on-demand": by_region}, frozenset(by_region)
+    )
 
 
 @pytest.mark.parametrize(("accelerators", "instances"), [(1, 1), (8, 1), (9, 2), (16, 2)])
@@ -32,11 +37,20 @@ def test_instances_are_rented_whole(accelerators, instances):
         ((THERE, HERE), HERE),
         ((THERE, ANYWHERE), ANYWHERE),
         ((THERE,), THERE),
+        ((DEAR, THERE, CHEAP), THERE),
+        ((DEAR, THERE), THERE),
         ((), None),
     ],
 )
 def test_a_price_of_the_place_comes_before_one_of_all_places_and_others(prices, chosen):
     assert instance(*prices).price_in("aws/here") == chosen
+    assert instance(*prices).price_in("aws/here", "spot") is None
+
+
+def test_an_instance_is_offered_where_it_is_said_to_be():
+    assert instance(HERE).offered_in("aws/here")
+    assert not instance(THERE).offered_in("aws/here")
+    assert instance(ANYWHERE).offered_in("aws/here")
 
 
 def test_hardware_is_written_off_by_the_hour():

@@ -14,8 +14,8 @@ from service.catalog.entries.documents import COLLECTIONS, CatalogInvalid, Docum
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 
 OWN_PREFIX = "own/"
-#: Efficiencies are fitted to measurements and hold for all.
-OWN_COLLECTIONS = tuple(name for name in COLLECTIONS if name != "calibrations")
+#: Efficiencies are fitted to measurements and hold for all; own prices stand in own instances.
+OWN_COLLECTIONS = tuple(name for name in COLLECTIONS if name not in ("calibrations", "offers"))
 
 _log = logging.getLogger(__name__)
 

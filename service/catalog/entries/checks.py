@@ -15,6 +15,7 @@ from service.catalog.entries.documents import (
     escape,
     every_document,
 )
+from service.catalog.entries.offers import COLUMNS
 from service.catalog.entries.references import FORMER_IDS
 from service.catalog.snapshot import snapshot_from_documents
 from service.core.compliance import EUROPEAN_UNION
@@ -63,6 +64,7 @@ def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogErr
         *_alias_errors(documents),
         *_plausibility_errors(documents),
         *_instance_errors(documents),
+        *_offer_errors(documents),
         *_rule_errors(documents),
         *_engine_errors(documents),
     ]
@@ -176,6 +178,24 @@ def _instance_errors(documents: DocumentSet) -> Iterator[CatalogError]:
             if region in seen:
                 yield CatalogError("instances", entry_id, pointer, "already has a price")
             seen.add(region)
+
+
+def _offer_errors(documents: DocumentSet) -> Iterator[CatalogError]:
+    """What offers refer to is in the catalog."""
+    sources = documents.get("sources", {})
+    for provider, document in documents.get("offers", {}).items():
+        rows = document.get("rows")
+        for position, row in enumerate(rows if isinstance(rows, list) else ()):
+            if not isinstance(row, list) or len(row) != len(COLUMNS):
+                continue
+            instance, region, *_, source = row
+            pointer = f"/rows/{position}"
+            for collection, name in (("instances", instance), ("regions", region)):
+                if name and f"{provider}/{name}" not in documents.get(collection, {}):
+                    detail = f"no {collection[:-1]} {provider}/{name!s:.80}"
+                    yield CatalogError("offers", provider, pointer, detail)
+            if source not in sources:
+                yield CatalogError("offers", provider, pointer, f"no source {source!r:.80}")
 
 
 def _rule_errors(documents: DocumentSet) -> Iterator[CatalogError]:

@@ -20,11 +20,12 @@ from service.catalog.entries.entry import (
     origin,
     read_calibration,
 )
-from service.catalog.entries.figures import read_dated_figures, read_figure, read_figures
+from service.catalog.entries.figures import Figure, read_dated_figures, read_figure, read_figures
+from service.catalog.entries.offers import PRICE, OfferTable, offer_origin
 from service.catalog.entries.reading import Chosen, fields_of, flag, text, whole_number
 from service.catalog.entries.shelf_life import is_stale
-from service.catalog.entries.specs import FIGURES, Bounds
-from service.core.costs import Instance, Price
+from service.catalog.entries.specs import FIGURES
+from service.core.costs import Instance, Price, PriceKind
 from service.core.deployment import Accelerator, Link, Region
 from service.core.interval import Interval, bounded
 from service.core.memory.tiers import Interconnect, MemoryTier
@@ -38,7 +39,6 @@ UNKNOWN_COUNTRY = "ZZ"
 #: What kind of thing a form factor is, for stand-ins of its making and mass.
 _BUILT_AS = {"sxm": "module", "oam": "module", "superchip": "module", "pcie": "card"}
 
-_PRICE = Bounds(1e-6, 1e9)
 _LONGEST_CHAIN = 8
 _ACCELERATOR_KEYS = frozenset(
     {
@@ -150,6 +150,7 @@ def region_from_document(
     parent_document: Callable[[str], Document | None],
     defaults: CatalogDefaults,
     as_of: int | None = None,
+    parents: dict[str, Mapping[str, Figure]] | None = None,
 ) -> Entry[Region]:
     """A region from a catalog document or an object of the same fields.
 
@@ -167,8 +168,11 @@ def region_from_document(
     as_of
         Use figures of this year or earlier where there are any, else the earliest later ones; None
         for the newest.
+    parents
+        Figures of parents that were read before with the same ``as_of``, and of those read now.
     """
     fields = fields_of(document, _REGION_KEYS)
+    read = {} if parents is None else parents
     entry_id = text(fields, "id", "inline")
     chosen = Chosen("regions", entry_id, {}, defaults)
     country = ""
@@ -177,7 +181,12 @@ def region_from_document(
     while link is not None:
         # A mistake in a parent is the parent's, whose own conversion names it.
         pointer = "/figures" if link is fields else "/parent"
-        dated = read_dated_figures(link.get("figures") or {}, pointer, FIGURES["regions"], as_of)
+        dated = None if link is fields else read.get(holder)
+        if dated is None:
+            stated = link.get("figures") or {}
+            dated = read_dated_figures(stated, pointer, FIGURES["regions"], as_of)
+            if link is not fields:
+                read[holder] = dated
         chosen.add_missing(holder, dated)
         country = country or text(link, "country", "")
         parent = link.get("parent")
@@ -246,13 +255,19 @@ def interconnect_from_document(document: Any) -> Entry[Interconnect]:
     return Entry(entry_id, fields, value, chosen.origins)
 
 
-def instance_from_document(document: Any) -> Entry[Instance]:
-    """A rentable machine from a catalog document."""
+def instance_from_document(
+    document: Any, offers: Mapping[str, OfferTable] | None = None
+) -> Entry[Instance]:
+    """A rentable machine from a catalog document, with what its provider's offers say of it.
+
+    Prices of the document itself come before those of offers.
+    """
     fields, entry_id, chosen = _served("instances", document, _INSTANCE_KEYS)
     accelerators = fields.get("accelerators")
     if not isinstance(accelerators, int) or isinstance(accelerators, bool) or accelerators < 1:
         raise DocumentInvalid("/accelerators", "must be a whole number above zero")
-    prices, origins = [], dict(chosen.origins)
+    prices: dict[PriceKind, dict[str | None, Price]] = {"on-demand": {}}
+    origins = dict(chosen.origins)
     listed = fields.get("prices", [])
     if not isinstance(listed, list):
         raise DocumentInvalid("/prices", "must be a list")
@@ -261,19 +276,38 @@ def instance_from_document(document: Any) -> Entry[Instance]:
         if not isinstance(given, Mapping):
             raise DocumentInvalid(pointer, "must be an object")
         plain = {key: value for key, value in given.items() if key not in _PRICE_KEYS}
-        figure = read_figure(plain, pointer, _PRICE)
+        figure = read_figure(plain, pointer, PRICE)
         region = given.get("region")
         date = given.get("date") or str(figure.year)
-        prices.append(Price(figure.value, region, date, figure.source))
-        origins[f"price in {region or 'all regions'}"] = origin("instances", entry_id, figure)
+        prices["on-demand"].setdefault(region, Price(figure.value, region, date, figure.source))
+        origins[price_name("on-demand", region)] = origin("instances", entry_id, figure)
+    provider = text(fields, "provider", "inline")
+    regions = set(prices["on-demand"])
+    table = (offers or {}).get(provider)
+    mine = () if table is None else table.by_instance.get(entry_id.partition("/")[2], ())
+    for offer in mine:
+        region = None if table is None else table.region_id(offer)
+        regions.add(region)
+        kind: Any = offer.kind
+        if offer.usd_per_hour is None or region in prices.get(kind, {}):
+            continue
+        price = Price(offer.usd_per_hour, region, offer.date, offer.source)
+        prices.setdefault(kind, {})[region] = price
+        origins[price_name(kind, region)] = offer_origin(provider, offer)
     value = Instance(
         id=entry_id,
-        provider=text(fields, "provider", "inline"),
+        provider=provider,
         accelerator=text(fields, "accelerator", ""),
         accelerators=accelerators,
-        prices=tuple(prices),
+        prices=prices,
+        regions=frozenset(regions),
     )
     return Entry(entry_id, fields, value, origins)
+
+
+def price_name(kind: PriceKind, region: str | None) -> str:
+    """What the origin of an instance's price is called."""
+    return f"{kind} price in {region or 'all regions'}"
 
 
 def calibration_from_document(document: Document) -> Entry[Mapping[str, Interval]]:

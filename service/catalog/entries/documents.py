@@ -25,6 +25,7 @@ COLLECTIONS = (
     "memory-tiers",
     "interconnects",
     "instances",
+    "offers",
     "engines",
     "rules",
     "sources",

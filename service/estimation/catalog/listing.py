@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import orjson
 from service.catalog.entries.entry import Entry
 from service.catalog.search import search
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.costs import Price
 from service.estimation.answers import entry_provenance
 from service.estimation.catalog.answers import ModelFacts, RegionFigures
 from service.estimation.rejection import FieldError, Rejected
@@ -82,6 +83,8 @@ def entry_answer(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) 
     if collection == "sources":
         return answer
     answer["sources"] = entry_provenance(snapshot, collection, entry)["sources"]
+    if collection == "instances":
+        answer["prices"] = list(_on_demand_prices(entry))
     describe = _DERIVED.get(collection)
     if describe is not None:
         answer["derived"] = describe(entry)
@@ -102,6 +105,21 @@ def _model_facts(entry: Entry[Any]) -> ModelFacts:
 
 def _region_figures(entry: Entry[Any]) -> RegionFigures:
     return written(entry.value, RegionFigures)
+
+
+def _on_demand_prices(entry: Entry[Any]) -> Iterator[dict[str, Any]]:
+    """On-demand prices of an instance by region, in the form of the catalog's figures."""
+    stated = {price.get("region"): price for price in entry.document.get("prices", ())}
+    priced: Mapping[str | None, Price] = entry.value.prices["on-demand"]
+    for region in sorted(priced, key=str):
+        if region in stated:
+            yield stated[region]
+            continue
+        price = priced[region]
+        where = {} if region is None else {"region": region}
+        year = int(price.date[:4])
+        value = {"value": price.usd_per_hour, "year": year, "source": price.source}
+        yield where | value | {"kind": "datasheet", "date": price.date}
 
 
 _DERIVED: Mapping[str, Callable[[Entry[Any]], ModelFacts | RegionFigures]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.core.costs import PriceKind
 from service.estimation.answers import Answer, Interval
 
 
@@ -32,6 +33,8 @@ class Rented(Answer):
     instance: str | None
     """Null if the request gave the rent."""
     instances: int | None
+    price_kind: PriceKind | None
+    """Null if the request gave the rent."""
     price_region: str | None
     """Null if the price is the same everywhere."""
     price_date: str | None

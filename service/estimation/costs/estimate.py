@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from service.catalog.entries.convert import price_name
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
-from service.core.costs import Instance
+from service.core.costs import Instance, Price, PriceKind
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, independent_sum, product, scale
@@ -46,6 +47,7 @@ class Rental:
     usd_per_unit_hour: Interval
     instance: Entry[Instance] | None
     instances: int | None
+    price_kind: PriceKind | None
     price_region: str | None
     price_date: str | None
 
@@ -234,6 +236,7 @@ def _rented(rental: Rental) -> Rented:
     return {
         "instance": None if rental.instance is None else rental.instance.id,
         "instances": rental.instances,
+        "price_kind": rental.price_kind,
         "price_region": rental.price_region,
         "price_date": rental.price_date,
     }
@@ -254,7 +257,7 @@ def _rental(
     if asked.usd_per_accelerator_hour is not None:
         rent = exact(asked.usd_per_accelerator_hour)
         instances = chosen.value.needed(count) if chosen else None
-        return Rental(count, rent, chosen, instances, None, None)
+        return Rental(count, rent, chosen, instances, None, None, None)
     offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
@@ -263,14 +266,15 @@ def _rental(
         )
         warnings.append(EstimateWarning("instance_divides_group", message))
     held = whole_groups([offer.value.accelerators for offer in offers], group)
+    kind = asked.price_kind
     priced = [
         (offer.value.needed(count) * price.usd_per_hour, offer, price)
         for offer, holds in zip(offers, held, strict=True)
-        if holds and (price := offer.value.price_in(region.id)) is not None
+        if holds and (price := offer.value.price_in(region.id, kind)) is not None
     ]
     if not priced:
         if offers:
-            message = f"no on-demand price of {offers[0].id} is known"
+            message = f"no {kind} price of {offers[0].id} is known"
             warnings.append(EstimateWarning("price_unknown", message))
         elif region.document.get("kind") == "cloud":
             message = (
@@ -285,11 +289,24 @@ def _rental(
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
         rent = scale(ratio, price.usd_per_hour)
         message = (
-            f"{offer.id} has no known price in {region.id}; its price in {price.region} is used"
+            f"{offer.id} has no known {kind} price in {region.id}; its list price in "
+            f"{price.region} is used"
         )
         warnings.append(EstimateWarning("price_of_another_region", message))
     instances = offer.value.needed(count)
-    return Rental(instances, rent, offer, instances, price.region, price.date)
+    return Rental(
+        instances, rent, _at_price(offer, price, kind), instances, kind, price.region, price.date
+    )
+
+
+def _at_price(offer: Entry[Instance], price: Price, kind: PriceKind) -> Entry[Instance]:
+    """The instance with the origin of the one price that is taken, of all that it has."""
+    taken = price_name(kind, price.region)
+    others = {
+        price_name(other, region) for other, each in offer.value.prices.items() for region in each
+    } - {taken}
+    kept = {name: origin for name, origin in offer.origins.items() if name not in others}
+    return replace(offer, origins=kept)
 
 
 def whole_groups(sizes: Sequence[int], group: int) -> tuple[bool, ...]:
@@ -314,15 +331,25 @@ def _named_instance(
 def _offers(
     accelerator_id: str, region: Entry[Region], snapshot: CatalogSnapshot
 ) -> tuple[Entry[Instance], ...]:
-    """Instances of the region's provider with the accelerator."""
-    provider = region.id.partition("/")[0]
+    """Instances of the region's provider with the accelerator: those in the region, else all."""
     if region.document.get("kind") != "cloud":
         return ()
-    return tuple(
+    provider = region.id.partition("/")[0]
+    every = [
         entry
-        for entry in snapshot.instances.values()
-        if entry.value.accelerator == accelerator_id and entry.value.provider == provider
-    )
+        for entry in _by_provider(snapshot).get(provider, ())
+        if entry.value.accelerator == accelerator_id
+    ]
+    here = [entry for entry in every if entry.value.offered_in(region.id)]
+    return tuple(here or every)
+
+
+@lru_cache(maxsize=16)
+def _by_provider(snapshot: CatalogSnapshot) -> Mapping[str, tuple[Entry[Instance], ...]]:
+    found: dict[str, list[Entry[Instance]]] = {}
+    for entry in snapshot.instances.values():
+        found.setdefault(entry.value.provider, []).append(entry)
+    return MappingProxyType({provider: tuple(each) for provider, each in found.items()})
 
 
 #: Instances by the accelerator in them: how many of it each has, and what its hour costs [USD], or
@@ -330,45 +357,51 @@ def _offers(
 Rents: TypeAlias = Mapping[str, tuple[tuple[int, float | None], ...]]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
     """What a region's cloud asks for its instances; nothing where no cloud's region is meant.
 
-    A price of another region is taken as an estimate takes it.
+    As an estimate takes it: what is rented out in the region itself, else in another one.
     """
     if region.document.get("kind") != "cloud":
         return {}
-    provider = region.id.partition("/")[0]
     elsewhere = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"].value
     found: dict[str, list[tuple[int, float | None]]] = {}
-    for entry in snapshot.instances.values():
+    here = offered_in(region, snapshot)
+    for entry in _by_provider(snapshot).get(region.id.partition("/")[0], ()):
         instance = entry.value
-        if instance.provider == provider:
-            price = instance.price_in(region.id)
-            usd = None
-            if price is not None:
-                ratio = 1.0 if price.region in (None, region.id) else elsewhere
-                usd = float(price.usd_per_hour * ratio)
-            found.setdefault(instance.accelerator, []).append((instance.accelerators, usd))
+        if instance.accelerator in here and not instance.offered_in(region.id):
+            continue
+        price = instance.price_in(region.id)
+        usd = None
+        if price is not None:
+            ratio = 1.0 if price.region in (None, region.id) else elsewhere
+            usd = float(price.usd_per_hour * ratio)
+        found.setdefault(instance.accelerator, []).append((instance.accelerators, usd))
     return MappingProxyType({name: tuple(each) for name, each in found.items()})
 
 
+@lru_cache(maxsize=4096)
+def offered_in(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[str]:
+    """Accelerators that a region's cloud is known to rent out in it."""
+    provider = region.id.partition("/")[0]
+    return frozenset(
+        entry.value.accelerator
+        for entry in _by_provider(snapshot).get(provider, ())
+        if entry.value.offered_in(region.id)
+    )
+
+
 @lru_cache(maxsize=16)
-def list_price_ranges(snapshot: CatalogSnapshot) -> Mapping[str, tuple[float, float]]:
-    """Lowest and highest on-demand list price of an accelerator [USD/h], by its id."""
-    found: dict[str, tuple[float, float]] = {}
+def dearest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
+    """The highest on-demand list price of an accelerator [USD/h], by its id."""
+    found: dict[str, float] = {}
     for entry in snapshot.instances.values():
         instance = entry.value
-        for price in instance.prices:
+        for price in instance.prices["on-demand"].values():
             each = price.usd_per_hour / instance.accelerators
-            low, high = found.get(instance.accelerator, (each, each))
-            found[instance.accelerator] = (min(low, each), max(high, each))
+            found[instance.accelerator] = max(found.get(instance.accelerator, each), each)
     return MappingProxyType(found)
-
-
-def lowest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
-    """The lowest on-demand list price of an accelerator by any provider [USD/h], by its id."""
-    return {id_: low for id_, (low, _) in list_price_ranges(snapshot).items()}
 
 
 def _purchase_usd(asked: CostRequest, accelerator: Entry[Accelerator]) -> Interval | None:

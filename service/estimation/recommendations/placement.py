@@ -106,13 +106,15 @@ class CandidateSet:
 
     ``row_indices`` are the rows within the limits that do not depend on the place.
     ``within_price`` says which of given rows are within limits on the price of their hour [USD/h],
-    ``within_region`` which of them are within those on totals in a region.
+    ``within_region`` which of them are within those on totals in a region. Only with
+    ``price_limited`` is there a limit on prices.
     """
 
     metrics: MetricRows
     row_indices: NDArray[np.intp]
     within_price: Callable[[NDArray[np.intp], FloatArray], NDArray[np.bool_]]
     within_region: Callable[[NDArray[np.intp], ImpactTotals], NDArray[np.bool_]]
+    price_limited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ def place_candidates(
     combined = 0
     for model, candidates in enumerate(candidate_sets):
         has_region = np.zeros(len(context.accelerators), dtype=bool)
+        worthwhile = _unbeaten_at_any_price(candidates.metrics, candidates.row_indices)
         for group in region_groups(context):
             regions = group.regions[known[group.regions]]
             offer = candidates.metrics.offer[candidates.row_indices]
@@ -196,6 +199,7 @@ def place_candidates(
                     model,
                     candidates,
                     row_indices,
+                    worthwhile,
                     region_indices,
                     group,
                     [values[at] for at in region_indices],
@@ -251,6 +255,7 @@ def _place_in_group(
     model: int,
     candidates: CandidateSet,
     row_indices: NDArray[np.intp],
+    worthwhile: NDArray[np.bool_],
     region_indices: NDArray[np.intp],
     group: RegionGroup,
     regions: Sequence[Region],
@@ -259,13 +264,16 @@ def _place_in_group(
 ) -> _Part:
     """One model in one group of regions, within the limits of place and price."""
     before = candidates.metrics
+    if not candidates.price_limited:
+        # With a limit all are priced, so that what it excludes is counted in full.
+        row_indices = row_indices[worthwhile[row_indices]]
     hourly = context.prices.usd_per_hour(
         group.rents,
         before.offer[row_indices],
         before.accelerators[row_indices],
         before.tensor[row_indices],
     )
-    affordable = candidates.within_price(row_indices, hourly)
+    affordable = candidates.within_price(row_indices, hourly) & worthwhile[row_indices]
     row_indices, hourly = row_indices[affordable], hourly[affordable]
     best = _unbeaten(before.taken(row_indices), hourly, context.embodied_kgco2e)
     rows, hourly = row_indices[best], hourly[best]
@@ -389,6 +397,30 @@ def _spread(figure: Interval) -> FloatArray:
     value, high = np.asarray(figure.value), np.asarray(figure.high)
     ratio: FloatArray = np.divide(high, value, out=np.ones(len(value)), where=value > 0.0)
     return ratio
+
+
+def _unbeaten_at_any_price(metrics: MetricRows, row_indices: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Rows, of all, that none with the same accelerator beats, whatever an hour of it costs.
+
+    Fewer accelerators for no more hours, in groups no larger, cost no more in any instances.
+    """
+    columns = np.column_stack(
+        (
+            metrics.filled,
+            metrics.seconds,
+            metrics.it_wh,
+            metrics.accelerator_hours,
+            metrics.accelerator_hours / metrics.accelerators,
+            metrics.accelerators,
+            metrics.tensor,
+        )
+    )
+    found = np.zeros(len(columns), dtype=bool)
+    offer = metrics.offer[row_indices]
+    for at in np.unique(offer):
+        mine = row_indices[offer == at]
+        found[mine[front(columns[mine], TOLERANCE_RATIO)]] = True
+    return found
 
 
 def _unbeaten(

@@ -189,9 +189,9 @@ def _weighted(
         warnings.append(
             EstimateWarning(
                 "list_prices",
-                "cost is based on on-demand list prices of whole instances of the region's cloud, "
-                "or on the lowest of any provider if it lists none; give usd_per_accelerator_hour "
-                "to use your own",
+                "cost is based on on-demand list prices of whole instances in the region, or in "
+                "another region of its cloud where none is known; give usd_per_accelerator_hour to "
+                "use your own",
             )
         )
     try:

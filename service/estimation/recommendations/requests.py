@@ -151,9 +151,9 @@ class PlacesRequest(Request):
     """Regions to search: ids or aliases, as a list or separated by commas; if null, all cloud
     regions."""
     placement: Placement = None
-    """offered: only accelerators that the region's cloud is known to rent out, by the catalog's
-    instances; anywhere: all combinations. If null, offered if all cloud regions are searched,
-    anywhere if regions are named."""
+    """offered: only accelerators that the cloud is known to rent out in the region (GET
+    /v1/offers), and anything in places that are no cloud's; anywhere: all combinations. If null,
+    offered; accelerators that you name and no region has are placed anywhere."""
 
 
 class SearchRequest(PlacesRequest):
@@ -212,7 +212,7 @@ class ChoiceRequest(CatalogRequest):
     """Your own prices, by accelerator."""
     list_prices: bool = True
     """For accelerators without a price of your own, use on-demand list prices of the region's
-    cloud, else the lowest of any provider in the catalog."""
+    cloud: those of the region, else of another one. Places that are no cloud's have none."""
 
     @model_validator(mode="after")
     def _one_choice_of_models(self) -> Self:

@@ -15,7 +15,7 @@ from service.core.elementwise import FloatArray
 from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
-from service.estimation.costs.estimate import Rents, lowest_list_prices, rents_in, whole_groups
+from service.estimation.costs.estimate import Rents, offered_in, rents_in, whole_groups
 from service.estimation.recommendations.requests import Placement, PlacesRequest
 from service.estimation.references import Reference
 from service.estimation.rejection import FieldError, Rejected
@@ -33,27 +33,34 @@ class PriceList:
     """Prices of accelerators, which go by their positions in ``names``.
 
     ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
-    region's cloud asks for its instances (one object where they ask the same),
-    ``lowest_usd_per_hour`` the lowest list price of any provider, which stands in.
+    region's cloud asks for its instances (one object where they ask the same).
     """
 
     names: tuple[str, ...]
     own_usd_per_hour: Mapping[str, float]
     rents: tuple[Rents, ...]
-    lowest_usd_per_hour: Mapping[str, float]
 
     @property
     def listed(self) -> bool:
         """Whether any accelerator's price is a list price."""
         return any(
-            name in self.lowest_usd_per_hour and name not in self.own_usd_per_hour
+            usd is not None
+            for rents in {id(one): one for one in self.rents}.values()
             for name in self.names
+            if name not in self.own_usd_per_hour
+            for _, usd in rents.get(name, ())
         )
 
     def each_usd_per_hour(self) -> FloatArray:
         """The lowest known price of an hour of each accelerator; NaN where none is known."""
-        known = {**self.lowest_usd_per_hour, **self.own_usd_per_hour}
-        return np.array([known.get(name, np.nan) for name in self.names])
+        known: dict[str, float] = {}
+        for rents in {id(one): one for one in self.rents}.values():
+            for name in self.names:
+                each = [usd / size for size, usd in rents.get(name, ()) if usd is not None]
+                known[name] = min([*each, known.get(name, np.inf)])
+        known |= self.own_usd_per_hour
+        found = np.array([known.get(name, np.inf) for name in self.names])
+        return np.where(np.isinf(found), np.nan, found)
 
     def usd_per_hour(
         self,
@@ -68,21 +75,19 @@ class PriceList:
         ----------
         rents
             What is rented out in the place: whole instances, as many as hold the accelerators.
-            Where none of them has a known price, their accelerators are taken at the lowest of any
-            provider.
         offer, accelerators, group
             Which accelerator, how many, and how many of them one instance has to hold, if any
             does, element by element.
         """
-        found: FloatArray = self.each_usd_per_hour()[offer] * accelerators
+        own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
+        found: FloatArray = own[offer] * accelerators
         for at in np.unique(offer):
             name = self.names[at]
             if name not in rents or name in self.own_usd_per_hour:
                 continue
             mine = offer == at
             for together in np.unique(group[mine]):
-                each = self.lowest_usd_per_hour.get(name)
-                whole = _instances(rents[name], int(together), each)
+                whole = _instances(rents[name], int(together))
                 if whole:
                     rows = mine & (group == together)
                     found[rows] = np.min(
@@ -230,54 +235,53 @@ def price_list(
 ) -> PriceList:
     """Prices in regions; without list prices, the caller's own alone."""
     if not list_prices:
-        return PriceList(tuple(names), own, ({},) * len(regions), {})
-    distinct: list[Rents] = []
+        return PriceList(tuple(names), own, ({},) * len(regions))
+    distinct: dict[tuple[tuple[str, tuple[tuple[int, float | None], ...]], ...], Rents] = {}
+    wanted = frozenset(names)
     rents = []
     for region in regions:
-        regional = rents_in(region, snapshot)
-        if regional not in distinct:
-            distinct.append(regional)
-        rents.append(distinct[distinct.index(regional)])
-    return PriceList(tuple(names), own, tuple(rents), lowest_list_prices(snapshot))
+        regional = {
+            name: each for name, each in rents_in(region, snapshot).items() if name in wanted
+        }
+        rents.append(distinct.setdefault(tuple(sorted(regional.items())), regional))
+    return PriceList(tuple(names), own, tuple(rents))
 
 
 def placeable(
     placement: Placement,
-    named: tuple[bool, bool],
+    named: bool,
     accelerators: Sequence[Entry[Accelerator]],
     regions: Sequence[Entry[Region]],
     snapshot: CatalogSnapshot,
 ) -> NDArray[np.bool_]:
     """Which accelerators can stand in which regions.
 
-    Where only what is offered counts, a cloud's regions are open to what that cloud is known to
-    rent out, and any other place to everything. Accelerators that the caller names are placed
-    anywhere if no cloud is known to have them.
+    Where only what is offered counts, a cloud's region is open to what the cloud is known to rent
+    out there, and any other place to everything. Accelerators that the caller names are placed
+    anywhere if none of the regions is known to have them.
 
     Parameters
     ----------
     placement
-        As asked for; if None, by whether regions are named.
+        As asked for; if None, what is offered.
     named
-        Whether accelerators, and whether regions are the caller's choice.
+        Whether accelerators are the caller's choice.
     accelerators, regions, snapshot
-        Rows, columns, and whose instances count.
+        Rows, columns, and whose offers count.
     """
-    own_accelerators, own_regions = named
-    if (placement or ("anywhere" if own_regions else "offered")) == "anywhere":
+    if placement == "anywhere":
         return np.ones((len(accelerators), len(regions)), dtype=bool)
-    clouds = [
-        region.id.partition("/")[0] if region.document.get("kind") == "cloud" else None
+    offered = [
+        offered_in(region, snapshot) if region.document.get("kind") == "cloud" else None
         for region in regions
     ]
-    offered: dict[str, set[str]] = {}
-    for instance in snapshot.instances.values():
-        offered.setdefault(instance.value.accelerator, set()).add(instance.value.provider)
     rows = []
     for accelerator in accelerators:
-        by = offered.get(accelerator.id, set()) & set(filter(None, clouds))
-        anywhere = not by and own_accelerators
-        rows.append([anywhere or cloud is None or cloud in by for cloud in clouds])
+        row = [here is None or accelerator.id in here for here in offered]
+        anywhere = named and not any(
+            there for there, here in zip(row, offered, strict=True) if here is not None
+        )
+        rows.append([anywhere or there for there in row])
     return np.array(rows, dtype=bool)
 
 
@@ -315,18 +319,12 @@ def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
 
 
 def _instances(
-    rents: Sequence[tuple[int, float | None]], group: int, each: float | None
+    rents: Sequence[tuple[int, float | None]], group: int
 ) -> tuple[tuple[int, float], ...]:
-    """Instances of known price, else all of them at a price of each of their accelerators.
-
-    Only those that hold a tensor-parallel group whole, where any does.
-    """
+    """Instances of known price, of those that hold a tensor-parallel group whole, if any does."""
     holding = whole_groups([size for size, _ in rents], group)
     able = [rent for rent, holds in zip(rents, holding, strict=True) if holds]
-    known = tuple((size, usd) for size, usd in able if usd is not None)
-    if known or each is None:
-        return known
-    return tuple((size, size * each) for size, _ in able)
+    return tuple((size, usd) for size, usd in able if usd is not None)
 
 
 def embodied_kgco2e(

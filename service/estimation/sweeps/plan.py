@@ -177,7 +177,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         ),
         placeable=placeable(
             request.space.placement,
-            (request.space.accelerators is not None, request.space.regions is not None),
+            request.space.accelerators is not None,
             [entry for _, entry in accelerators],
             [entry for _, entry in regions],
             snapshot,

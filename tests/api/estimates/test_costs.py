@@ -25,9 +25,9 @@ async def cost(client, body, path=PATH):
 async def test_a_cloud_region_is_priced_by_its_providers_list(client):
     found, codes, answer = await cost(client, MAIN | {"region": "aws/us-east-1"})
     rented = found["rented"]
-    # The list of January 2026: p5.48xlarge, eight H100, 55.04 USD an hour in us-east-1.
+    # The list of July 2026: p5.48xlarge, eight H100, 55.04 USD an hour in us-east-1.
     assert (rented["instance"], rented["instances"]) == ("aws/p5.48xlarge", 1)
-    assert rented["price_date"] == "2026-01-21"
+    assert rented["price_date"] == "2026-07-20"
     assert rented["usd_per_hour"] == {"value": 55.04, "low": 55.04, "high": 55.04}
     assert "price_of_another_region" not in codes
     rate = answer["latency"]["requests_per_s"]["value"]
@@ -42,10 +42,37 @@ async def test_a_cloud_region_is_priced_by_its_providers_list(client):
 
 async def test_another_regions_price_is_a_range_and_said(client):
     found, codes, _ = await cost(client, MAIN | {"region": "aws/eu-north-1"})
+    assert found["rented"]["price_region"] == "aws/eu-north-1"
+    assert "price_of_another_region" not in codes
+    found, codes, answer = await cost(client, MAIN | {"region": "aws/mx-central-1"})
     price = found["rented"]["usd_per_hour"]
-    assert found["rented"]["price_region"] == "aws/us-east-1"
-    assert price["low"] < price["value"] == 55.04 < price["high"]
+    assert found["rented"]["price_region"] not in ("aws/mx-central-1", None)
+    assert price["low"] < price["value"] < price["high"]
     assert "price_of_another_region" in codes
+    (used,) = [one for one in answer["provenance"] if one["collection"] == "instances"]
+    assert [one["name"] for one in used["figures"] if "price" in one["name"]] == [
+        f"on-demand price in {found['rented']['price_region']}"
+    ]
+
+
+async def test_other_kinds_of_prices_are_taken_where_they_are_asked_for(client):
+    asked = MAIN | {"region": "gcp/us-central1"}
+    rents = {}
+    for kind in ("on-demand", "spot"):
+        found, _, _ = await cost(client, asked | {"cost": {"price_kind": kind}})
+        assert found["rented"]["price_kind"] == kind
+        rents[kind] = found["rented"]["usd_per_hour"]["value"]
+    assert rents["spot"] < rents["on-demand"]
+    found, codes, _ = await cost(client, asked | {"cost": {"price_kind": "reserved-3y"}})
+    assert found["rented"] is None
+    assert "price_unknown" in codes
+
+
+async def test_no_price_is_that_of_another_provider(client, packaged_snapshot):
+    here = packaged_snapshot.regions["hetzner/fsn1-dc14"]
+    found, codes, _ = await cost(client, MAIN | {"region": here.id})
+    assert found["rented"] is None
+    assert "price_unknown" in codes
 
 
 async def test_nothing_is_rented_in_a_country_and_nothing_invented_in_a_cloud(client):

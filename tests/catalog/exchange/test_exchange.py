@@ -33,7 +33,11 @@ def test_the_whole_catalog_comes_back(form):
     } == read.entries
 
 
-@pytest.mark.parametrize("collection", [name for name in DOCUMENTS if name != "calibrations"])
+#: Constants have columns of any names; offers are tables within an entry.
+_NO_TABLES = ("calibrations", "offers")
+
+
+@pytest.mark.parametrize("collection", [name for name in DOCUMENTS if name not in _NO_TABLES])
 def test_every_collection_comes_back_from_a_table(collection):
     text = catalog_file(DOCUMENTS, "csv", [collection], SCHEMAS)
     read = read_catalog_file(text.encode(), "csv", collection, SCHEMAS)

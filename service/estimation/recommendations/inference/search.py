@@ -136,7 +136,8 @@ def _candidate_set(
         accelerator_hours=rows.accelerator_hours,
         accelerator_hours_spread=rows.accelerator_hours_spread_ratio,
     )
-    return CandidateSet(metrics, row_indices, within_price, within_region)
+    limited = bounds.get("usd_per_hour") is not None
+    return CandidateSet(metrics, row_indices, within_price, within_region, limited)
 
 
 def _yearly_requests(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:

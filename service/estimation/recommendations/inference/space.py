@@ -147,7 +147,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             infrastructure=first.infrastructure,
             placeable=placeable(
                 request.search.placement,
-                (request.search.accelerators is not None, request.search.regions is not None),
+                request.search.accelerators is not None,
                 accelerators,
                 regions,
                 snapshot,

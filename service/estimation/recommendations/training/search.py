@@ -127,4 +127,5 @@ def _candidate_set(
         row_indices,
         within_price,
         within_region,
+        bounds.get("usd") is not None,
     )

@@ -136,7 +136,7 @@ def resolve_training_search(
             infrastructure=infrastructure,
             placeable=placeable(
                 request.search.placement,
-                (request.search.accelerators is not None, request.search.regions is not None),
+                request.search.accelerators is not None,
                 accelerators,
                 regions,
                 snapshot,
