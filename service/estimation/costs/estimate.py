@@ -392,18 +392,6 @@ def offered_in(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[st
     )
 
 
-@lru_cache(maxsize=16)
-def dearest_list_prices(snapshot: CatalogSnapshot) -> Mapping[str, float]:
-    """The highest on-demand list price of an accelerator [USD/h], by its id."""
-    found: dict[str, float] = {}
-    for entry in snapshot.instances.values():
-        instance = entry.value
-        for price in instance.prices["on-demand"].values():
-            each = price.usd_per_hour / instance.accelerators
-            found[instance.accelerator] = max(found.get(instance.accelerator, each), each)
-    return MappingProxyType(found)
-
-
 def _purchase_usd(asked: CostRequest, accelerator: Entry[Accelerator]) -> Interval | None:
     stated = asked.purchase_usd_per_accelerator
     if stated is not None:

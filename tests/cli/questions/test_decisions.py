@@ -72,7 +72,15 @@ def test_what_no_cloud_offers_is_told_without_a_threshold(headroom):
 
 
 TRAINED = (
-    *("recommend-training", "-m", "llama-3.1-8b", "-a", "nvidia-h100-sxm-80gb", "-r", "country/SE"),
+    *(
+        "recommend-training",
+        "-m",
+        "llama-3.1-8b",
+        "-a",
+        "nvidia-h100-sxm-80gb",
+        "-r",
+        "gcp/europe-west4",
+    ),
     *("--tokens", "1e9", "--method", "full", "--method", "lora", "--max-accelerators", "16"),
 )
 
