@@ -23,6 +23,7 @@ _PLAIN_BITS = 16.0
 def start_of(
     engine: Entry[Engine],
     deployment: Mapping[str, Any],
+    checkpoint: str,
     shipped_weights: str,
     longest_tokens: int | None,
     machine_accelerators: float,
@@ -36,8 +37,8 @@ def start_of(
         The engine that serves.
     deployment
         The deployment as its estimate echoes it, every default filled in.
-    shipped_weights
-        Number format of the model's checkpoint.
+    checkpoint, shipped_weights
+        Name of what is loaded, and the number format of its weights.
     longest_tokens
         Longest sequence of the model; None if not known.
     machine_accelerators
@@ -58,7 +59,7 @@ def start_of(
             settings["weights"] = weights
         elif NUMBER_FORMATS[weights].bits_per_element < _PLAIN_BITS:
             notes.append(
-                f"name a checkpoint in {weights} in place of {deployment['model']}: "
+                f"name a checkpoint in {weights} in place of {checkpoint}: "
                 f"{engine.value.name} does not convert one when it starts"
             )
     cache = deployment["precision"]["kv_cache"]
@@ -79,7 +80,7 @@ def start_of(
         notes.append(
             f"start {layout['data']} of these, each on its own accelerators, behind a load balancer"
         )
-    names = {"model": deployment["model"], "file": f"{deployment['model'].split('/')[-1]}.gguf"}
+    names = {"model": checkpoint, "file": f"{checkpoint.split('/')[-1]}.gguf"}
     base = [word.format(**names) for word in told["command"]]
     words = [*base, *_words(flags, settings), *told.get("fixed", ())]
     one = [*base, *_words(flags, settings | {"data": 1}), *told.get("fixed", ())]

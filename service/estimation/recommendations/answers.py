@@ -48,6 +48,33 @@ class CandidateDraft(Answer):
     acceptance_ratio: float | None
 
 
+class PublishedEffect(Answer):
+    """What a release's format does to quality, as published."""
+
+    benchmark: str
+    base: float
+    """Result of the base model."""
+    value: float
+    """Result of the release."""
+    unit: str
+    year: int
+    source: str
+    kind: str
+    note: NotRequired[str]
+
+
+class WeightsFrom(Answer):
+    """Where weights in the candidate's format come from."""
+
+    kind: Literal["checkpoint", "release", "engine", "conversion"]
+    """checkpoint: as the model is published; release: a published one of it in another format;
+    engine: made by the engine when it starts, or by its tools; conversion: you would make it."""
+    release: str | None
+    """Id of the release in /v1/models."""
+    quality_effects: list[PublishedEffect]
+    """Published effects of the format on quality; empty if none are known."""
+
+
 class Candidate(Answer):
     """A configuration in a region: as the search sees it, or once chosen, as its estimate says."""
 
@@ -56,6 +83,7 @@ class Candidate(Answer):
     accelerator_count: int
     region: str
     precision: Precision
+    weights_from: WeightsFrom
     parallelism: Parallelism
     concurrency_per_replica: int
     """Sequences that a replica runs at once."""

@@ -160,7 +160,10 @@ class SearchRequest(PlacesRequest):
     """What the search for inference covers."""
 
     precisions: FormatNames | None = None
-    """Formats of the weights; if null, the usual ones."""
+    """Formats of the weights; if null, the checkpoint's own, those of published releases in the
+    catalog, and what the engine makes of a checkpoint by itself."""
+    allow_conversions: bool = False
+    """Try usual formats, too, that you would have to convert the checkpoint to."""
     kv_caches: FormatNames | None = None
     """Formats of the KV cache; if null, bf16 and fp8."""
     speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (

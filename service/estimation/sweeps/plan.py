@@ -30,11 +30,12 @@ from service.estimation.inference.speculation import resolve_speculation, specul
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.layouts import resolve_parallelism
 from service.estimation.platforms import in_asked_machine
-from service.estimation.recommendations.inference.space import (
-    check_bits,
-    check_generates,
-    precisions,
+from service.estimation.recommendations.inference.formats import (
+    TriedModel,
+    note_bits,
+    tried_model,
 )
+from service.estimation.recommendations.inference.space import check_generates
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
@@ -125,8 +126,6 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     tiers = tiers_around(request.serving, snapshot, problems)
     for _, entry in models:
         check_generates(entry, "/models", problems)
-        least = request.limits.weight_bits_at_least
-        check_bits(entry.value, request.space.precisions, least, problems)
     named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]
     release = resolve_serving_engine(request.serving, named, snapshot, problems)
     problems.stop_if_any()
@@ -152,9 +151,9 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         for _, entry in models
     ]
     serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
-    engine, draft = snapshot.engines[release.engine].value, speculation_option(speculation)
+    engine, draft = snapshot.engines[release.engine], speculation_option(speculation)
     spaces = tuple(
-        _space(at, entry.value, request, options[at], draft, engine, problems)
+        _space(at, entry, request, options[at], draft, engine, problems)
         for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()
@@ -256,16 +255,31 @@ def _cloud_regions(snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Region]]]
     return [pair for pair in snapshot.regions.items() if pair[1].document.get("kind") == "cloud"]
 
 
+def _formats(
+    entry: Entry[ModelArchitecture],
+    request: SweepRequest,
+    engine: Entry[Engine],
+    problems: Problems,
+) -> TriedModel:
+    """Formats of weights that are swept; notes a limit that none of them meets."""
+    asked, least = request.space.precisions, request.limits.weight_bits_at_least or 0.0
+    every = tried_model(entry, entry.id, asked, True, engine)
+    kept = every.at_least(least)
+    if not kept.formats:
+        note_bits(least, every.widest(), "space.precisions" if asked else entry.id, problems)
+    return kept
+
+
 def _space(
     at: int,
-    architecture: ModelArchitecture,
+    entry: Entry[ModelArchitecture],
     request: SweepRequest,
     options: tuple[AcceleratorOption, ...],
     speculation: SpeculationOption,
-    engine: Engine,
+    engine: Entry[Engine],
     problems: Problems,
 ) -> SearchSpace:
-    asked = request.space
+    asked, architecture = request.space, entry.value
     found: tuple[Parallelism, ...]
     if asked.parallelisms is None:
         found = replica_layouts(architecture, asked.max_accelerators)
@@ -280,13 +294,7 @@ def _space(
             )
     found = tuple(layout for layout in found if speculation.divides(layout))
     return SearchSpace(
-        precisions=precisions(
-            architecture,
-            asked.precisions,
-            asked.kv_caches,
-            request.limits.weight_bits_at_least,
-            engine,
-        ),
+        precisions=_formats(entry, request, engine, problems).precisions(asked.kv_caches),
         layouts=found,
         accelerators=options,
         most_accelerators=asked.max_accelerators,

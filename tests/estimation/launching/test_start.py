@@ -25,7 +25,8 @@ def started(snapshot, machine=8, vendor="NVIDIA", shipped="bf16", longest=131_07
     estimate = inference_estimate(InferenceRequest.model_validate(ASKED | changes), snapshot)
     deployment = estimate["deployment"]
     engine = snapshot.engines[deployment["serving"]["engine"]]
-    return start_of(engine, deployment, shipped, longest, machine, vendor)
+    model = deployment["model"]
+    return start_of(engine, deployment, model, shipped, longest, machine, vendor)
 
 
 def told(command):
@@ -113,7 +114,7 @@ def test_the_longest_sequence_is_no_longer_than_the_model_takes(packaged_snapsho
 
 def test_engines_of_unknown_flags_have_no_command():
     engine = SimpleNamespace(document={})
-    assert start_of(engine, {}, "bf16", None, 8, "NVIDIA") is None
+    assert start_of(engine, {}, "model", "bf16", None, 8, "NVIDIA") is None
 
 
 def test_every_listed_flag_belongs_to_a_format_that_exists(packaged_snapshot):

@@ -366,7 +366,7 @@ def test_what_hardware_does_not_multiply_is_tried_only_when_named(packaged_snaps
 
 def test_formats_are_tried_where_engines_have_kernels(packaged_snapshot):
     three = ["amd-mi355x-288gb", "nvidia-b200-sxm-180gb", "google-tpu-v6e"]
-    wanted = {"accelerators": three, "max_accelerators": 1}
+    wanted = {"accelerators": three, "max_accelerators": 1, "allow_conversions": True}
     limits = {"ttft_s": 1.0, "tpot_s": 0.05}
     search = resolve_search(asked(search=wanted, limits=limits), packaged_snapshot)
     found, _ = inference_candidates(
@@ -383,6 +383,76 @@ def test_formats_are_tried_where_engines_have_kernels(packaged_snapshot):
     for missing in ("nvfp4", "awq-int4"):
         assert ("amd-mi355x-288gb", missing) not in tried
         assert ("google-tpu-v6e", missing) not in tried
+
+
+def tried_of(snapshot, model, **search):
+    found = resolve_search(
+        asked(model=model, limits={}, search={"max_accelerators": 1} | search), snapshot
+    )
+    return [
+        (one.entry.id, name, one.origins[name]["kind"])
+        for one in found.tried
+        for name in one.formats
+    ]
+
+
+def test_formats_that_exist_are_tried_and_others_only_where_they_may_be_made(packaged_snapshot):
+    model = "meta-llama/Llama-3.1-70B"
+    tried = tried_of(packaged_snapshot, model)
+    assert tried[:2] == [(model, "bf16", "checkpoint"), (model, "fp8", "engine")]
+    releases = {entry for entry, _, kind in tried if kind == "release"}
+    assert "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4" in releases
+    assert all(packaged_snapshot.models[one].document["base_model"] == model for one in releases)
+    assert not [one for one in tried if one[2] == "conversion"]
+    more = tried_of(packaged_snapshot, model, allow_conversions=True)
+    assert (model, "nvfp4", "conversion") in more
+    # A checkpoint in few bits is served as it is.
+    assert tried_of(packaged_snapshot, "openai/gpt-oss-120b") == [
+        ("openai/gpt-oss-120b", "mxfp4-checkpoint", "checkpoint")
+    ]
+
+
+def test_what_is_asked_for_is_tried_whoever_makes_it(packaged_snapshot):
+    tried = tried_of(packaged_snapshot, MODEL, precisions=["int8", "fp8", "bf16"])
+    assert tried == [
+        (MODEL, "int8", "conversion"),
+        (MODEL, "fp8", "engine"),
+        (MODEL, "bf16", "checkpoint"),
+    ]
+
+
+def test_files_of_native_engines_are_no_formats_of_servers(packaged_snapshot):
+    served = {name for _, name, _ in tried_of(packaged_snapshot, MODEL)}
+    assert not [name for name in served if name.startswith("gguf")]
+    search = asked(limits={}, search={"max_accelerators": 1}, serving={"engine": "llama.cpp"})
+    native = [
+        one.formats[name]
+        for one in resolve_search(search, packaged_snapshot).tried
+        for name in one.formats
+    ]
+    assert any(one.id.startswith("gguf") for one in native)
+    assert all(one.bits_per_element >= 4.0 for one in native)
+
+
+def test_a_chosen_release_is_what_its_command_starts(packaged_snapshot):
+    answer = recommendation_answer(
+        asked(
+            model="meta-llama/Llama-3.1-70B",
+            limits={"ttft_s": 5.0, "tpot_s": 0.1},
+            search={"accelerators": ["nvidia-h100-sxm-80gb"], "regions": ["aws/us-east-1"]},
+        ),
+        packaged_snapshot,
+    )
+    chosen = [
+        one for one in answer["choices"] if one["candidate"]["weights_from"]["kind"] == "release"
+    ]
+    assert chosen
+    for choice in chosen:
+        release = choice["candidate"]["weights_from"]["release"]
+        assert choice["candidate"]["model"] == release
+        assert choice["request"]["model"] == release
+        assert f"vllm serve {release} " in choice["start"]["command"]
+        assert "--quantization" not in choice["start"]["command"]
 
 
 def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
@@ -644,14 +714,14 @@ def test_a_70b_model_is_served_as_people_do(packaged_snapshot):
                 "limits": {"weight_bits_at_least": 16},
                 "search": SMALL["search"] | {"precisions": ["fp8", "nvfp4"]},
             },
-            "16 bits contradict search.precisions: the widest format there is fp8 with 8 bits",
+            "16 bits contradict the formats of search.precisions: the widest is fp8 with 8 bits",
         ),
         (
             {
                 "limits": {"weight_bits_at_least": 32},
                 "search": SMALL["search"] | {"precisions": None},
             },
-            "32 bits contradict what is tried: the widest format there is bf16 with 16 bits",
+            f"32 bits contradict the formats of {MODEL}: the widest is bf16 with 16 bits",
         ),
     ],
 )

@@ -54,7 +54,7 @@ def recommendation_answer(
         verify=lambda candidate, at: verified(
             candidate,
             int(found.by_model[found.placed.model[at]].offer[found.placed.row[at]]),
-            request.asked_models[found.placed.model[at]],
+            search.tried[found.placed.model[at]].reference,
             _draft(at, search, found),
             search,
             request,
@@ -116,6 +116,7 @@ def _description(
                 search.calibrations[offer].performance.engine,
             ),
         },
+        "weights_from": search.tried[model].origins[precision.weights.id],
         "parallelism": {**written(layout, Parallelism), "data": int(rows.replicas[row])},
         "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
         "speculative": _shown_draft(search.drafts[rows.draft[row]]),

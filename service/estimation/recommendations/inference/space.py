@@ -9,10 +9,10 @@ from math import ceil, inf, nextafter
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator, Parallelism, Precision
+from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import Engine
 from service.core.layouts import replica_layouts
-from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -27,6 +27,12 @@ from service.estimation.inference.speculation import resolve_speculation, specul
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.learning.searches import learnt_options
 from service.estimation.platforms import in_asked_machine
+from service.estimation.recommendations.inference.formats import (
+    TriedModel,
+    note_bits,
+    tried_model,
+    tried_releases,
+)
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
@@ -45,22 +51,16 @@ from service.estimation.recommendations.search_context import (
     searched_accelerators,
     searched_regions,
 )
-from service.estimation.requests import PrecisionRequest, ServingRequest, SpeculativeRequest
+from service.estimation.requests import ServingRequest, SpeculativeRequest
 from service.estimation.resolution import (
     UNNAMED,
     Problems,
     resolve_model,
-    resolve_precision,
 )
 from service.estimation.software import check_reads, resolve_serving_engine
 from service.estimation.starting import resolve_serving, started_options
 from service.estimation.writing import valued
 
-#: Formats tried where the caller names none: as shipped, and what serving engines run widely.
-_USUAL_WEIGHTS = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
-#: What engines of native code read instead, as far as they do.
-_USUAL_FILES = ("gguf-q8_0", "gguf-q4_k_m")
-_USUAL_CACHES = ("bf16", "fp8")
 #: Kinds of the matrix that are no inference.
 NOT_SEARCHED = frozenset({"llm-training"})
 
@@ -76,6 +76,7 @@ class ResolvedSearch:
     demand: Demand
     environment: Environment
     spaces: tuple[SearchSpace, ...]
+    tried: tuple[TriedModel, ...]
     drafts: tuple[SpeculativeRequest | None, ...]
     limits: LimitsRequest
     weights: Mapping[str, float]
@@ -118,11 +119,10 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     tiers = tiers_around(request.serving, snapshot, problems)
     for model in models:
         check_generates(model, "/model" if request.models is None else "/models", problems)
-        check_bits(
-            model.value, request.search.precisions, request.limits.weight_bits_at_least, problems
-        )
     for at, name in enumerate(request.search.precisions or ()):
         check_reads(release, NUMBER_FORMATS[name], f"/search/precisions/{at}", snapshot, problems)
+    problems.stop_if_any()
+    tried = _tried(models, request, snapshot.engines[release.engine], snapshot, problems)
     problems.stop_if_any()
     calibrations = tuple(
         calibration(snapshot, release.key, accelerator.value) for accelerator in accelerators
@@ -132,15 +132,15 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         for accelerator, one in zip(accelerators, calibrations, strict=True)
     ]
     options = [
-        started_options(measured, request.serving, release, model.value, snapshot)
-        for model in models
+        started_options(measured, request.serving, release, one.entry.value, snapshot)
+        for one in tried
     ]
     serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
     first = calibrations[0]
     names = [entry.id for entry in accelerators]
     return ResolvedSearch(
         kind=kind,
-        models=models,
+        models=tuple(one.entry for one in tried),
         context=SearchContext(
             accelerators=accelerators,
             regions=regions,
@@ -161,19 +161,42 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
         spaces=tuple(
             _space(
-                model.value,
+                one,
                 request,
-                learnt_options(started, model, accelerators, serving.engine, snapshot),
+                learnt_options(started, one.entry, accelerators, serving.engine, snapshot),
                 drafts,
-                snapshot.engines[release.engine].value,
             )
-            for model, started in zip(models, options, strict=True)
+            for one, started in zip(tried, options, strict=True)
         ),
+        tried=tried,
         drafts=tuple(requested for requested, _ in drafts),
         limits=_limits(request.limits, kind),
         weights=matrix_weights(request.weights, kind),
         asked_serving=request.serving,
     )
+
+
+def _tried(
+    models: Sequence[Entry[ModelArchitecture]],
+    request: RecommendationRequest,
+    engine: Entry[Engine],
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[TriedModel, ...]:
+    """Models with their formats, and releases of them in others; notes a limit that none meets."""
+    asked, least = request.search.precisions, request.limits.weight_bits_at_least or 0.0
+    found: list[TriedModel] = []
+    for model, reference in zip(models, request.asked_models, strict=True):
+        conversions = request.search.allow_conversions
+        every = [tried_model(model, reference, asked, conversions, engine)]
+        if asked is None:
+            every += tried_releases(model, engine, snapshot)
+        kept = [one for one in (each.at_least(least) for each in every) if one.formats]
+        found += kept
+        if not kept:
+            widest = max((one.widest() for one in every), key=lambda one: one.bits_per_element)
+            note_bits(least, widest, "search.precisions" if asked else model.id, problems)
+    return tuple(found)
 
 
 def searched_models(
@@ -251,21 +274,14 @@ def _draft(
 
 
 def _space(
-    architecture: ModelArchitecture,
+    tried: TriedModel,
     request: RecommendationRequest,
     options: Sequence[AcceleratorOption],
     drafts: Sequence[RequestedDraft],
-    engine: Engine,
 ) -> SearchSpace:
     return SearchSpace(
-        precisions=precisions(
-            architecture,
-            request.search.precisions,
-            request.search.kv_caches,
-            request.limits.weight_bits_at_least,
-            engine,
-        ),
-        layouts=replica_layouts(architecture, request.search.max_accelerators),
+        precisions=tried.precisions(request.search.kv_caches),
+        layouts=replica_layouts(tried.entry.value, request.search.max_accelerators),
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
@@ -285,69 +301,3 @@ def _concurrencies(in_flight: int | None) -> Sequence[float]:
         share if ceil(in_flight / share) == count else nextafter(share, inf)
         for count, share in shares
     )
-
-
-def check_bits(
-    architecture: ModelArchitecture,
-    requested: Sequence[str] | None,
-    least_bits: float | None,
-    problems: Problems,
-) -> None:
-    """Note a limit on the bits of weights that no format which is tried can meet."""
-    if least_bits is None:
-        return
-    shipped = resolve_precision(PrecisionRequest(), architecture).weights
-    tried = [shipped] if requested is None else [NUMBER_FORMATS[name] for name in requested]
-    most = max(tried, key=lambda one: one.bits_per_element)
-    if requested is None:
-        most = max((most, NUMBER_FORMATS["bf16"]), key=lambda one: one.bits_per_element)
-    if most.bits_per_element < least_bits:
-        where = "search.precisions" if requested is not None else "what is tried"
-        problems.add(
-            "/limits/weight_bits_at_least",
-            f"{least_bits:g} bits contradict {where}: the widest format there is {most.id} with "
-            f"{most.bits_per_element:.3g} bits",
-        )
-
-
-def precisions(
-    architecture: ModelArchitecture,
-    requested: Sequence[str] | None,
-    requested_caches: Sequence[str] | None,
-    least_bits: float | None,
-    engine: Engine,
-) -> tuple[Precision, ...]:
-    """Number formats to try: those asked for, else as shipped and what the engine runs widely.
-
-    Parameters
-    ----------
-    architecture
-        The model.
-    requested, requested_caches
-        Formats of weights and KV caches, None for the usual ones.
-    least_bits
-        Bits an element that weights must have [bit].
-    engine
-        What is to read the weights.
-    """
-    least = least_bits or 0.0
-    caches = requested_caches or _USUAL_CACHES
-    shipped = resolve_precision(PrecisionRequest(), architecture).weights
-    if requested is None:
-        usual = _USUAL_WEIGHTS + (_USUAL_FILES if engine.formats.names else ())
-        weights = [one for one in (shipped, *_formats(usual)) if engine.formats.has(one.id)]
-    else:
-        weights = _formats(requested)
-    # A checkpoint in few bits gains nothing from being widened again.
-    most = shipped.bits_per_element if requested is None else 32.0
-    kept = {
-        one.id: one for one in weights if least <= one.bits_per_element <= max(most, least)
-    } or {shipped.id: shipped}
-    bf16 = NUMBER_FORMATS["bf16"]
-    return tuple(
-        Precision(one, NUMBER_FORMATS[cache], bf16) for one in kept.values() for cache in caches
-    )
-
-
-def _formats(names: Sequence[str]) -> list[NumberFormat]:
-    return [NUMBER_FORMATS[name] for name in names]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.launching.answers import Start
@@ -80,21 +81,27 @@ def verified(
         limits,
         figures,
         metrics,
-        lambda: {"start": _start(estimate["deployment"], offer, search, snapshot)},
+        lambda: {"start": _start(estimate["deployment"], candidate, offer, search, snapshot)},
     )
 
 
 def _start(
-    deployment: Mapping[str, Any], offer: int, search: ResolvedSearch, snapshot: CatalogSnapshot
+    deployment: Mapping[str, Any],
+    candidate: Mapping[str, Any],
+    offer: int,
+    search: ResolvedSearch,
+    snapshot: CatalogSnapshot,
 ) -> Start | None:
     """How to start a deployment as it was estimated."""
     accelerator = search.accelerators[offer].value
-    model = next(one.value for one in search.models if one.id == deployment["model"])
+    model = next(one.value for one in search.models if one.id == candidate["model"])
+    release = candidate["weights_from"]["release"]
     shipped = resolve_precision(PrecisionRequest(), model)
     return start_of(
         snapshot.engines[deployment["serving"]["engine"]],
         deployment,
-        shipped.weights.id,
+        release or deployment["model"],
+        deployment["precision"]["weights"] if release else shipped.weights.id,
         model.max_position_embeddings,
         float(accelerator.platform.accelerators),
         accelerator.vendor,
@@ -119,6 +126,12 @@ def baseline(
     return {"estimate": parts_of(estimate), "limits": limits}
 
 
+def _precision(formats: Mapping[str, Any]) -> PrecisionRequest:
+    """Formats as requests name them: those of a checkpoint alone have no name."""
+    named = formats["weights"] if formats["weights"] in NUMBER_FORMATS else None
+    return PrecisionRequest(**{**formats, "weights": named})
+
+
 def _request(
     candidate: Mapping[str, Any],
     model: ModelReference,
@@ -131,7 +144,7 @@ def _request(
     )
     return InferenceRequest(
         model=model,
-        precision=PrecisionRequest(**candidate["precision"]),
+        precision=_precision(candidate["precision"]),
         accelerator=candidate["accelerator"],
         accelerator_count=candidate["accelerator_count"],
         parallelism=ParallelismRequest(**candidate["parallelism"]),

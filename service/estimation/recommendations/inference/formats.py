@@ -1,0 +1,164 @@
+"""Number formats of weights that a search tries, and where weights in them come from.
+
+First the checkpoint's own, then those of published releases in the catalog, then what the engine
+makes by itself of the checkpoint. What the caller would have to convert is tried only if asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Precision
+from service.core.engines import Engine
+from service.core.number_formats import NUMBER_FORMATS, NumberFormat
+from service.estimation.recommendations.answers import PublishedEffect, WeightsFrom
+from service.estimation.references import ModelReference
+from service.estimation.requests import PrecisionRequest
+from service.estimation.resolution import Problems, resolve_precision
+
+#: Formats that engines read widely, and that a checkpoint can be converted to.
+_CONVERTED = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
+#: What engines of native code read, and make of checkpoints with tools of their own.
+_FILES = ("gguf-q8_0", "gguf-q4_k_m")
+_USUAL_CACHES = ("bf16", "fp8")
+_HALF_BITS = 16.0
+#: Releases of fewer bits lose so much that they are tried only where they are asked for.
+_LEAST_USUAL_BITS = 4.0
+
+Kind: TypeAlias = Literal["checkpoint", "release", "engine", "conversion"]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedModel:
+    """A model, or a release of it in another format, with the formats that are tried of it.
+
+    ``reference`` is what a request calls it; ``origins`` says of each format, by its id, where
+    weights in it come from.
+    """
+
+    entry: Entry[ModelArchitecture]
+    reference: ModelReference
+    formats: Mapping[str, NumberFormat]
+    origins: Mapping[str, WeightsFrom]
+
+    def precisions(self, caches: Sequence[str] | None) -> tuple[Precision, ...]:
+        """Every format with every format of caches, or with the usual ones of these."""
+        bf16 = NUMBER_FORMATS["bf16"]
+        return tuple(
+            Precision(one, NUMBER_FORMATS[cache], bf16)
+            for one in self.formats.values()
+            for cache in caches or _USUAL_CACHES
+        )
+
+    def widest(self) -> NumberFormat:
+        """The format with the most bits."""
+        return max(self.formats.values(), key=lambda one: one.bits_per_element)
+
+    def at_least(self, bits: float) -> TriedModel:
+        """Without formats of fewer bits."""
+        kept = {name: one for name, one in self.formats.items() if one.bits_per_element >= bits}
+        return replace(self, formats=kept)
+
+
+def tried_model(
+    model: Entry[ModelArchitecture],
+    reference: ModelReference,
+    requested: Sequence[str] | None,
+    allow_conversions: bool,
+    engine: Entry[Engine],
+) -> TriedModel:
+    """What is tried of a model itself: formats asked for, else its own and what can be made of it.
+
+    Parameters
+    ----------
+    model, reference
+        The model, and what the request calls it.
+    requested, allow_conversions
+        What the caller wants tried, None for what there is; and whether the caller would convert.
+    engine
+        What is to read the weights.
+    """
+    shipped = resolve_precision(PrecisionRequest(), model.value).weights
+    made = _made_by(engine) if shipped.bits_per_element >= _HALF_BITS else ()
+    reads = engine.value.formats
+    if requested is not None:
+        wanted = [_named(name, model.value) for name in requested]
+    else:
+        wanted = [shipped, *(NUMBER_FORMATS[name] for name in made)]
+        if allow_conversions:
+            # A checkpoint in few bits gains nothing from being widened again.
+            usual = (NUMBER_FORMATS[name] for name in _CONVERTED)
+            most = shipped.bits_per_element
+            wanted += [one for one in usual if one.bits_per_element <= most]
+        wanted = [one for one in wanted if reads.has(one.id)] or [shipped]
+    origins: dict[str, WeightsFrom] = {}
+    for one in wanted:
+        kind: Kind = "engine" if one.id in made else "conversion"
+        origins.setdefault(one.id, _from("checkpoint" if one.id == shipped.id else kind))
+    return TriedModel(model, reference, {one.id: one for one in wanted}, origins)
+
+
+def tried_releases(
+    model: Entry[ModelArchitecture], engine: Entry[Engine], snapshot: CatalogSnapshot
+) -> list[TriedModel]:
+    """Published releases of a model that the engine reads, one for each format.
+
+    Of several in one format, the one whose effect on quality is published, then the one of the
+    model's own organisation.
+    """
+    found: dict[str, tuple[tuple[bool, bool, str], TriedModel]] = {}
+    organisation = model.document.get("organisation")
+    for release in snapshot.models.values():
+        document = release.document
+        if document.get("base_model") != model.id:
+            continue
+        own = resolve_precision(PrecisionRequest(), release.value).weights
+        files = document.get("formats")
+        if files is not None and not engine.value.formats.names:
+            # Engines of servers read such files, if at all, without kernels made for them.
+            continue
+        offered = [own] if files is None else [NUMBER_FORMATS[name] for name in files]
+        effects = document.get("quality_effects") or []
+        standing = (not effects, document.get("organisation") != organisation, release.id)
+        for one in offered:
+            if not engine.value.formats.has(one.id) or one.bits_per_element < _LEAST_USUAL_BITS:
+                continue
+            if one.id not in found or standing < found[one.id][0]:
+                origin = _from("release", release.id, effects)
+                tried = TriedModel(release, release.id, {one.id: one}, {one.id: origin})
+                found[one.id] = (standing, tried)
+    return [tried for _, tried in found.values()]
+
+
+def note_bits(least_bits: float, widest: NumberFormat, of: str, problems: Problems) -> None:
+    """Note a limit on the bits of weights that no format which is tried meets."""
+    problems.add(
+        "/limits/weight_bits_at_least",
+        f"{least_bits:g} bits contradict the formats of {of}: the widest is {widest.id} with "
+        f"{widest.bits_per_element:.3g} bits",
+    )
+
+
+def _named(name: str, architecture: ModelArchitecture) -> NumberFormat:
+    return resolve_precision(PrecisionRequest(weights=name), architecture).weights
+
+
+def _made_by(engine: Entry[Engine]) -> tuple[str, ...]:
+    """Formats that an engine makes of a checkpoint in 16 bit, when it starts or by its tools."""
+    if engine.value.formats.names:
+        return tuple(name for name in _FILES if engine.value.formats.has(name))
+    flag = engine.document.get("start", {}).get("flags", {}).get("weights", {})
+    return tuple(name for name in _CONVERTED if name in flag.get("values", ()))
+
+
+def _from(
+    kind: Kind,
+    release: str | None = None,
+    effects: Sequence[PublishedEffect] = (),
+) -> WeightsFrom:
+    return {"kind": kind, "release": release, "quality_effects": list(effects)}
