@@ -29,6 +29,26 @@ def test_sources_agree_or_it_is_said_why_not(row: dict[str, str]) -> None:
     assert agrees is not bool(row["reason"]), "they differ and nobody says why, or agree after all"
 
 
+def test_a_quarter_of_the_catalog_has_a_second_opinion() -> None:
+    checked = {row["accelerator"] for row in rows()}
+    assert len(checked) >= 90
+    bandwidths = {row["accelerator"] for row in rows() if row["figure"].startswith("memory_bandw")}
+    assert len(bandwidths) >= 50
+
+
+def test_buses_carry_what_is_stated() -> None:
+    """Bandwidths of sheets follow from width and rate of the bus, which another source states."""
+    carried = {}
+    for entry_id, entry in DOCUMENTS["accelerators"].items():
+        told = {name: figure["value"] for name, figure in entry["figures"].items()}
+        if "memory_bus_bits" in told:
+            most = told["memory_bus_bits"] * told["memory_data_rate_bits_per_s"] / 8.0
+            carried[entry_id] = told["memory_bandwidth_bytes_per_s"] / most
+    assert len(carried) >= 200
+    assert min(carried.values()) >= 0.97
+    assert max(carried.values()) <= 1.01
+
+
 def test_every_source_is_used() -> None:
     texts = [
         path.read_text()

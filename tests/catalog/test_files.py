@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from service.catalog import files
+from service.catalog.entries.checks import check_documents
 from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import checked_files, packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
@@ -179,6 +180,14 @@ def changed(**figures: Any) -> dict[str, Any]:
         (changed(memory_bytes=figure(80e9, low=1e9)), "'high' is a dependency"),
         (changed(memory_bytes=figure(80e9, low=81e9, high=82e9)), "low ≤ value ≤ high"),
         (changed(peak_fp8_flops_per_s=figure(9e14)), "is below peak_bf16_flops_per_s"),
+        (changed(peak_fp8_flops_per_s=figure(4e15)), "is above 2.2 x peak_bf16_flops_per_s"),
+        (
+            changed(
+                memory_bus_bits=figure(5120),
+                memory_data_rate_bits_per_s=figure(3.2e9, kind="measured"),
+            ),
+            "is above what the bus carries",
+        ),
         (changed(memory_usable_bytes=figure(81e9)), "is above memory_bytes"),
         (changed(memory_usable_bytes=figure(8e9)), "is less than half"),
         (changed(idle_power_w=figure(700)), "is not below thermal_design_power_w"),
@@ -250,3 +259,10 @@ def test_texts_are_checked_with_the_catalog_and_stay_out_of_it(tmp_path: Path) -
     (directory / "claims" / "claims.yaml").write_text(json.dumps([text]))
     assert packaged_documents(directory) == small_catalog()
     assert checked_files(directory)["claims"] == {"a-claim": text}
+
+
+def test_a_format_that_is_faster_than_its_width_may_say_why() -> None:
+    documents = small_catalog()
+    fast = figure(4e15, note="dense: a unit of its own")
+    documents["accelerators"][ONE] = changed(peak_fp8_flops_per_s=fast)
+    assert check_documents(documents, {}) == []

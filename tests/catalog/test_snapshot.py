@@ -138,6 +138,12 @@ def test_figures_past_their_shelf_life_are_known_as_such() -> None:
         ("country/SE", "grid_gco2e_per_kwh", 2022),
         ("aws/acme.8x", "price", 2024),
     ]
+    documents["accelerators"]["acme-one-80gb"]["announced"] = True
+    told = [(one.entry_id, one.name, one.year) for one in stale_figures(documents, 2026)]
+    assert ("acme-one-80gb", "announced", 2024) in told
+    assert ("acme-one-80gb", "announced", 2024) not in [
+        (one.entry_id, one.name, one.year) for one in stale_figures(documents, 2024)
+    ]
     # Not to the present: the same catalog says the same of itself at any time.
     documents["sources"]["sheet"]["retrieved"] = "2025-01-01"
     assert snapshot_from_documents(documents, 1).regions["country/SE"].stale == ()

@@ -33,6 +33,18 @@ _PEAK_ORDER = (
     ("peak_fp16_flops_per_s", "peak_fp8_flops_per_s"),
     ("peak_fp8_flops_per_s", "peak_fp4_flops_per_s"),
 )
+#: Formats of half the width are multiplied at twice the rate; what is much above has counted zeros
+#: that sparsity leaves out, or says in a note why: (slower, faster, most of their ratio).
+_DENSE_RATIOS = (
+    ("peak_fp32_flops_per_s", "peak_bf16_flops_per_s", 17.0),
+    ("peak_fp32_flops_per_s", "peak_fp16_flops_per_s", 17.0),
+    ("peak_tf32_flops_per_s", "peak_bf16_flops_per_s", 2.2),
+    ("peak_bf16_flops_per_s", "peak_fp8_flops_per_s", 2.2),
+    ("peak_bf16_flops_per_s", "peak_int8_flops_per_s", 4.4),
+    ("peak_fp8_flops_per_s", "peak_fp4_flops_per_s", 2.2),
+)
+#: Sheets round bandwidths, "2 TB/s" for 1.99.
+_ROUNDING = 1.01
 #: Own entries have ids of one form, whatever those of their collection look like.
 _OWN_ID = re.compile(r"own/[A-Za-z0-9]+([._/-][A-Za-z0-9]+)*")
 _LONGEST_ID = 200
@@ -147,10 +159,8 @@ def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:
 
 def _plausibility_errors(documents: DocumentSet) -> Iterator[CatalogError]:
     for entry_id, document in documents.get("accelerators", {}).items():
-        values = {
-            pointer.rsplit("/", 1)[1]: figure.get("value") for pointer, figure in _figures(document)
-        }
-        for pointer, detail in _implausible(values):
+        figures = {pointer.rsplit("/", 1)[1]: figure for pointer, figure in _figures(document)}
+        for pointer, detail in _implausible(figures):
             yield CatalogError("accelerators", entry_id, f"/figures/{pointer}", detail)
     for entry_id, document in documents.get("regions", {}).items():
         figures = document.get("figures")
@@ -253,15 +263,30 @@ def _sources_of_defaults(document: Document) -> Iterator[tuple[str, object]]:
                 yield f"{pointer}/defaults/{at}/source", rule.get("source")
 
 
-def _implausible(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _implausible(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     numbers = {
         name: value
-        for name, value in values.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        for name, figure in figures.items()
+        if isinstance(value := figure.get("value"), (int, float)) and not isinstance(value, bool)
     }
     for slower, faster in _PEAK_ORDER:
         if slower in numbers and faster in numbers and numbers[faster] < numbers[slower]:
             yield faster, f"is below {slower}"
+    for slower, faster, most in _DENSE_RATIOS:
+        if (
+            slower in numbers
+            and numbers.get(faster, 0.0) > most * numbers[slower]
+            and not figures[faster].get("note")
+        ):
+            detail = f"is above {most:g} x {slower}: half of it, if it is with sparsity, or a note"
+            yield faster, detail
+    bits, rate = (numbers.get(name) for name in ("memory_bus_bits", "memory_data_rate_bits_per_s"))
+    bandwidth = numbers.get("memory_bandwidth_bytes_per_s")
+    if bits is not None and rate is not None and bandwidth is not None:
+        most = bits * rate / 8.0
+        if bandwidth > _ROUNDING * most:
+            detail = f"is above what the bus carries, {bits:g} bit x {rate:g} bit/s: {most:g} B/s"
+            yield "memory_bandwidth_bytes_per_s", detail
     usable, memory = numbers.get("memory_usable_bytes"), numbers.get("memory_bytes")
     if usable is not None and memory is not None:
         if usable > memory:

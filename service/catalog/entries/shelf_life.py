@@ -34,6 +34,8 @@ SHELF_LIFE_YEARS: Mapping[str, float] = {
 }
 #: Rules are looked up again within this time.
 RULE_YEARS = 1
+#: So are accelerators that are only announced: by then they are sold, or something else is.
+ANNOUNCED_YEARS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ def stale_figures(documents: DocumentSet, present_year: int) -> Iterator[StaleFi
                 if is_stale(name, year, present_year):
                     life = SHELF_LIFE_YEARS[name]
                     yield StaleFigure(collection, entry_id, name, year, life)
+            if document.get("announced") is True:
+                told = max((year for _, year in _dated(document)), default=present_year)
+                if present_year - told > ANNOUNCED_YEARS:
+                    yield StaleFigure(collection, entry_id, "announced", told, ANNOUNCED_YEARS)
             checked = _year(document.get("checked_on"))
             if collection == "rules" and checked and present_year - checked > RULE_YEARS:
                 yield StaleFigure(collection, entry_id, "checked_on", checked, RULE_YEARS)

@@ -43,6 +43,7 @@ DATED = frozenset({"regions"})
 
 _RATE = Bounds(1000.0, 1e18)
 _PEAK = Bounds(1e6, 1e20)
+_BUS = Bounds(1.0, 1e6)
 _LATENCY = Bounds(1e-10, 10.0)
 _SPEEDUP = Bounds(1.0, 1e6)
 _INTENSITY = Bounds(0.0, 5000.0)
@@ -66,6 +67,13 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             "Peak bandwidth of the device memory",
             _RATE,
             required=True,
+        ),
+        FigureSpec("memory_bus_bits", "bit", "Width of the bus to the device memory", _BUS),
+        FigureSpec(
+            "memory_data_rate_bits_per_s",
+            "bit/s",
+            "Rate of the device memory on each line of its bus",
+            _RATE,
         ),
         FigureSpec("peak_fp32_flops_per_s", "FLOP/s", "Dense peak, FP32 vector", _PEAK),
         FigureSpec("peak_tf32_flops_per_s", "FLOP/s", "Dense peak, TF32 matrix", _PEAK),
