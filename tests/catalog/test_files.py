@@ -186,7 +186,7 @@ def changed(**figures: Any) -> dict[str, Any]:
                 memory_bus_bits=figure(5120),
                 memory_data_rate_bits_per_s=figure(3.2e9, kind="measured"),
             ),
-            "is above what the bus carries",
+            "that a bus of 5120 bit carries",
         ),
         (changed(memory_usable_bytes=figure(81e9)), "is above memory_bytes"),
         (changed(memory_usable_bytes=figure(8e9)), "is less than half"),

@@ -159,8 +159,8 @@ def _alias_errors(documents: DocumentSet) -> Iterator[CatalogError]:
 
 def _plausibility_errors(documents: DocumentSet) -> Iterator[CatalogError]:
     for entry_id, document in documents.get("accelerators", {}).items():
-        figures = {pointer.rsplit("/", 1)[1]: figure for pointer, figure in _figures(document)}
-        for pointer, detail in _implausible(figures):
+        stated = {pointer.rsplit("/", 1)[1]: figure for pointer, figure in _figures(document)}
+        for pointer, detail in _implausible(stated):
             yield CatalogError("accelerators", entry_id, f"/figures/{pointer}", detail)
     for entry_id, document in documents.get("regions", {}).items():
         figures = document.get("figures")
@@ -272,20 +272,20 @@ def _implausible(figures: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str
     for slower, faster in _PEAK_ORDER:
         if slower in numbers and faster in numbers and numbers[faster] < numbers[slower]:
             yield faster, f"is below {slower}"
-    for slower, faster, most in _DENSE_RATIOS:
+    for slower, faster, limit in _DENSE_RATIOS:
         if (
             slower in numbers
-            and numbers.get(faster, 0.0) > most * numbers[slower]
+            and numbers.get(faster, 0.0) > limit * numbers[slower]
             and not figures[faster].get("note")
         ):
-            detail = f"is above {most:g} x {slower}: half of it, if it is with sparsity, or a note"
+            detail = f"is above {limit:g} x {slower}; halve it if it counts sparsity, or add a note"
             yield faster, detail
     bits, rate = (numbers.get(name) for name in ("memory_bus_bits", "memory_data_rate_bits_per_s"))
     bandwidth = numbers.get("memory_bandwidth_bytes_per_s")
     if bits is not None and rate is not None and bandwidth is not None:
-        most = bits * rate / 8.0
-        if bandwidth > _ROUNDING * most:
-            detail = f"is above what the bus carries, {bits:g} bit x {rate:g} bit/s: {most:g} B/s"
+        carried = bits * rate / 8.0
+        if bandwidth > _ROUNDING * carried:
+            detail = f"is above the {carried:g} B/s that a bus of {bits:g} bit carries"
             yield "memory_bandwidth_bytes_per_s", detail
     usable, memory = numbers.get("memory_usable_bytes"), numbers.get("memory_bytes")
     if usable is not None and memory is not None:
