@@ -30,7 +30,7 @@ from service.api import (
     techniques,
 )
 from service.api.catalog import collections as catalog
-from service.api.catalog import imports, offers, revisions, schemas, search, writes
+from service.api.catalog import groups, imports, offers, revisions, schemas, search, writes
 from service.api.http import contract
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
@@ -74,6 +74,7 @@ _ROUTERS = (
     charts.router,
     grid.router,
     keys.router,
+    groups.router,
     imports.router,
     offers.router,
     revisions.router,

@@ -48,7 +48,11 @@ FOLDERS: Mapping[str, str] = {
 }
 #: Folder of texts that belong to the engine: they are checked like the catalog's documents, but
 #: are no part of its revisions.
-TEXT_FOLDERS: Mapping[str, str] = {"techniques": "techniques", "claims": "claims"}
+TEXT_FOLDERS: Mapping[str, str] = {
+    "techniques": "techniques",
+    "claims": "claims",
+    "region-groups": "region_groups",
+}
 
 
 @dataclass(frozen=True, slots=True)

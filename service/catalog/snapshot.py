@@ -33,7 +33,7 @@ from service.catalog.entries.figures import Figure
 from service.catalog.entries.models import model_from_document
 from service.catalog.entries.offers import OfferTable, offers_from_document
 from service.catalog.entries.platforms import UsualPlatforms, platform_from_document, put_in
-from service.catalog.entries.references import ReferenceIndex, Renaming, renamings
+from service.catalog.entries.references import PlaceIndex, ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
 from service.catalog.reports import OwnReports
@@ -255,6 +255,9 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
 
 def _index(collection: str, documents: Mapping[str, Document]) -> ReferenceIndex:
     aliases = {entry_id: tuple(names_of(document)) for entry_id, document in documents.items()}
+    if collection == "regions":
+        places = {id_: filter(None, (doc.get("place"),)) for id_, doc in documents.items()}
+        return PlaceIndex(aliases, places)
     if collection != "accelerators":
         return ReferenceIndex(aliases)
     names = {id_: str(document.get("name", id_)) for id_, document in documents.items()}

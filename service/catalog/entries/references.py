@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from service.core.errors import NotFound
 
@@ -16,6 +17,10 @@ MOST_SUGGESTIONS = 5
 MOST_CANDIDATES = 20
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
+#: Cities of which less is alike are others.
+_LEAST_CITY = 75.0
+#: Names of fewer letters occur within any others.
+_SHORT = 4
 
 
 class UnknownReference(NotFound):
@@ -108,18 +113,60 @@ class ReferenceIndex:
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
         """Ids of entries with a similar name, the nearest first."""
-        from rapidfuzz import fuzz, process, utils
+        return _similar(reference, self._exact)
 
+
+class PlaceIndex(ReferenceIndex):
+    """Ids and aliases of regions, whose cities are suggested, too: there may be several in one."""
+
+    def __init__(
+        self, entries: Mapping[str, Iterable[str]], places: Mapping[str, Iterable[str]]
+    ) -> None:
+        """Index ``entries``, the aliases by id, and ``places``, names of cities by id."""
+        super().__init__(entries)
+        self._cities: dict[str, list[str]] = {}
+        for entry_id, cities in places.items():
+            for city in cities:
+                self._cities.setdefault(_plain(city), []).append(entry_id)
+
+    def suggestions(self, reference: str) -> tuple[str, ...]:
+        """Ids of regions in a city of a similar name, else of those with a similar name.
+
+        Names of two or three letters are like parts of any word, and are compared with such only.
+        """
+        from rapidfuzz import fuzz, process
+
+        typed = _plain(reference[:_LONGEST_COMPARED])
         nearest = process.extract(
-            reference[:_LONGEST_COMPARED],
-            list(self._exact),
-            scorer=fuzz.WRatio,
-            processor=utils.default_process,
-            limit=4 * MOST_SUGGESTIONS,
-            score_cutoff=_LEAST_SCORE,
+            typed, list(self._cities), scorer=fuzz.ratio, score_cutoff=_LEAST_CITY, limit=2
         )
-        ids = dict.fromkeys(self._exact[name] for name, _, _ in nearest)
-        return tuple(ids)[:MOST_SUGGESTIONS]
+        found = [entry_id for city, _, _ in nearest for entry_id in self._cities[city]]
+        if not found and len(typed) >= _SHORT:
+            names = {
+                name: entry_id for name, entry_id in self._exact.items() if len(name) >= _SHORT
+            }
+            return _similar(reference, names)
+        return tuple(dict.fromkeys(found))[:MOST_SUGGESTIONS] or _similar(reference, self._exact)
+
+
+def _plain(name: str) -> str:
+    """A name without accents and case."""
+    return normalize("NFKD", name).encode("ascii", "ignore").decode().casefold().strip()
+
+
+def _similar(reference: str, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Ids of the nearest of some names."""
+    from rapidfuzz import fuzz, process, utils
+
+    nearest = process.extract(
+        reference[:_LONGEST_COMPARED],
+        list(names),
+        scorer=fuzz.WRatio,
+        processor=utils.default_process,
+        limit=4 * MOST_SUGGESTIONS,
+        score_cutoff=_LEAST_SCORE,
+    )
+    return tuple(dict.fromkeys(names[name] for name, _, _ in nearest))[:MOST_SUGGESTIONS]
 
 
 def loosened(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What people read about techniques and claims: packaged with the engine, beside the catalog."""
+"""Techniques, claims and groups of regions: packaged with the engine, beside the catalog."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Texts:
 
 @cache
 def packaged_texts() -> Mapping[str, Texts]:
-    """The texts of techniques and claims, as installed.
+    """The texts of techniques and claims, and groups of regions, as installed.
 
     Raises
     ------

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries.entry import Entry
+from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
@@ -194,19 +195,39 @@ def searched_accelerators(
 def searched_regions(
     search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[Region], ...]:
-    """Regions that a search names, or all of clouds; unknown ones are noted."""
+    """Regions that a search names, or all of clouds, but for those that it leaves out.
+
+    Unknown ones are noted.
+    """
     if search.regions is None:
-        return tuple(
-            region for region in snapshot.regions.values() if region.document.get("kind") == "cloud"
+        found = {
+            id_: region
+            for id_, region in snapshot.regions.items()
+            if region.document.get("kind") == "cloud"
+        }
+    else:
+        found = _named_regions(search.regions, "/search/regions", snapshot, problems)
+    without = _named_regions(
+        search.without_regions or (), "/search/without_regions", snapshot, problems
+    )
+    kept = tuple(region for id_, region in found.items() if id_ not in without)
+    if found and not kept:
+        problems.add("/search/without_regions", "leaves no region to search")
+    return kept
+
+
+def _named_regions(
+    names: Sequence[str], pointer: str, snapshot: CatalogSnapshot, problems: Problems
+) -> dict[str, Entry[Region]]:
+    """Regions by id that names mean, of which some are groups."""
+    found: dict[str, Entry[Region]] = {}
+    for at, name in enumerate(names):
+        meant = problems.attempt(
+            f"{pointer}/{at}",
+            lambda name=name: regions_meant(name, snapshot),  # type: ignore[misc]
         )
-    found = [
-        problems.attempt(
-            f"/search/regions/{at}",
-            lambda name=name: snapshot.find("regions", name),  # type: ignore[misc]
-        )
-        for at, name in enumerate(search.regions)
-    ]
-    return tuple({entry.id: entry for entry in found if entry is not None}.values())
+        found |= {region.id: region for region in meant or ()}
+    return found
 
 
 def own_prices(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries.entry import Entry
+from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Region
@@ -44,6 +45,7 @@ from service.estimation.recommendations.search_context import (
     placeable,
     price_list,
 )
+from service.estimation.references import InlineRegion
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import (
     Problems,
@@ -208,7 +210,7 @@ def _places(
     regions = (
         _cloud_regions(snapshot)
         if space.regions is None
-        else _entries("/space/regions", space.regions, resolve_region, snapshot, problems)
+        else _regions(space.regions, snapshot, problems)
     )
     return accelerators, regions
 
@@ -248,6 +250,24 @@ def _entries(
         entry = problems.attempt(f"{pointer}/{at}", partial(resolve, given, snapshot))
         if entry is not None:
             listed.setdefault(entry.id if isinstance(given, str) else named(given, at), entry)
+    return list(listed.items())
+
+
+def _regions(
+    asked: Iterable[str | InlineRegion], snapshot: CatalogSnapshot, problems: Problems
+) -> list[tuple[str, Entry[Region]]]:
+    """Each region once, in the order given; names of groups stand for several."""
+    listed: dict[str, Entry[Region]] = {}
+    for at, given in enumerate(asked):
+        pointer = f"/space/regions/{at}"
+        if isinstance(given, str):
+            meant = problems.attempt(pointer, partial(regions_meant, given, snapshot))
+            for entry in meant or ():
+                listed.setdefault(entry.id, entry)
+            continue
+        inline = problems.attempt(pointer, partial(resolve_region, given, snapshot))
+        if inline is not None:
+            listed.setdefault(named(given, at), inline)
     return list(listed.items())
 
 

@@ -47,7 +47,8 @@ class SweepSpace(Request):
     ) = None
     """If null, the whole catalog but for those that are only announced."""
     regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)] | None = None
-    """If null, all cloud regions."""
+    """Ids, aliases, groups (GET /v1/region-groups) or inline regions; if null, all cloud
+    regions."""
     precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = None
     """Formats of the weights; if null, the usual ones."""
     kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = None
@@ -68,9 +69,9 @@ class SweepSpace(Request):
     max_accelerators: int = Field(64, ge=1, le=100_000)
     """Largest number of accelerators of a configuration, over all replicas."""
     placement: Placement = None
-    """offered: only accelerators that the region's cloud is known to rent out; anywhere: all
-    combinations. If null, offered if all cloud regions are evaluated, anywhere if regions are
-    named."""
+    """offered: only accelerators that the cloud is known to rent out in the region; anywhere: all
+    combinations. If null, offered; accelerators that you name and no region has are placed
+    anywhere."""
 
 
 class SweepRequest(CatalogRequest):

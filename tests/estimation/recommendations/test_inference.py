@@ -846,3 +846,15 @@ def test_a_plan_that_cannot_be_estimated_says_where_it_is_wrong(packaged_snapsho
 def test_ratios_are_said_as_people_say_them(ratios, words):
     names = ("cost", "latency", "carbon", "water", "energy")
     assert in_words({name: ratios.get(name) for name in names}) == words
+
+
+def test_groups_are_searched_and_left_out(packaged_snapshot):
+    search = {"regions": ["nordics"], "without_regions": ["azure/*", "FI/*"], "max_accelerators": 8}
+    found = resolve_search(asked(search=search), packaged_snapshot).context.regions
+    assert found
+    assert {region.value.country for region in found} <= {"DK", "IS", "NO", "SE"}
+    assert not [region.id for region in found if region.id.startswith("azure/")]
+    with pytest.raises(Rejected) as refused:
+        resolve_search(asked(search=search | {"without_regions": ["eea"]}), packaged_snapshot)
+    (error,) = refused.value.errors
+    assert error.pointer == "/search/without_regions"
