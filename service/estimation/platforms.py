@@ -69,8 +69,9 @@ def resolve_placed(
         found = problems.attempt("/platform", lambda: in_machine(entry, chosen, snapshot))
     if found is not None and power_limit_w is not None:
         placed, limit_w = found, power_limit_w
-        idle_w = float(infrastructure_of(snapshot)[1].idle_power_w(found.value).value)
-        value = problems.attempt("/power_limit_w", lambda: _limited(placed.value, limit_w, idle_w))
+        value = problems.attempt(
+            "/power_limit_w", lambda: _limited(placed.value, limit_w, snapshot)
+        )
         found = None if value is None else replace(placed, value=value)
     return found, machine
 
@@ -105,24 +106,57 @@ def in_machine(
 def in_asked_machine(
     accelerators: Sequence[Entry[Accelerator]],
     platform: str | InlinePlatform | None,
+    power_limit_w: float | None,
     named: bool,
     snapshot: CatalogSnapshot,
     problems: Problems,
 ) -> tuple[Entry[Accelerator] | None, ...]:
-    """Accelerators of a search in the machine that was asked for, if one was.
+    """Accelerators of a search in the machine and under the limit that were asked for, if any were.
 
     Parameters
     ----------
     accelerators
         In the machines that they usually stand in.
-    platform
+    platform, power_limit_w
         What was asked for.
     named
-        Whether the accelerators were, too: then one that has no place in the machine is noted.
-        Of all of the catalog, such ones are None.
+        Whether the accelerators were, too: then one that has no place in the machine, or idles
+        above the limit, is noted. Of all of the catalog, such ones are None.
     snapshot, problems
         The catalog, and what takes notes.
     """
+    found = _in_asked_machine(accelerators, platform, named, snapshot, problems)
+    if power_limit_w is None:
+        return found
+    ignored = Problems()
+    return tuple(
+        entry
+        if entry is None
+        else (problems if named else ignored).attempt(
+            "/power_limit_w",
+            lambda entry=entry: _under_limit(entry, power_limit_w, snapshot),  # type: ignore[misc]
+        )
+        for entry in found
+    )
+
+
+def _under_limit(
+    accelerator: Entry[Accelerator], limit_w: float, snapshot: CatalogSnapshot
+) -> Entry[Accelerator]:
+    """An accelerator under a limit; one that never draws as much as it is."""
+    most_w = accelerator.value.thermal_design_power_w
+    if most_w is not None and float(most_w) <= limit_w:
+        return accelerator
+    return replace(accelerator, value=_limited(accelerator.value, limit_w, snapshot))
+
+
+def _in_asked_machine(
+    accelerators: Sequence[Entry[Accelerator]],
+    platform: str | InlinePlatform | None,
+    named: bool,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> tuple[Entry[Accelerator] | None, ...]:
     if platform is None:
         return tuple(accelerators)
     machine = problems.attempt("/platform", lambda: resolve_machine(platform, snapshot))
@@ -138,8 +172,9 @@ def in_asked_machine(
     )
 
 
-def _limited(accelerator: Accelerator, limit_w: float, idle_w: float) -> Accelerator:
+def _limited(accelerator: Accelerator, limit_w: float, snapshot: CatalogSnapshot) -> Accelerator:
     try:
+        idle_w = float(infrastructure_of(snapshot)[1].idle_power_w(accelerator).value)
         return limited(accelerator, limit_w, idle_w)
     except ValueError as wrong:
         raise DocumentInvalid("", str(wrong)) from None
@@ -163,6 +198,16 @@ def platform_warnings(
             f"accelerators in {machine.id} do not reach each other's memory: what they exchange "
             f"passes that of the host, at {bandwidth / 1e9:.3g} GB/s; give platform if yours does",
         )
+
+
+def in_asked_facility(
+    region: Entry[Region], asked: FacilityRequest, snapshot: CatalogSnapshot
+) -> Entry[Region]:
+    """A region of a search with the PUE that was asked for, if one was, whatever stands there."""
+    if asked.pue_ratio is None and asked.site_class is None:
+        return region
+    placed = sited(region, None, asked, snapshot).region
+    return replace(placed, value=replace(placed.value, pue_stood_in=False))
 
 
 class Facility(Answer):

@@ -137,11 +137,11 @@ def _lengths(most: int) -> Any:
 
 
 if TYPE_CHECKING:
-    _InputTokens: TypeAlias = int | LengthsRequest
-    _OutputTokens: TypeAlias = int | LengthsRequest
+    InputTokens: TypeAlias = int | LengthsRequest
+    OutputTokens: TypeAlias = int | LengthsRequest
 else:
-    _InputTokens = _lengths(10_000_000)
-    _OutputTokens = _lengths(1_000_000)
+    InputTokens = _lengths(10_000_000)
+    OutputTokens = _lengths(1_000_000)
 
 
 class WorkloadRequest(Request):
@@ -150,11 +150,11 @@ class WorkloadRequest(Request):
     task: Literal["generate", "embed", "rerank"] | None = None
     """What the model is used for: to generate text, to embed a sequence, or to rank a document for
     a query, both in one sequence. If null, encoders embed and other models generate."""
-    input_tokens: _InputTokens = 2048
+    input_tokens: InputTokens = 2048
     """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares). Of an
     encoder–decoder model for text, what the encoder reads; one that hears begins with a few tokens
     of instructions unless this is given."""
-    output_tokens: _OutputTokens = 256
+    output_tokens: OutputTokens = 256
     """Generated tokens, likewise; without meaning where sequences are embedded or ranked, and 1
     then."""
     images_per_request: int = Field(0, ge=0, le=1000)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.core.deployment import NO_SPREAD
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
+from service.estimation.requests import InputTokens
 from service.reports.decision import (
     Form,
     Terms,
@@ -57,6 +60,12 @@ def _headline(choice: Mapping[str, Any]) -> str:
     )
 
 
+def _length(asked: InputTokens) -> str:
+    """A length in words: its mean where requests differ."""
+    mean, spread = mean_and_spread(asked)
+    return f"{mean:,.0f}" if spread is NO_SPREAD else f"{mean:,.0f} on average"
+
+
 def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple[str, str], ...]:
     workload, search = request.workload, request.search
     if workload.requests_per_s is not None:
@@ -68,7 +77,10 @@ def _asked(request: RecommendationRequest, models: Sequence[str]) -> tuple[tuple
     return (
         ("Models", listed(models)),
         ("Kind of workload", WORKLOAD_KINDS[request.workload_kind].name),
-        ("Prompt and answer", f"{workload.input_tokens:,} and {workload.output_tokens:,} tokens"),
+        (
+            "Prompt and answer",
+            f"{_length(workload.input_tokens)} and {_length(workload.output_tokens)} tokens",
+        ),
         ("Load", load),
         ("Share of prompts cached", percent(workload.prefix_cached_ratio)),
         ("Calls per task", number(workload.calls_per_task)),

@@ -103,6 +103,18 @@ tiers = st.one_of(
 )
 
 
+def lengths(least, most):
+    """One length for all requests, or how they differ."""
+    means = st.floats(float(least), float(most))
+    return st.one_of(
+        st.integers(least, most),
+        means.flatmap(
+            lambda mean: st.floats(1.0, 3.5).map(lambda ratio: {"mean": mean, "p95": mean * ratio})
+        ),
+        st.just({"tokens": [10, 300, 2500], "shares": [5, 3, 1]}),
+    )
+
+
 @st.composite
 def questions(draw):
     """Sweeps of a few configurations of everything that they may ask about."""
@@ -122,8 +134,8 @@ def questions(draw):
     return {
         "models": [draw(st.sampled_from(MODELS))],
         "workload": {
-            "input_tokens": draw(st.integers(1, 9000)),
-            "output_tokens": draw(st.integers(2, 900)),
+            "input_tokens": draw(lengths(1, 9000)),
+            "output_tokens": draw(lengths(2, 900)),
             "prefix_cached_ratio": draw(st.sampled_from((0.0, 0.3, 0.9))),
             "calls_per_task": draw(st.sampled_from((1, 7))),
         },
@@ -159,6 +171,10 @@ def questions(draw):
             "placement": "anywhere",
         },
         "serving": serving,
+        "power_limit_w": draw(st.sampled_from((None, None, 250.0, 500.0))),
+        "facility": draw(
+            st.sampled_from(({}, {}, {"pue_ratio": 1.31}, {"site_class": "enterprise"}))
+        ),
         "keep": "candidates",
     }
 
@@ -184,6 +200,12 @@ def said(estimate):
         "kwh_per_year": year["facility_energy_kwh"],
         "l_per_year": year["water"]["total_l"],
     }
+
+
+def limit_of(limit_w, accelerator, snapshot):
+    """The limit that a single estimate takes: none where nothing more is ever drawn."""
+    most_w = snapshot.accelerators[accelerator].value.thermal_design_power_w
+    return None if limit_w is None or limit_w >= most_w else limit_w
 
 
 @given(question=questions(), row=st.integers(0, 10_000))
@@ -223,6 +245,8 @@ def test_a_row_of_a_sweep_is_the_estimate_of_its_request(question, row):
             "workload": question["workload"]
             | {"concurrency": int(columns["concurrency_per_replica"][row]) * data},
             "serving": question["serving"],
+            "facility": question["facility"],
+            "power_limit_w": limit_of(question["power_limit_w"], text("accelerator"), snapshot),
         }
     )
     estimate = inference_estimate(request, snapshot)

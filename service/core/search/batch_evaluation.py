@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import (
+    NO_SPREAD,
     Accelerator,
     Deployment,
     InferenceWorkload,
+    LengthSpread,
     Parallelism,
     Precision,
     ServingSettings,
@@ -70,7 +72,7 @@ class Demand:
     """What the deployment has to carry.
 
     ``requests_per_s`` over all replicas [1/s], or else ``concurrency`` requests always in flight;
-    with neither, one replica works as hard as it can.
+    with neither, one replica works as hard as it can. Lengths are means, with their spreads.
     """
 
     input_tokens: float
@@ -79,6 +81,8 @@ class Demand:
     concurrency: float | None
     prefix_cached_ratio: float = 0.0
     calls_per_task: int = 1
+    input_spread: LengthSpread = NO_SPREAD
+    output_spread: LengthSpread = NO_SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +303,8 @@ def _batch(
             concurrency_per_replica,
             prefix_cached_ratio=demand.prefix_cached_ratio,
             calls_per_task=demand.calls_per_task,
+            input_spread=demand.input_spread,
+            output_spread=demand.output_spread,
         ),
         serving=replace(
             environment.serving,

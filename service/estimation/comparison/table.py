@@ -45,6 +45,7 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
                 period=request.period,
                 platform=request.platform,
                 facility=request.facility,
+                power_limit_w=request.power_limit_w,
             ),
             (model_at, accelerator_at, region_at),
             snapshot,

@@ -5,8 +5,16 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
 
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import (
     AcceleratorReference,
@@ -15,12 +23,15 @@ from service.estimation.references import (
     FormatName,
     ModelReference,
     PlatformReference,
+    PowerLimit,
     Ratio,
     Reference,
     RegionReference,
     Request,
 )
 from service.estimation.requests import (
+    InputTokens,
+    OutputTokens,
     ParallelismRequest,
     PeriodRequest,
     PrecisionRequest,
@@ -64,6 +75,8 @@ FormatNames = Annotated[
 ]
 Limit = Annotated[float | None, Field(gt=0.0, le=1e15)]
 
+#: Tokens that searches take answers to have at least: one after the first.
+_FEWEST_GENERATED = 2.0
 #: Rows that one comparison may have, and requests that one batch may hold at most.
 MOST_ROWS = 1000
 
@@ -80,16 +93,23 @@ WorkloadKindId = Literal[
 class SearchedWorkload(Request):
     """The workload that every configuration has to serve."""
 
-    input_tokens: int = Field(1024, ge=1, le=10_000_000)
-    """Prompt length."""
-    output_tokens: int = Field(256, ge=2, le=1_000_000)
-    """Generated tokens."""
+    input_tokens: InputTokens = 1024
+    """Prompt length: a number, or how lengths differ (mean and p95, or tokens and shares)."""
+    output_tokens: OutputTokens = 256
+    """Generated tokens, likewise; two or more on average."""
     requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
     """Arrival rate over all replicas; if null, replicas work at full load."""
     prefix_cached_ratio: Ratio = 0.0
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)
     """Model calls per agent task."""
+
+    @field_validator("output_tokens")
+    @classmethod
+    def _some_come_after_the_first(cls, given: OutputTokens) -> OutputTokens:
+        if mean_and_spread(given)[0] < _FEWEST_GENERATED:
+            raise ValueError(f"must be {_FEWEST_GENERATED:g} or more on average")
+        return given
 
 
 class DecisionWorkload(SearchedWorkload):
@@ -213,6 +233,10 @@ class ChoiceRequest(CatalogRequest):
     platform: PlatformReference | None = Field(None, examples=["server-8"])
     """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
     platform; if null, the one that each usually stands in."""
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator; clocks fall with it. Those that draw less run as they
+    are; those that idle above it are left out, or refused where they are named."""
+    facility: FacilityRequest = FacilityRequest()
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500
     )
@@ -312,6 +336,8 @@ class CompareRequest(CatalogRequest):
     """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
     platform; if null, the one that each usually stands in."""
     facility: FacilityRequest = FacilityRequest()
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator, as in /v1/estimates/inference."""
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of each row; if null, as many as its layout uses, else 1."""
     workload: WorkloadRequest = WorkloadRequest()

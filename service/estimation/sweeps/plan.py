@@ -30,13 +30,13 @@ from service.estimation.calibrations import calibration
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.layouts import resolve_parallelism
-from service.estimation.platforms import in_asked_machine
+from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
     tried_model,
 )
-from service.estimation.recommendations.inference.space import check_generates
+from service.estimation.recommendations.inference.space import check_generates, resolve_demand
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
@@ -56,7 +56,6 @@ from service.estimation.resolution import (
 from service.estimation.software import check_reads, check_runs_on, resolve_serving_engine
 from service.estimation.starting import resolve_serving, started_options
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
-from service.estimation.writing import valued
 
 Asked = TypeVar("Asked")
 Value = TypeVar("Value")
@@ -134,7 +133,11 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     accelerators = _able(accelerators, request, release, snapshot, problems)
     entries = [entry for _, entry in accelerators]
     asked = request.space.accelerators is not None
-    housed = in_asked_machine(entries, request.platform, asked, snapshot, problems)
+    limit_w = request.power_limit_w
+    housed = in_asked_machine(entries, request.platform, limit_w, asked, snapshot, problems)
+    regions = [
+        (name, in_asked_facility(entry, request.facility, snapshot)) for name, entry in regions
+    ]
     accelerators = [
         (name, entry)
         for (name, _), entry in zip(accelerators, housed, strict=True)
@@ -165,7 +168,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         accelerators=tuple((name, entry.value) for name, entry in accelerators),
         regions=tuple((name, entry.value) for name, entry in regions),
         spaces=spaces,
-        demand=valued(Demand, workload, concurrency=None),
+        demand=resolve_demand(workload, None),
         environment=Environment(serving, measured[0].runtime, measured[0].infrastructure, tiers),
         limits=request.limits,
         keep_all=request.keep == "candidates",

@@ -12,11 +12,13 @@ from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     Degree,
+    FacilityRequest,
     FetchedModel,
     FormatName,
     ModelConfig,
     ModelReference,
     PlatformReference,
+    PowerLimit,
     Reference,
     RegionReference,
     Request,
@@ -116,6 +118,10 @@ class SweepRequest(CatalogRequest):
     platform: PlatformReference | None = Field(None, examples=["server-8"])
     """Machine that all accelerators stand in: id or alias of one in /v1/platforms, or an inline
     platform; if null, the one that each usually stands in."""
+    power_limit_w: PowerLimit | None = None
+    """Limit of power of each accelerator; clocks fall with it. Those that draw less run as they
+    are; those that idle above it are left out, or refused where they are named."""
+    facility: FacilityRequest = FacilityRequest()
     usd_per_accelerator_hour: dict[Reference, Annotated[float, Field(gt=0.0, le=1e6)]] = Field(
         default_factory=dict, max_length=500
     )

@@ -259,3 +259,9 @@ async def test_recommendations_stand_in_the_machine_that_was_asked_for(client):
     assert platforms == ["server-pcie-8", "workstation"]
     errors = await refused(client, "/v1/recommendations", asked | {"platform": "mac-mini"})
     assert {error["pointer"] for error in errors} == {"/platform"}
+
+
+async def test_what_has_no_known_power_takes_no_limit(client):
+    body = L8B | {"accelerator": "amd-epyc-9755", "power_limit_w": 300.0}
+    errors = await refused(client, INFERENCE, body)
+    assert {one["pointer"] for one in errors} == {"/power_limit_w"}

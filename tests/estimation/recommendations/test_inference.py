@@ -288,14 +288,30 @@ def test_what_a_candidate_emits_and_costs_is_what_its_estimate_says(packaged_sna
     assert any(priced for _, _, priced in compared)
 
 
-@pytest.mark.parametrize("kind", ["batch-inference", "agentic"])
-def test_choices_show_the_figures_of_their_estimates(packaged_snapshot, kind):
+@pytest.mark.parametrize(
+    ("kind", "lengths", "around"),
+    [
+        ("batch-inference", {}, {}),
+        ("agentic", {}, {}),
+        (
+            "batch-inference",
+            {
+                "input_tokens": {"mean": 700.0, "p95": 1900.0},
+                "output_tokens": {"tokens": [20, 400], "shares": [3, 1]},
+            },
+            {"power_limit_w": 320.0, "facility": {"pue_ratio": 1.37}},
+        ),
+        ("agentic", {}, {"power_limit_w": 400.0, "facility": {"site_class": "enterprise"}}),
+    ],
+)
+def test_choices_show_the_figures_of_their_estimates(packaged_snapshot, kind, lengths, around):
     """A search takes load for steady; with random arrivals the estimate's figures are shown."""
-    workload = SMALL["workload"] | {"requests_per_s": 9.0, "calls_per_task": 3}
+    workload = SMALL["workload"] | {"requests_per_s": 9.0, "calls_per_task": 3} | lengths
     answer = recommendation_answer(
-        asked(workload_kind=kind, workload=workload, limits={}, list_prices=True),
+        asked(workload_kind=kind, workload=workload, limits={}, list_prices=True, **around),
         packaged_snapshot,
     )
+    assert answer["choices"]
     members = ("accelerator", "region", "precision", "parallelism", "concurrency_per_replica")
     for choice in answer["choices"]:
         candidate, estimate = choice["candidate"], choice["estimate"]
@@ -322,6 +338,28 @@ def test_choices_show_the_figures_of_their_estimates(packaged_snapshot, kind):
             one for one in answer["front"] if all(one[name] == candidate[name] for name in members)
         ]
         assert same in ([], [candidate])
+
+
+def test_accelerators_that_idle_above_a_limit_are_left_out_or_refused(packaged_snapshot):
+    places = {"regions": ["aws/us-east-1"], "max_accelerators": 8}
+    found = recommendation_answer(
+        asked(limits={}, search=places, list_prices=True, power_limit_w=60.0), packaged_snapshot
+    )
+    chosen = {one["candidate"]["accelerator"] for one in found["choices"]}
+    assert chosen
+    for name in chosen:
+        accelerator = packaged_snapshot.accelerators[name].value
+        assert accelerator.idle_power_w is None or accelerator.idle_power_w.value < 60.0
+    with pytest.raises(Rejected) as refused:
+        recommendation_answer(asked(power_limit_w=60.0), packaged_snapshot)
+    assert {one.pointer for one in refused.value.errors} == {"/power_limit_w"}
+
+
+def test_answers_of_one_token_are_not_searched():
+    with pytest.raises(ValueError, match="2 or more on average"):
+        asked(workload={"output_tokens": 1})
+    with pytest.raises(ValueError, match="2 or more on average"):
+        asked(workload={"output_tokens": {"mean": 1.5, "p95": 3.0}})
 
 
 @pytest.mark.parametrize("in_flight", [1, 7, 40, 64, 1000, 99_991])

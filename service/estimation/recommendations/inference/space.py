@@ -23,10 +23,11 @@ from service.core.search.batch_evaluation import (
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.calibrations import Calibration, calibration
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.learning.searches import learnt_options
-from service.estimation.platforms import in_asked_machine
+from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
@@ -38,6 +39,7 @@ from service.estimation.recommendations.requests import (
     ChoiceRequest,
     LimitsRequest,
     RecommendationRequest,
+    SearchedWorkload,
     WeightsRequest,
 )
 from service.estimation.recommendations.search_context import (
@@ -105,9 +107,19 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         request.serving, [entry.value for entry in named or ()], snapshot, problems
     )
     accelerators = searched_accelerators(named, release, "inference", snapshot, problems)
-    housed = in_asked_machine(accelerators, request.platform, named is not None, snapshot, problems)
+    housed = in_asked_machine(
+        accelerators,
+        request.platform,
+        request.power_limit_w,
+        named is not None,
+        snapshot,
+        problems,
+    )
     accelerators = tuple(entry for entry in housed if entry is not None)
-    regions = searched_regions(request.search, snapshot, problems)
+    regions = tuple(
+        in_asked_facility(region, request.facility, snapshot)
+        for region in searched_regions(request.search, snapshot, problems)
+    )
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     kind = WORKLOAD_KINDS[request.workload_kind]
     if kind.id in NOT_SEARCHED:
@@ -157,7 +169,7 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
             reference_region=reference_region(snapshot),
         ),
         calibrations=calibrations,
-        demand=valued(Demand, request.workload),
+        demand=resolve_demand(request.workload, request.workload.concurrency),
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
         spaces=tuple(
             _space(
@@ -197,6 +209,21 @@ def _tried(
             widest = max((one.widest() for one in every), key=lambda one: one.bits_per_element)
             note_bits(least, widest, "search.precisions" if asked else model.id, problems)
     return tuple(found)
+
+
+def resolve_demand(workload: SearchedWorkload, concurrency: int | None) -> Demand:
+    """What deployments have to carry, of a workload with so many requests in flight or None."""
+    input_tokens, input_spread = mean_and_spread(workload.input_tokens)
+    output_tokens, output_spread = mean_and_spread(workload.output_tokens)
+    return valued(
+        Demand,
+        workload,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        input_spread=input_spread,
+        output_spread=output_spread,
+        concurrency=None if concurrency is None else float(concurrency),
+    )
 
 
 def searched_models(

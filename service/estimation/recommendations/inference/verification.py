@@ -7,6 +7,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.number_formats import NUMBER_FORMATS
+from service.estimation.inference.echo import power_limit
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.launching.answers import Start
@@ -150,6 +151,12 @@ def _request(
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
         platform=request.platform,
+        power_limit_w=next(
+            power_limit(one.value)
+            for one in search.accelerators
+            if one.id == candidate["accelerator"]
+        ),
+        facility=request.facility,
         workload=WorkloadRequest(
             **request.workload.model_dump() | {"concurrency": int(concurrency)}
         ),

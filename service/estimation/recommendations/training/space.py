@@ -23,7 +23,7 @@ from service.core.search.training_candidates import (
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.mitigations import USUAL_HOST_BYTES
-from service.estimation.platforms import in_asked_machine
+from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.space import matrix_weights, searched_models
 from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.search_context import (
@@ -109,9 +109,19 @@ def resolve_training_search(
     )
     named = named_accelerators(request.search, snapshot, problems)
     accelerators = searched_accelerators(named, release, "training", snapshot, problems)
-    housed = in_asked_machine(accelerators, request.platform, named is not None, snapshot, problems)
+    housed = in_asked_machine(
+        accelerators,
+        request.platform,
+        request.power_limit_w,
+        named is not None,
+        snapshot,
+        problems,
+    )
     accelerators = tuple(entry for entry in housed if entry is not None)
-    regions = searched_regions(request.search, snapshot, problems)
+    regions = tuple(
+        in_asked_facility(region, request.facility, snapshot)
+        for region in searched_regions(request.search, snapshot, problems)
+    )
     own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
     run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})

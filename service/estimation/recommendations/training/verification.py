@@ -7,6 +7,7 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.performance.training.run import SECONDS_PER_DAY
+from service.estimation.inference.echo import power_limit
 from service.estimation.recommendations.limits import limit_rows, unused_ratio
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import (
@@ -106,6 +107,12 @@ def _request(
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
         platform=request.platform,
+        power_limit_w=next(
+            power_limit(one.value)
+            for one in search.context.accelerators
+            if one.id == candidate["accelerator"]
+        ),
+        facility=request.facility,
         training=settings,
         cost=CostRequest(
             usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(
