@@ -299,7 +299,12 @@ def _estimate(row: MeasuredRun, values: Mapping[str, Any]) -> Any:
     figures = {name: exact(value) for name, value in (*complete(values).items(), _NO_SPREAD)}
     calibration = training_calibration(figures, setup.calibration.performance.power, "", True)
     step = training_step(
-        setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
+        setup.deployment,
+        setup.settings,
+        setup.micro_batch,
+        setup.host,
+        calibration,
+        setup.paged_bytes,
     )
     view = replace(row.trained, speed=replace(speed, step=step, step_s=exact(step.step_s)))
     return quantity_of(row.quantity, "training").of_trained(view).value

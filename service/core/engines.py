@@ -132,6 +132,27 @@ class FormatList:
 
 
 @dataclass(frozen=True, slots=True)
+class Recipes:
+    """What a framework can train with: methods, and what it divides a model by besides data.
+
+    Anything where there are none. Beside a pipeline it divides states up to
+    ``most_zero_stage_in_pipeline``.
+    """
+
+    methods: frozenset[str] = frozenset()
+    degrees: frozenset[str] = frozenset()
+    most_zero_stage_in_pipeline: int | None = None
+
+    def trains(self, method: str) -> bool:
+        """Whether it trains by a method."""
+        return not self.methods or method in self.methods
+
+    def divides(self, degree: str) -> bool:
+        """Whether it divides a model by a kind of parallelism."""
+        return not self.degrees or degree in self.degrees
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """The releases of an engine between two changes that its speed or memory show.
 
@@ -159,11 +180,12 @@ class Engine:
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it, and has kernels for weights in ``formats``. Those that are
-    ``preallocating`` take their share of the memory when they start, whatever they come to need of
-    it; those that ``pads_heads`` hold as many attention heads as tensor parallelism divides. Those
-    that are ``preempting`` take pages as answers grow, and pause a request where pages run out;
-    others set room aside for a whole answer when they begin with it. It starts with ``defaults``.
+    what is ``usual`` for it, has kernels for weights in ``formats``, and trains by ``recipes``.
+    Those that are ``preallocating`` take their share of the memory when they start, whatever they
+    come to need of it; those that ``pads_heads`` hold as many attention heads as tensor parallelism
+    divides. Those that are ``preempting`` take pages as answers grow, and pause a request where
+    pages run out; others set room aside for a whole answer when they begin with it. It starts with
+    ``defaults``.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -175,6 +197,7 @@ class Engine:
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
     formats: FormatList = FormatList()
+    recipes: Recipes = Recipes()
     preallocating: bool = False
     pads_heads: bool = False
     preempting: bool = False

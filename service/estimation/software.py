@@ -9,7 +9,7 @@ from math import log
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Accelerator
+from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import (
     USUAL_ENGINE,
     Engine,
@@ -20,6 +20,7 @@ from service.core.engines import (
 )
 from service.core.explanation import EstimateWarning
 from service.core.hardware import Hardware
+from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.estimation.requests import PrecisionRequest, ServingRequest
 from service.estimation.resolution import Problems
@@ -165,6 +166,36 @@ def check_reads(
     problems.add(
         pointer, f"{engine.name} has no kernels for {weights.id}; the nearest it has are {nearest}"
     )
+
+
+def check_trains(
+    settings: TrainingSettings,
+    parallelism: Parallelism,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> None:
+    """Note every setting of a run that its framework cannot train with."""
+    framework = snapshot.engines[settings.framework].value
+    recipes = framework.recipes
+    if not recipes.trains(settings.method):
+        problems.add(
+            "/training/method",
+            f"{framework.name} does not train by {settings.method}, but by "
+            f"{', '.join(sorted(recipes.methods))}; use one of these, or another framework",
+        )
+    for degree in ("tensor", "pipeline", "expert", "context"):
+        if getattr(parallelism, degree) > 1 and not recipes.divides(degree):
+            problems.add(
+                f"/parallelism/{degree}",
+                f"{framework.name} has no {degree} parallelism; use 1, or another framework",
+            )
+    most = recipes.most_zero_stage_in_pipeline
+    if most is not None and parallelism.pipeline > 1 and settings.zero_stage > most:
+        problems.add(
+            "/training/zero_stage",
+            f"beside a pipeline {framework.name} has at most zero_stage {most}; use that, or "
+            "pipeline 1",
+        )
 
 
 def serving_pointer(asked: ServingRequest, accelerator: str = "/accelerator") -> str:

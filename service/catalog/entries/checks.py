@@ -227,7 +227,7 @@ def _engine_errors(documents: DocumentSet) -> Iterator[CatalogError]:
     names: dict[str, str] = {}
     for entry_id, document in documents.get("engines", {}).items():
         generations = document.get("generations")
-        for part in ("runs_on", "reads"):
+        for part in ("runs_on", "reads", "trains"):
             stated = document.get(part)
             source = stated.get("source") if isinstance(stated, Mapping) else None
             if source is not None and source not in sources:

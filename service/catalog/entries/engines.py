@@ -16,6 +16,7 @@ from service.core.engines import (
     EngineWorkload,
     FormatList,
     Generation,
+    Recipes,
     class_of_unknown,
     engine_of_release,
 )
@@ -51,6 +52,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     reads = fields.get("reads", {})
     if not isinstance(reads, Mapping):
         raise DocumentInvalid("/reads", "must be an object")
+    trains = fields.get("trains", {})
+    if not isinstance(trains, Mapping):
+        raise DocumentInvalid("/trains", "must be an object")
     value = Engine(
         id=str(fields["id"]),
         name=str(fields.get("name", fields["id"])),
@@ -60,6 +64,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         hardware=_hardware(runs_on, "hardware"),
         usual=_hardware(runs_on, "usual"),
         formats=_formats(reads),
+        recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
         preempting=fields.get("preempting") is True,
@@ -70,6 +75,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "description": fields.get("source"),
         "runs_on": runs_on.get("source"),
         "reads": reads.get("source"),
+        "trains": trains.get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {
         name: FigureOrigin("engines", value.id, source, None, "datasheet")
@@ -148,6 +154,19 @@ def _formats(reads: Document) -> FormatList:
     if not isinstance(named, list):
         raise DocumentInvalid("/reads/formats", "must be a list")
     return FormatList(frozenset(map(str, named)))
+
+
+def _recipes(trains: Document) -> Recipes:
+    named = {part: trains.get(part, []) for part in ("methods", "degrees")}
+    for part, names in named.items():
+        if not isinstance(names, list):
+            raise DocumentInvalid(f"/trains/{part}", "must be a list")
+    most = trains.get("most_zero_stage_in_pipeline")
+    if most is not None and not isinstance(most, int):
+        raise DocumentInvalid("/trains/most_zero_stage_in_pipeline", "must be a whole number")
+    return Recipes(
+        frozenset(map(str, named["methods"])), frozenset(map(str, named["degrees"])), most
+    )
 
 
 def _classes(fields: Document) -> Mapping[EngineWorkload, str]:

@@ -28,13 +28,17 @@ _KWH_PER_WH = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class TrainingSpeedSetup:
-    """Everything that the speed of a training run is computed from; figures may be arrays."""
+    """Everything that the speed of a training run is computed from; figures may be arrays.
+
+    ``paged_bytes`` are optimizer states that found no room on the accelerator [B].
+    """
 
     deployment: Deployment
     micro_batch: MicroBatch
     settings: TrainingSettings
     calibration: TrainingCalibration
     host: HostRates
+    paged_bytes: Number = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,12 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     """Time of a step and throughput."""
     calibration = setup.calibration
     step = training_step(
-        setup.deployment, setup.settings, setup.micro_batch, setup.host, calibration
+        setup.deployment,
+        setup.settings,
+        setup.micro_batch,
+        setup.host,
+        calibration,
+        setup.paged_bytes,
     )
     correction = calibration.performance.corrections.step
     if correction is not NO_CORRECTION:

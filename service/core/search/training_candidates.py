@@ -72,10 +72,15 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class TrainingVariant:
-    """Number formats, and how it is trained; accumulation follows from batch and layout."""
+    """Number formats, and how it is trained; accumulation follows from batch and layout.
+
+    Beside a pipeline the framework divides states up to ``most_zero_stage_in_pipeline``, None where
+    nobody says.
+    """
 
     precision: Precision
     settings: TrainingSettings
+    most_zero_stage_in_pipeline: int | None = None
 
     def suits(self, layout: Parallelism) -> bool:
         """Whether a layout gives the variant something to divide, and frameworks combine them.
@@ -87,7 +92,8 @@ class TrainingVariant:
         divided = layout.data * layout.context > 1
         if self.settings.zero_stage == 0:
             return not divided
-        return divided and not (self.settings.zero_stage == 3 and layout.pipeline > 1)
+        most = 2 if self.most_zero_stage_in_pipeline is None else self.most_zero_stage_in_pipeline
+        return divided and not (self.settings.zero_stage > most and layout.pipeline > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +300,7 @@ def _batch(
     memory = training_memory(
         setup.deployment, setup.micro_batch, setup.settings, environment.overheads
     )
-    speed = training_speed(setup)
+    speed = training_speed(replace(setup, paged_bytes=memory.paged_bytes))
     run = whole_run(speed, demand.tokens, demand.failures)
     energy = run_energy(replace(speed, run=run), environment.infrastructure)
     run_kwh, rows = energy.run_kwh, np.ones(len(sequences))

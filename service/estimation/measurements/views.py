@@ -28,10 +28,11 @@ def trained(
     """A resolved training run as quantities read it."""
     setup = resolved.setup
     figures = resolved.figures(snapshot)
+    memory = training_memory(
+        setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
+    )
     return Trained(
-        memory=training_memory(
-            setup.deployment, setup.micro_batch, setup.settings, resolved.overheads
-        ),
-        speed=resolved_speed(setup, figures, request),
+        memory=memory,
+        speed=resolved_speed(setup, figures, memory, request),
         infrastructure=figures.infrastructure,
     )

@@ -116,7 +116,8 @@ class StepParts(Answer):
     optimizer_s: float
     """The optimizer's update."""
     offload_stall_s: float
-    """Transfers to the host that computation does not hide."""
+    """Transfers to the host that computation does not hide, and optimizer states that are paged in
+    and out for the update."""
     overhead_s: float
     """Waiting for kernel launches, and routing tokens to experts."""
     own_correction_s: NotRequired[float]

@@ -78,7 +78,7 @@ def training_latency_answer(
     resolved = learnt_training(request, snapshot, Problems())
     memory = _memory(resolved)
     figures = resolved.figures(snapshot)
-    speed = resolved_speed(resolved.setup, figures, request)
+    speed = resolved_speed(resolved.setup, figures, memory, request)
     return {
         **frame(snapshot.revision),
         "deployment": echo_training(resolved),
@@ -109,7 +109,7 @@ def training_estimate(
     region = place.region
     memory = _memory(resolved)
     figures = resolved.figures(snapshot)
-    speed = resolved_speed(resolved.setup, figures, request)
+    speed = resolved_speed(resolved.setup, figures, memory, request)
     impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year)
     prices = resolve_prices(
         request.cost,

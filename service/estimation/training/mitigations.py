@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.elementwise import Number
 from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.performance.training.step import training_step
@@ -22,6 +21,7 @@ from service.estimation.mitigations import (
     remembered,
 )
 from service.estimation.resolution import Problems
+from service.estimation.software import check_trains
 from service.estimation.training.calibrations import TrainingFigures, training_figures
 from service.estimation.training.setup import check_schedule
 
@@ -60,7 +60,7 @@ def training_mitigations(
         return known[name]
 
     def judge(setup: TrainingSetup) -> Judgement[TrainingSetup] | None:
-        if not _is_possible(setup):
+        if not _is_possible(setup, snapshot):
             return None
         found = memory_of(setup)
         return Judgement(
@@ -95,7 +95,7 @@ def _name(setup: TrainingSetup) -> Hashable:
     return deployment.precision, deployment.parallelism, setup.micro_batch, setup.settings
 
 
-def _is_possible(setup: TrainingSetup) -> bool:
+def _is_possible(setup: TrainingSetup, snapshot: CatalogSnapshot) -> bool:
     """Whether a request for the setup would be answered."""
     deployment, problems = setup.deployment, Problems()
     check_parallelism(deployment.parallelism, deployment.architecture, problems)
@@ -106,17 +106,19 @@ def _is_possible(setup: TrainingSetup) -> bool:
         deployment.parallelism,
         problems,
     )
+    check_trains(setup.settings, deployment.parallelism, snapshot, problems)
     return not problems.found
 
 
 def _token_s(setup: TrainingSetup, memory: TrainingMemory, speeds: TrainingFigures) -> float:
-    """Time of a step for each of its tokens; paged states that spilled cross the link twice [s]."""
+    """Time of a step for each of its tokens [s]."""
     host = speeds.host(setup.deployment.accelerator)
     step = training_step(
-        setup.deployment, setup.settings, setup.micro_batch, host, speeds.efficiency
+        setup.deployment,
+        setup.settings,
+        setup.micro_batch,
+        host,
+        speeds.efficiency,
+        memory.paged_bytes,
     )
-    paged_s: Number = 0.0
-    if setup.settings.paged:
-        spilled = memory.state.optimizer_bytes - memory.optimizer_bytes.value
-        paged_s = 2.0 * spilled / host.link_bytes_per_s
-    return float((step.step_s + paged_s) / step.tokens_per_step)
+    return float(step.step_s / step.tokens_per_step)

@@ -31,7 +31,12 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_precision,
 )
-from service.estimation.software import check_runs_on, release_warnings, resolve_framework
+from service.estimation.software import (
+    check_runs_on,
+    check_trains,
+    release_warnings,
+    resolve_framework,
+)
 from service.estimation.training.calibrations import TrainingFigures, setup_figures
 from service.estimation.training.overheads import (
     measured_framework,
@@ -127,6 +132,7 @@ def resolve_training(
     model = problems.resolved(model)
     accelerator = problems.resolved(accelerator)
     parallelism = problems.resolved(parallelism)
+    check_trains(settings, parallelism, snapshot, problems)
     check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)

@@ -14,6 +14,7 @@ from service.core.estimate.training import (
 )
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
+from service.core.memory.training.memory import TrainingMemory
 from service.core.performance.training.formulas import SPEED
 from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
@@ -22,7 +23,10 @@ from service.estimation.training.requests import FailuresRequest, TrainingReques
 
 
 def resolved_speed(
-    setup: TrainingSetup, figures: TrainingFigures, request: TrainingRequest | None = None
+    setup: TrainingSetup,
+    figures: TrainingFigures,
+    memory: TrainingMemory,
+    request: TrainingRequest | None = None,
 ) -> TrainingSpeed:
     """Speed of a resolved training run.
 
@@ -32,6 +36,8 @@ def resolved_speed(
         What is trained where, in what micro-batches, and how.
     figures
         What is measured of the framework, the hardware and its failures.
+    memory
+        Its memory, which says what is paged out.
     request
         Says how many tokens the run has and how it fails; without it there is no run.
     """
@@ -42,6 +48,7 @@ def resolved_speed(
             settings=setup.settings,
             calibration=figures.efficiency,
             host=figures.host(setup.deployment.accelerator),
+            paged_bytes=memory.paged_bytes,
         )
     )
     if request is None:

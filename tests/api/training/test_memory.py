@@ -184,6 +184,53 @@ async def test_the_largest_micro_batch_fits_on_every_stage(client):
             "lm_head",
         ),
         ({"training": {"checkpoint_every": 64}}, "/training/checkpoint_every", "32 layers"),
+        ({"training": {"adapter": "dora"}}, "/training/adapter", "use method lora"),
+        (
+            {"training": {"method": "lora", "adapter": "boft", "boft_block_size": 7}},
+            "/training/boft_block_size",
+            "use one of 2, 4, 8",
+        ),
+        (
+            {
+                "model": "deepseek-ai/DeepSeek-V3",
+                "training": {"method": "lora", "adapter": "prefix"},
+            },
+            "/training/adapter",
+            "latents",
+        ),
+        (
+            {"training": {"optimizer_in_backward": True, "gradient_accumulation_steps": 2}},
+            "/training/gradient_accumulation_steps",
+            "use 1",
+        ),
+        (
+            {"training": {"optimizer_in_backward": True, "offload": {"optimizer": "cpu"}}},
+            "/training/offload/optimizer",
+            "use none",
+        ),
+        (
+            {"training": {"optimizer_in_backward": True, "gradient_sum_dtype": "fp32"}},
+            "/training/gradient_sum_dtype",
+            "use none",
+        ),
+        (
+            {"training": {"framework": "llm.c", "method": "lora"}},
+            "/training/method",
+            "by full",
+        ),
+        (
+            {"parallelism": {"tensor": 2}, "training": {"framework": "litgpt"}},
+            "/parallelism/tensor",
+            "use 1",
+        ),
+        (
+            {
+                "parallelism": {"pipeline": 2, "data": 2},
+                "training": {"framework": "megatron-deepspeed", "zero_stage": 2},
+            },
+            "/training/zero_stage",
+            "use that, or pipeline 1",
+        ),
     ],
 )
 async def test_the_impossible_is_refused_with_what_would_work(client, changes, pointer, hint):
@@ -231,3 +278,25 @@ async def test_tensors_trained_whole_count_as_trained(client):
     )
     one, two = [await answer(client, PATH, asked) for asked in (adapters, beside)]
     assert two["trained_parameters"] - one["trained_parameters"] == 4096 * 32000
+
+
+async def test_a_run_that_the_host_cannot_hold_does_not_fit(client):
+    asked = with_training(zero_stage=0, offload={"optimizer": "cpu", "host_memory_bytes": 200e9})
+    roomy = await answer(client, PATH, asked)
+    assert roomy["fits"] is True
+    asked["training"]["offload"]["host_memory_bytes"] = roomy["host_bytes"]["value"] / 2
+    short = await answer(client, PATH, asked)
+    assert short["total_bytes"] == roomy["total_bytes"]
+    assert short["fits"] is False
+    assert short["fits_certainty"] == "no"
+    assert "host_memory_short" in {warning["code"] for warning in short["warnings"]}
+
+
+async def test_states_that_are_paged_out_take_time(client):
+    asked = with_training(optimizer="paged-adamw", sequence_length=512)
+    memory = await answer(client, PATH, asked)
+    speed = await answer(client, "/v1/latency/training", asked)
+    assert memory["host_bytes"]["value"] > 0
+    assert speed["parts"]["offload_stall_s"] > 0
+    small = asked | {"model": "meta-llama/Llama-3.2-1B"}
+    assert (await answer(client, "/v1/latency/training", small))["parts"]["offload_stall_s"] == 0

@@ -151,6 +151,11 @@ class TrainingMemory:
         )
 
     @property
+    def paged_bytes(self) -> Number:
+        """Optimizer states that find no room and are paged out to the host [B]."""
+        return self.host_parts_bytes.get("paged_optimizer", 0.0)
+
+    @property
     def stage_sequences(self) -> Mapping[str, Number]:
         """Sequences that fit on each of the decisive stages [-]."""
         return {stage: room.sequences.value for stage, room in self.rooms.items()}

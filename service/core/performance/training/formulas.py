@@ -142,10 +142,17 @@ SPEED = (
     ),
     Formula(
         "offload_stall_s",
-        "host_update_s + max(transfers_s - (matrix_products_s + attention_s + elementwise_s), 0)",
+        "host_update_s + max(transfers_s - (matrix_products_s + attention_s + elementwise_s), 0)"
+        " + 2 * paged_bytes / host_link_bytes_per_s",
         _OFFLOAD,
         "step.offload_stall_s",
-        _WORK | paths("step.host_update_s", "step.transfers_s"),
+        _WORK
+        | paths(
+            "step.host_update_s",
+            "step.transfers_s",
+            "setup.paged_bytes",
+            host_link_bytes_per_s="setup.host.link_bytes_per_s",
+        ),
     ),
     Formula(
         "overhead_s",

@@ -139,6 +139,7 @@ def training_step(
     micro_batch: MicroBatch,
     host: HostRates,
     calibration: TrainingCalibration,
+    paged_bytes: Number = 0.0,
 ) -> TrainingStep:
     """Time of one optimizer step and the throughput that follows.
 
@@ -154,6 +155,8 @@ def training_step(
         Bandwidths around the accelerator.
     calibration
         Efficiencies of the framework on the hardware family; its figures may be arrays.
+    paged_bytes
+        Optimizer states that found no room and are paged in and out for the update [B].
 
     Returns
     -------
@@ -187,7 +190,8 @@ def training_step(
     )
     optimizer_s, host_update_s = update_s(deployment, settings, state, host, calibration)
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
-    offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0)
+    paged_s = 2.0 * paged_bytes / host.link_bytes_per_s
+    offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0) + paged_s
     overhead_s = overhead_s + calibration.performance.engine.step_s
     step_s = (
         compute_s

@@ -10,7 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
-from service.core.engines import EngineRelease
+from service.core.engines import EngineRelease, Recipes
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
@@ -126,6 +126,8 @@ def resolve_training_search(
     run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})
     _check_formats(request, problems)
+    recipes = snapshot.engines[release.engine].value.recipes
+    _check_methods(request, recipes, problems)
     problems.stop_if_any()
     figures = [training_figures(snapshot, release.key, one.value) for one in accelerators]
     options = [
@@ -164,8 +166,8 @@ def resolve_training_search(
         environment=TrainingEnvironment(overheads, infrastructure),
         spaces=tuple(
             TrainingSpace(
-                tuple(variants(model.value, request, release)),
-                tuple(layouts(model.value, request)),
+                tuple(variants(model.value, request, release, recipes)),
+                tuple(layouts(model.value, request, recipes)),
                 options,
             )
             for model in models
@@ -189,6 +191,19 @@ def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -
             )
 
 
+def _check_methods(
+    request: TrainingRecommendationRequest, recipes: Recipes, problems: Problems
+) -> None:
+    """Note methods that the framework does not train by."""
+    for at, method in enumerate(request.run.methods):
+        if not recipes.trains(method):
+            problems.add(
+                f"/run/methods/{at}",
+                f"{request.run.framework} does not train by {method}, but by "
+                f"{', '.join(sorted(recipes.methods))}",
+            )
+
+
 def usual_batch(run: RunRequest) -> int:
     """Sequences of a step, where the caller names none: a power of two [-]."""
     tokens = min(_USUAL_STEP_TOKENS, run.tokens / _FEWEST_STEPS)
@@ -199,6 +214,7 @@ def variants(
     architecture: ModelArchitecture,
     request: TrainingRecommendationRequest,
     release: EngineRelease,
+    recipes: Recipes,
 ) -> Iterator[TrainingVariant]:
     """Formats and settings to try with a framework's release."""
     run = request.run
@@ -219,7 +235,9 @@ def variants(
                                 zero_stage=zero_stage,
                                 offload=offload,
                             )
-                            yield TrainingVariant(precision, settings)
+                            yield TrainingVariant(
+                                precision, settings, recipes.most_zero_stage_in_pipeline
+                            )
 
 
 def _weights(
@@ -235,6 +253,23 @@ def _weights(
 
 
 def layouts(
+    architecture: ModelArchitecture,
+    request: TrainingRecommendationRequest,
+    recipes: Recipes,
+) -> Iterator[Parallelism]:
+    """Layouts of whole runs that a framework has, by the kinds of parallelism that it has."""
+    for layout in _all_layouts(architecture, request):
+        degrees = {
+            "tensor": layout.tensor,
+            "pipeline": layout.pipeline,
+            "expert": layout.expert,
+            "context": layout.context,
+        }
+        if all(recipes.divides(name) for name, degree in degrees.items() if degree > 1):
+            yield layout
+
+
+def _all_layouts(
     architecture: ModelArchitecture, request: TrainingRecommendationRequest
 ) -> Iterator[Parallelism]:
     """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data."""

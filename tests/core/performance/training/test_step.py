@@ -292,6 +292,17 @@ def test_context_ranks_pass_keys_and_values_on():
     assert bottleneck(found) == "interconnect"
 
 
+def test_states_that_are_paged_out_cross_the_link_twice():
+    settings = TrainingSettings(optimizer="paged-adamw")
+    deployment = Deployment(architecture("llama-70b"), BF16, H100, Parallelism(tensor=8))
+    batch = MicroBatch(1, 4096)
+    here = training_step(deployment, settings, batch, HOST, USUAL)
+    away = training_step(deployment, settings, batch, HOST, USUAL, paged_bytes=30e9)
+    assert here.offload_stall_s == 0
+    assert away.offload_stall_s == pytest.approx(2 * 30e9 / HOST.link_bytes_per_s)
+    assert away.step_s - here.step_s == pytest.approx(away.offload_stall_s)
+
+
 def test_an_optimizer_on_the_host_is_seen_as_stall():
     here, there = step(), step(TrainingSettings(offload=Offload(optimizer="cpu")))
     assert here.offload_stall_s == 0
