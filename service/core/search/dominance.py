@@ -54,20 +54,32 @@ def _minima(rows: FloatArray) -> NDArray[np.intp]:
     for start in range(0, len(order), _BLOCK_ROWS):
         block = order[start : start + _BLOCK_ROWS]
         block = block[~_covered(rows[block], standing)]
+        columns = _columns(rows[block])
         while len(block):
-            leader = block[0]
-            kept.append(int(leader))
-            worse = (rows[leader] <= rows[block]).all(axis=1)
-            block = block[~worse]
+            kept.append(int(block[0]))
+            left = ~_nowhere_better(columns, columns[:, 0])
+            block, columns = block[left], columns[:, left]
         standing = rows[kept]
     return np.array(kept, dtype=np.intp)
 
 
 def _covered(rows: FloatArray, standing: FloatArray) -> NDArray[np.bool_]:
     covered = np.zeros(len(rows), dtype=bool)
+    columns = _columns(rows)
     for other in standing:
-        covered |= (other <= rows).all(axis=1)
+        covered |= _nowhere_better(columns, other)
     return covered
+
+
+def _columns(rows: FloatArray) -> FloatArray:
+    """Metrics as rows that lie together in memory, over which comparing runs fast."""
+    return np.ascontiguousarray(rows.T)
+
+
+def _nowhere_better(columns: FloatArray, other: FloatArray) -> NDArray[np.bool_]:
+    """Which candidates, given by columns, are in no metric below another."""
+    found: NDArray[np.bool_] = np.logical_and.reduce(other[:, np.newaxis] <= columns, axis=0)
+    return found
 
 
 def _unbeaten(rows: FloatArray, minima: FloatArray, tolerance_ratio: float) -> NDArray[np.bool_]:
@@ -77,10 +89,11 @@ def _unbeaten(rows: FloatArray, minima: FloatArray, tolerance_ratio: float) -> N
     worse than it, and better by at least as much where it was better.
     """
     beaten = np.zeros(len(rows), dtype=bool)
+    columns = _columns(rows)
     for other in minima:
-        nowhere_worse = (other <= rows).all(axis=1)
-        better = (rows > _exceeded(other, tolerance_ratio)).any(axis=1)
-        beaten |= nowhere_worse & better
+        limits = _exceeded(other, tolerance_ratio)[:, np.newaxis]
+        better = np.logical_or.reduce(columns > limits, axis=0)
+        beaten |= _nowhere_better(columns, other) & better
     return np.logical_not(beaten)
 
 

@@ -6,6 +6,7 @@ How a field behaves is declared beside it, by :mod:`service.core.stacking`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -64,6 +65,7 @@ class Stacks(Generic[Chosen]):
             position: numbers.setdefault(stacking_key(bare), len(numbers))
             for position, bare in self._bare.items()
         }
+        self._peaks: dict[tuple[str, ...], Mapping[int, Mapping[str, Number]]] = {}
         self._groups: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
         self._stacks: dict[Hashable, tuple[tuple[tuple[int, ...], Chosen], ...]] = {}
         self._together: dict[tuple[int, ...], Chosen] = {}
@@ -97,23 +99,29 @@ class Stacks(Generic[Chosen]):
         """All options that can compute in the precisions, in groups of those that are alike."""
         key = precisions, most_ranks
         if key not in self._groups:
-            peaks: dict[int, Mapping[str, Number]] = {}
+            peaks = self._peaks_for(precisions)
             groups: dict[Hashable, list[int]] = {}
-            for position, kind in self._kinds.items():
-                option = self._options[position]
-                accelerator = option.accelerator
-                try:
-                    found = used_peaks(accelerator, used_precisions(precisions, option.engine))
-                except ValueError:
-                    continue
-                peaks[position] = found
-                alike = kind, shared_domain(accelerator, most_ranks), tuple(found)
+            for position, found in peaks.items():
+                domain = shared_domain(self._options[position].accelerator, most_ranks)
+                alike = self._kinds[position], domain, tuple(found)
                 groups.setdefault(alike, []).append(position)
             self._groups[key] = tuple(
                 (tuple(members), self._stacked(tuple(members), peaks, most_ranks))
                 for members in groups.values()
             )
         return self._groups[key]
+
+    def _peaks_for(self, precisions: tuple[str, ...]) -> Mapping[int, Mapping[str, Number]]:
+        """Peaks that are used for some precisions, of all options that can compute in them."""
+        if precisions not in self._peaks:
+            peaks: dict[int, Mapping[str, Number]] = {}
+            for position in self._kinds:
+                option = self._options[position]
+                wanted = used_precisions(precisions, option.engine)
+                with suppress(ValueError):
+                    peaks[position] = used_peaks(option.accelerator, wanted)
+            self._peaks[precisions] = peaks
+        return self._peaks[precisions]
 
     def _stacked(
         self,
@@ -310,7 +318,10 @@ def _column(values: Sequence[Any], stacking: Stacking, times: int, name: str) ->
         if any(value != first for value in values):
             raise ValueError(f"values of different {name} cannot be stacked")
         return first
-    forms = {_form(value.__class__) for value in values}
+    classes = set(map(type, values))
+    if classes == {Interval}:
+        return _interval(values, times)
+    forms = {_form(kind) for kind in classes}
     if forms == {_Form.FIGURE}:
         return _figure(values, times)
     if len(forms) > 1 or (forms == {_Form.MAPPING} and len({tuple(each) for each in values}) > 1):

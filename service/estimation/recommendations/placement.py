@@ -280,7 +280,7 @@ def _place_in_group(
     row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
     usd_hour = np.repeat(hourly, len(region_indices))
     totals, metrics, spreads = metrics_in_regions(
-        before.taken(rows), hourly, regions, context, units
+        before.taken(rows), hourly[:, np.newaxis], regions, context, units
     )
     within_limits = candidates.within_region(row, totals)
     return _Part(
@@ -307,19 +307,22 @@ def metrics_in_regions(
     Parameters
     ----------
     rows, usd_per_hour
-        Candidates, and the price of all accelerators of each [USD/h].
+        Candidates, and the price of all accelerators of each [USD/h]: one row a candidate, one
+        column a region, or one for all of them.
     regions, context
         Where they stand, and what stands around accelerators.
     units
         What figures of a unit of work are multiplied by.
     """
     impacts = _impacts(rows, regions, context)
-    usd = rows.accelerator_hours / rows.accelerators * usd_per_hour
-    many = rows.taken(np.repeat(np.arange(len(rows.offer)), len(regions)))
+    count = len(rows.offer)
+    hours = (rows.accelerator_hours / rows.accelerators).reshape(count, 1)
+    usd = np.broadcast_to(hours * usd_per_hour, (count, len(regions)))
+    many = rows.taken(np.repeat(np.arange(count), len(regions)))
     totals = ImpactTotals(
         carbon_g=np.asarray(impacts["carbon_g"].value),
         water_l=np.asarray(impacts["water_l"].value),
-        usd=np.repeat(usd, len(regions)),
+        usd=usd.ravel(),
     )
     metrics = (
         many.filled,

@@ -111,20 +111,23 @@ class RankedCandidates:
         return next((at for at in self._ordered(priority) if at in self._verified), None)
 
     def _verify(self, at: int) -> None:
-        """Estimate a candidate in full, and take over the figures of the estimate."""
+        """Estimate a candidate in full, and take over its figures, there and in other places."""
         checked = self.subject.verify(self.summary(at), at)
         if checked is None:
             self._missed.add(at)
             return
         self._verified[at] = checked
-        _, metrics, spreads = metrics_in_regions(
+        placed = self.placed
+        # Figures of a configuration are the same wherever it stands.
+        alike = np.flatnonzero((placed.row == placed.row[at]) & (placed.model == placed.model[at]))
+        alike = alike[[int(one) == at or int(one) not in self._verified for one in alike]]
+        _, self.metrics[alike], self.spreads[alike] = metrics_in_regions(
             checked.metrics,
-            self.placed.usd_per_hour[[at]],
-            [self._regions[self.placed.region[at]]],
+            placed.usd_per_hour[np.newaxis, alike],
+            [self._regions[region] for region in placed.region[alike]],
             self.context,
-            self.placed.units,
+            placed.units,
         )
-        self.metrics[at], self.spreads[at] = metrics[0], spreads[0]
         self._rank()
 
     def front(self) -> list[dict[str, Any]]:
