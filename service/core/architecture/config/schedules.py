@@ -57,6 +57,15 @@ def every_nth_full(period: int | str, other: str = "sliding") -> Schedule:
     return schedule
 
 
+def each_nth_starts_full(period: int) -> Schedule:
+    """The first of each ``period`` layers full, the others sliding (Granite with windows)."""
+
+    def schedule(fields: Fields, layers: int) -> LayerKinds:  # noqa: ARG001 - a schedule takes both
+        return tuple("sliding" if layer % period else "full" for layer in range(layers))
+
+    return schedule
+
+
 def late_windows(enabled: str) -> Schedule:
     """Layers from ``max_window_layers`` on sliding, if enabled (Qwen2)."""
 

@@ -229,6 +229,8 @@ LAYER_NORMED_FAMILIES: Mapping[str, Family] = {
     "gptj": _GPTJ,
     "codegen": _CODEGEN,
     "opt": _OPT,
+    "biogpt": _OPT,
+    "jais2": _NEMOTRON,
     "bloom": _BLOOM,
     "falcon": _FALCON,
     "mpt": _MPT,

@@ -19,6 +19,7 @@ from service.core.architecture.config.parts import (
 )
 from service.core.architecture.config.schedules import (
     LayerKinds,
+    each_nth_starts_full,
     every_nth_full,
     late_windows,
     layer_types,
@@ -219,6 +220,14 @@ _APERTUS = Family(
     feed_forwards={"dense": dense(names=("up_proj", "down_proj"), activation_parameters=2)},
 )
 _HUNYUAN = Family(mixers=_NORMED)
+#: Granite with windows: a learned sink for each head, and every fourth layer without a window.
+GRANITE_WINDOWS = layer_types(each_nth_starts_full(4))
+_GRANITE_SINKS = Family(
+    defaults={"sliding_window": 128},
+    mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias", sinks=True),
+    feed_forwards={"dense": dense(bias="mlp_bias")},
+    mixer_schedule=GRANITE_WINDOWS,
+)
 _CWM = Family(
     defaults={"num_key_value_heads": 8, "sliding_window": 8192},
     mixer_schedule=layer_types(every_nth_full(4)),
@@ -237,6 +246,7 @@ LLAMA_LIKE_FAMILIES: Mapping[str, Family] = {
     "llama": _LLAMA,
     "code_llama": _LLAMA,
     "granite": _LLAMA,
+    "granite_swa": _GRANITE_SINKS,
     "yi": _LLAMA,
     "mllama": _MLLAMA,
     "mllama_text_model": _MLLAMA,

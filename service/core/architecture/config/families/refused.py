@@ -36,7 +36,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     ),
     "has layers of a kind that is not computed": (
         *("doge", "jetmoe", "longcat_flash", "muse_spark", "nanochat", "cpmant"),
-        *("biogpt", "openai-gpt", "gpt_neox_japanese"),
+        *("openai-gpt", "gpt_neox_japanese"),
         *("switch_transformers", "arctic", "step3_vl"),
         *("blt", "ernie4_5_moe_vl", "ernie4_5_vl_moe", "nemotron_flash", "gemma4_assistant"),
         *("lfm3", "kimi_k3", "inkling_text", "inkling_mm_model", "inkling2", "inkling2_text"),

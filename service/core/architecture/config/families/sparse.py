@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from service.core.architecture.config.families.llama_like import GRANITE_WINDOWS
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
@@ -275,6 +276,20 @@ _SOLAR_OPEN = Family(
     feed_forward_schedule=dense_first,
 )
 
+_GRANITEMOE_SINKS = Family(
+    defaults={**_GRANITEMOE.defaults, "sliding_window": 128},
+    mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias", sinks=True),
+    feed_forwards=_GRANITEMOE.feed_forwards,
+    mixer_schedule=GRANITE_WINDOWS,
+    feed_forward_schedule=every("experts"),
+)
+_HUNYUAN_3 = Family(
+    defaults=_GLM4_MOE.defaults,
+    mixers=grouped_attention(qkv_bias="attention_bias", output_bias="attention_bias", qk_norm=True),
+    feed_forwards=_GLM4_MOE.feed_forwards,
+    feed_forward_schedule=dense_first,
+)
+
 SPARSE_FAMILIES: Mapping[str, Family] = {
     "mixtral": _MIXTRAL,
     "qwen2_moe": _QWEN2_MOE,
@@ -297,5 +312,10 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "hunyuan_v1_moe": _HUNYUAN_MOE,
     "exaone_moe": _EXAONE_MOE,
     "solar_open": _SOLAR_OPEN,
+    "aria_text": _DEEPSEEK,
+    "flex_olmo": _OLMOE,
+    "granitemoe_swa": _GRANITEMOE_SINKS,
+    "hy_v3": _HUNYUAN_3,
+    "mellum": _QWEN3_MOE,
     "glm4v_moe_text": _GLM4_MOE,
 }
