@@ -48,8 +48,9 @@ def search(
 ) -> list[Hit]:
     """Entries by their names, the nearest first.
 
-    A name that is what was typed, or begins with it, or holds it, or holds all of its words, counts
-    most, whatever the case, hyphens and spaces; only where no name does are similar ones taken.
+    A name that is what was typed, or what a request would take it for, or begins with it, or holds
+    it, or holds all of its words, counts most, whatever the case, hyphens and spaces; only where no
+    name does are similar ones taken.
 
     Parameters
     ----------
@@ -64,7 +65,9 @@ def search(
     """
     wanted = frozenset(collections)
     names = [name for name in _names(snapshot) if name.collection in wanted]
-    found = list(_holding(names, text[:_LONGEST])) or list(_similar(names, text[:_LONGEST]))
+    typed = text[:_LONGEST]
+    found = [*_meant(names, typed, snapshot), *_holding(names, typed)]
+    found = found or list(_similar(names, typed))
     found.sort(key=lambda hit: (-hit[1], hit[0].entry_id))
     best: dict[tuple[str, str], tuple[_Name, float]] = {}
     for name, score in found:
@@ -108,6 +111,19 @@ def _texts(entry_id: str, document: Mapping[str, object]) -> Iterator[str]:
             yield str(document[part])
     aliases = document.get("aliases")
     yield from (str(alias) for alias in aliases) if isinstance(aliases, list) else ()
+
+
+def _meant(
+    names: Iterable[_Name], text: str, snapshot: CatalogSnapshot
+) -> Iterator[tuple[_Name, float]]:
+    """What a reference would find: an accelerator by what its driver calls it, for one."""
+    meant = {
+        collection: frozenset(index.candidates(text))
+        for collection, index in snapshot.references.items()
+    }
+    for name in names:
+        if name.text == name.entry_id and name.entry_id in meant[name.collection]:
+            yield name, _BEGINS
 
 
 def _holding(names: Iterable[_Name], text: str) -> Iterator[tuple[_Name, float]]:

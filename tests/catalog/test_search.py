@@ -20,6 +20,9 @@ from service.catalog.snapshot import CatalogSnapshot
         ("swedn central", "azure/swedencentral"),
         ("mi300x", "amd-mi300x-192gb"),
         ("mi30ox", "amd-mi300x-192gb"),
+        ("NVIDIA H100 80GB HBM3", "nvidia-h100-sxm-80gb"),
+        ("Tesla V100-SXM2-32GB", "nvidia-v100-sxm-32gb"),
+        ("RTX3090Ti-24GB", "nvidia-rtx-3090-ti-24gb"),
     ],
 )
 def test_what_people_type(packaged_snapshot: CatalogSnapshot, typed: str, first: str) -> None:
