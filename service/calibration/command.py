@@ -82,7 +82,7 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         If something cannot be read.
     """
     try:
-        snapshot = snapshot_from_documents(packaged_documents(catalog), 0)
+        snapshot = snapshot_from_documents(packaged_documents(catalog), 0, checked=True)
         documents = packaged_measurements(catalog, snapshot)
     except (CatalogInvalid, FileInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None

@@ -36,6 +36,7 @@ from service.catalog.entries.platforms import UsualPlatforms, platform_from_docu
 from service.catalog.entries.references import PlaceIndex, ReferenceIndex, Renaming, renamings
 from service.catalog.entries.rules import rule_from_document
 from service.catalog.entries.shelf_life import year_looked_after
+from service.catalog.entries.when_asked import WhenAsked
 from service.catalog.reports import OwnReports
 from service.core.architecture.model import ModelArchitecture
 from service.core.compliance import Rule
@@ -169,8 +170,20 @@ class CatalogSnapshot:
         }
 
 
-def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSnapshot:
+def snapshot_from_documents(
+    documents: DocumentSet, revision: int, *, checked: bool = False
+) -> CatalogSnapshot:
     """The snapshot of a set of documents, without any database.
+
+    Parameters
+    ----------
+    documents
+        Documents by collection and id.
+    revision
+        The number that answers state.
+    checked
+        Whether they are known to convert, as packaged ones are: each is then converted when it is
+        first asked for.
 
     Raises
     ------
@@ -181,8 +194,11 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
     documents = canonical_set(documents)
 
     def converted(collection: str, convert: Callable[[Document], Value]) -> Mapping[str, Value]:
+        held = documents.get(collection, {})
+        if checked:
+            return WhenAsked(held, lambda entry_id: convert(held[entry_id]))
         entries = {}
-        for entry_id, document in sorted(documents.get(collection, {}).items()):
+        for entry_id, document in sorted(held.items()):
             try:
                 entries[entry_id] = convert(document)
             except DocumentInvalid as error:
@@ -234,11 +250,8 @@ def snapshot_from_documents(documents: DocumentSet, revision: int) -> CatalogSna
         sources=converted("sources", _source_entry),
         calibrations=calibrations,
         defaults=defaults,
-        references=MappingProxyType(
-            {
-                collection: _index(collection, documents.get(collection, {}))
-                for collection in COLLECTIONS
-            }
+        references=WhenAsked(
+            COLLECTIONS, lambda collection: _index(collection, documents.get(collection, {}))
         ),
         renamed=MappingProxyType(
             {

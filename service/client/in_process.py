@@ -52,7 +52,7 @@ class InProcess:
         """The catalog's files, which carry the number 0 as they do while no database has them."""
         folder = self._settings.catalog_directory
         try:
-            return snapshot_from_documents(packaged_documents(folder), 0)
+            return snapshot_from_documents(packaged_documents(folder), 0, checked=True)
         except CatalogInvalid as error:
             raise NotReached(f"the catalog in {folder} is not sound:\n{error}") from None
 

@@ -49,7 +49,7 @@ def read_packaged(catalog: Path) -> Packaged:
     """
     folder, left_out, former = catalog / MEASUREMENTS, catalog / PATH, catalog / FORMER
     return Packaged(
-        snapshot=snapshot_from_documents(packaged_documents(catalog), 0),
+        snapshot=snapshot_from_documents(packaged_documents(catalog), 0, checked=True),
         remarks=read_remarks(folder / "remarks.yaml"),
         peers=read_peers(folder / ANSWERS),
         left_out=tuple(read_left_out(left_out)[1]) if left_out.exists() else None,

@@ -189,7 +189,7 @@ class CatalogStore:
             if self._packaged is None:
                 raise invalid or CatalogInvalid([])
             self._snapshot = await asyncio.to_thread(
-                snapshot_from_documents, self._packaged, UNRECORDED_REVISION
+                snapshot_from_documents, self._packaged, UNRECORDED_REVISION, checked=True
             )
             self._told()
         if self._settings.database_url is not None or self._embedded is not None:

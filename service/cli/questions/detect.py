@@ -43,7 +43,9 @@ def detect(
     from service.settings import Settings
 
     outputs = _here() if read is None else dict(_of_file(one) for one in read)
-    snapshot = snapshot_from_documents(packaged_documents(Settings().catalog_directory), 0)
+    snapshot = snapshot_from_documents(
+        packaged_documents(Settings().catalog_directory), 0, checked=True
+    )
     found = detected(outputs, snapshot)
     if as_json:
         print(json.dumps(found, indent=2))
