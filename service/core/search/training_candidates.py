@@ -27,6 +27,7 @@ from service.core.memory.training.state import stage_state
 from service.core.performance.calibration import EngineOverhead
 from service.core.performance.kernels import peak_flops_per_s
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.pipeline import fills_stages
 from service.core.performance.training.run import Failures
 from service.core.performance.training.traffic import HostRates
 from service.core.performance.training.work import product_format
@@ -82,13 +83,17 @@ class TrainingVariant:
     settings: TrainingSettings
     most_zero_stage_in_pipeline: int | None = None
 
-    def suits(self, layout: Parallelism) -> bool:
+    def suits(self, layout: Parallelism, layers: int) -> bool:
         """Whether a layout gives the variant something to divide, and frameworks combine them.
 
         Fully sharded weights would be gathered anew for every micro-batch in a pipeline, which
         frameworks leave to ZeRO stage 1: Narayanan et al., 2021, section 2,
-        https://arxiv.org/abs/2104.04473.
+        https://arxiv.org/abs/2104.04473. Interleaved stages have as many layers each.
         """
+        if self.settings.pipeline_schedule == "interleaved" and not fills_stages(
+            layers, layout.pipeline, self.settings.virtual_stages
+        ):
+            return False
         divided = layout.data * layout.context > 1
         if self.settings.zero_stage == 0:
             return not divided
@@ -180,7 +185,7 @@ def training_candidates(
             if layout.tensor <= offer.accelerator.scale_up_domain_accelerators
         )
         for variant_at, variant in enumerate(space.variants):
-            if not variant.suits(layout):
+            if not variant.suits(layout, architecture.layer_count):
                 continue
             unable += len(space.accelerators) - len(trainable[variant_at])
             joined_fast = [at for at in trainable[variant_at] if at in within]

@@ -366,3 +366,56 @@ def test_models_without_a_name_are_trained(packaged_snapshot):
     models = [{"config": CONFIG}, {"config": CONFIG | {"num_hidden_layers": 32}}]
     answer = training_recommendation_answer(asked(model=None, models=models), packaged_snapshot)
     assert {choice["candidate"]["model"] for choice in answer["choices"]} == {"inline 0"}
+
+
+def test_the_layout_of_llama_3_405b_is_chosen(packaged_snapshot):
+    # Published: 8 tensor-parallel ranks, 16 stages with interleaving, 30.84 million hours
+    # (Grattafiori et al., 2024, table 4; model card).
+    request = asked(
+        model="meta-llama/Llama-3.1-405B",
+        run={
+            "tokens": 15.6e12,
+            "sequence_length": 8192,
+            "global_batch_size": 2048,
+            "framework": "megatron-lm",
+        },
+        limits={},
+        search={
+            "accelerators": ["nvidia-h100-sxm-80gb"],
+            "regions": ["country/US"],
+            "precisions": ["bf16"],
+            "max_accelerators": 16_384,
+            "accelerator_counts": [16_384],
+        },
+    )
+    choice = training_recommendation_answer(request, packaged_snapshot)["choices"][0]
+    candidate = choice["candidate"]
+    assert candidate["parallelism"] == {
+        "tensor": 8,
+        "pipeline": 16,
+        "data": 128,
+        "expert": 1,
+        "context": 1,
+    }
+    assert candidate["training"]["pipeline_schedule"] == "interleaved"
+    assert candidate["accelerator_hours"] == pytest.approx(30.84e6, rel=0.25)
+    assert (
+        choice["request"]["training"]["virtual_stages"] == candidate["training"]["virtual_stages"]
+    )
+
+
+def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):
+    request = asked(
+        model="meta-llama/Llama-3.1-70B", run=SMALL["run"] | {"framework": "megatron-lm"}
+    )
+    search = resolve_training_search(request, packaged_snapshot)
+    space = search.spaces[0]
+    rows, _ = training_candidates(search.models[0].value, space, search.demand, search.environment)
+    seen = set()
+    for variant, layout in zip(rows.variant, rows.layout, strict=True):
+        settings, stages = space.variants[variant].settings, space.layouts[layout].pipeline
+        if settings.pipeline_schedule == "interleaved":
+            assert 80 % (stages * settings.virtual_stages) == 0
+            seen.add((stages, settings.virtual_stages))
+    assert (4, 4) in seen
+    assert (1, 2) not in seen

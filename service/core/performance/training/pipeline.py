@@ -23,6 +23,12 @@ def most_virtual_stages(layers: int, stages: int) -> int:
     return max(layers // stages, (layers + ENDS) // stages)
 
 
+def fills_stages(layers: int, stages: int, virtual_stages: int) -> bool:
+    """Whether layers, or layers with embedding and head, fill stages of a rank alike."""
+    parts = stages * virtual_stages
+    return stages > 1 and (layers % parts == 0 or (layers + ENDS) % parts == 0)
+
+
 def slowest_stage_ratio(layers: int, stages: int, head_ratio: float) -> float:
     """Time of the stage with most to do over that of the average stage [-].
 

@@ -48,6 +48,9 @@ class RunSettings(Answer):
     activation_checkpointing: str
     micro_batch_size: int
     gradient_accumulation_steps: int
+    pipeline_schedule: str
+    virtual_stages: int
+    """Stages a rank in an interleaved schedule."""
     offload_optimizer: Literal["none", "cpu", "nvme"]
 
 

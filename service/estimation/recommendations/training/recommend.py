@@ -127,6 +127,8 @@ def _description(
             "activation_checkpointing": settings.activation_checkpointing,
             "micro_batch_size": int(rows.micro_batch_size[row]),
             "gradient_accumulation_steps": int(rows.gradient_accumulation_steps[row]),
+            "pipeline_schedule": settings.pipeline_schedule,
+            "virtual_stages": settings.virtual_stages,
             "offload_optimizer": settings.offload.optimizer,
         },
         "headroom_ratio": float(rows.headroom_ratio[row]),

@@ -69,6 +69,9 @@ _CHECKPOINTING: tuple[Checkpointing, ...] = ("none", "selective-operators", "ful
 #: With ranks to divide among, ZeRO stage 1 holds less than none at the same traffic, and stage 3
 #: the least; stage 2 lies between.
 _ZERO_STAGES = (0, 1, 3)
+#: Stages a rank that an interleaved pipeline may have, where frameworks interleave it.
+_VIRTUAL_STAGES = (2, 4, 8)
+_INTERLEAVING = "megatron-like"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ def resolve_training_search(
         for one, measured in zip(accelerators, figures, strict=True)
     ]
     overheads = training_memory_overheads(snapshot)
+    interleaving = snapshot.engines[release.engine].value.classes["training"] == _INTERLEAVING
     kind = WORKLOAD_KINDS["llm-training"]
     names = [entry.id for entry in accelerators]
     infrastructure = figures[0].infrastructure
@@ -166,7 +170,7 @@ def resolve_training_search(
         environment=TrainingEnvironment(overheads, infrastructure),
         spaces=tuple(
             TrainingSpace(
-                tuple(variants(model.value, request, release, recipes)),
+                tuple(variants(model.value, request, release, recipes, interleaving=interleaving)),
                 tuple(layouts(model.value, request, recipes)),
                 options,
             )
@@ -215,8 +219,10 @@ def variants(
     request: TrainingRecommendationRequest,
     release: EngineRelease,
     recipes: Recipes,
+    *,
+    interleaving: bool,
 ) -> Iterator[TrainingVariant]:
-    """Formats and settings to try with a framework's release."""
+    """Formats and settings to try with a framework's release, and whether it interleaves stages."""
     run = request.run
     base = training_settings(settings_of(run), release.generation)
     offloads = (Offload(), Offload(optimizer="cpu")) if run.offload else (Offload(),)
@@ -235,9 +241,15 @@ def variants(
                                 zero_stage=zero_stage,
                                 offload=offload,
                             )
-                            yield TrainingVariant(
-                                precision, settings, recipes.most_zero_stage_in_pipeline
-                            )
+                            most = recipes.most_zero_stage_in_pipeline
+                            yield TrainingVariant(precision, settings, most)
+                            for stages in _VIRTUAL_STAGES if interleaving else ():
+                                interleaved = replace(
+                                    settings,
+                                    pipeline_schedule="interleaved",
+                                    virtual_stages=stages,
+                                )
+                                yield TrainingVariant(precision, interleaved, most)
 
 
 def _weights(
