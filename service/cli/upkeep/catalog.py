@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import sys
 from pathlib import Path
@@ -16,13 +17,18 @@ from service.cli.upkeep.database import on_database
 from service.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from service.catalog.database.importer import Applied
     from service.catalog.entries.documents import DocumentSet
     from service.catalog.exchange.reading import Form
+    from service.catalog.snapshot import CatalogSnapshot
 
 catalog_app = typer.Typer(help="Maintain the catalog.", no_args_is_help=True)
+refresh_app = typer.Typer(help="Read anew what changes by the day.", no_args_is_help=True)
+catalog_app.add_typer(refresh_app, name="refresh")
 
 #: Stands for the database's newest revision where a state of the catalog is asked for.
 NEWEST = "newest"
@@ -186,6 +192,62 @@ def statistics(state: State = None) -> None:
             str(held.newest_year or ""),
         )
     Console().print(table)
+
+
+@refresh_app.command("prices")
+def refresh_prices(
+    provider: Annotated[
+        list[str] | None, typer.Option("--provider", help="Only this one; may be repeated.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would change; write nothing.")
+    ] = False,
+) -> None:
+    """Ask providers' public price lists, which need no key, and renew the tables of offers.
+
+    What a list does not have keeps its price and date. A provider that does not answer leaves its
+    table as it is, and the command fails once the others are done.
+    """
+    from service.catalog.snapshot import snapshot_from_documents
+    from service.prices.refresh import PROVIDERS
+
+    asked = tuple(dict.fromkeys(provider or PROVIDERS))
+    unknown = [name for name in asked if name not in PROVIDERS]
+    if unknown:
+        known = ", ".join(PROVIDERS)
+        raise typer.BadParameter(f"{unknown[0]} has no price list to ask; known are {known}")
+    folder = Settings().catalog_directory
+    snapshot = snapshot_from_documents(_files(folder), 0)
+    failed = asyncio.run(_refresh(asked, snapshot, None if dry_run else folder / "offers"))
+    if failed:
+        raise typer.Exit(REFUSED)
+
+
+async def _refresh(
+    providers: Sequence[str], snapshot: CatalogSnapshot, folder: Path | None
+) -> bool:
+    """Renew tables in a folder, or none; whether any provider could not be asked."""
+    from datetime import UTC, datetime
+
+    from service.prices.reading import PricesUnavailable, price_client
+    from service.prices.refresh import refreshed, write_offers
+
+    today, failed = datetime.now(UTC).date().isoformat(), False
+    async with price_client() as client:
+        for name in providers:
+            try:
+                found = await refreshed(name, snapshot, client, today)
+            except PricesUnavailable as error:
+                print(f"{name}: {error}; its prices stay as they are", file=sys.stderr)
+                failed = True
+                continue
+            print(f"{name}: {found.new} new, {found.changed} changed, {found.same} as before")
+            if found.unknown_regions:
+                left = ", ".join(found.unknown_regions)
+                notices.print(f"{name}: left out are regions that the catalog lacks: {left}")
+            if folder is not None:
+                write_offers(folder, name, found.rows)
+    return failed
 
 
 @catalog_app.command("staleness")

@@ -193,3 +193,9 @@ def test_a_database_that_is_not_there(run, monkeypatch):
     told = run("catalog", "diff", "newest")
     assert told.exit_code == 3
     assert "cannot be used" in told.stderr
+
+
+def test_a_provider_without_a_list_cannot_be_refreshed(headroom):
+    outcome = headroom("catalog", "refresh", "prices", "--provider", "hetzner")
+    assert outcome.status == 2
+    assert "known are azure, runpod" in outcome.told

@@ -1,0 +1,94 @@
+"""Bringing prices of today into a table of offers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx
+
+from service.catalog.entries.offers import COLUMNS, Offer
+from service.catalog.snapshot import CatalogSnapshot
+from service.prices.azure import azure_offers
+from service.prices.runpod import runpod_offers
+
+Reader: TypeAlias = Callable[[httpx.AsyncClient, Iterable[str], str], Awaitable[list[Offer]]]
+
+#: Who publishes prices that can be asked for without a key.
+PROVIDERS: Mapping[str, Reader] = {"azure": azure_offers, "runpod": runpod_offers}
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A provider's offers with prices of today.
+
+    ``new``, ``changed`` and ``same`` count rows that were read; ``unknown_regions`` are those that
+    the catalog does not have, whose prices are left out.
+    """
+
+    provider: str
+    rows: tuple[Offer, ...]
+    new: int
+    changed: int
+    same: int
+    unknown_regions: tuple[str, ...]
+
+
+async def refreshed(
+    provider: str, snapshot: CatalogSnapshot, client: httpx.AsyncClient, date: str
+) -> Refreshed:
+    """Offers of a provider, those that its list has with the price and date of the list.
+
+    What the list does not have stays as it is, with its older date.
+
+    Raises
+    ------
+    PricesUnavailable
+        If the list cannot be had.
+    KeyError
+        If nobody knows how to ask the provider.
+    """
+    instances = [
+        entry.id.partition("/")[2]
+        for entry in snapshot.instances.values()
+        if entry.value.provider == provider
+    ]
+    read = await PROVIDERS[provider](client, instances, date)
+    table = snapshot.offers.get(provider)
+    held = {
+        offer[:3]: offer
+        for offers in (() if table is None else table.value.by_instance.values())
+        for offer in offers
+    }
+    rows, unknown = dict(held), set()
+    new = changed = same = 0
+    for offer in read:
+        if offer.region and f"{provider}/{offer.region}" not in snapshot.regions:
+            unknown.add(offer.region)
+            continue
+        before = held.get(offer[:3])
+        new += before is None
+        changed += before is not None and before.usd_per_hour != offer.usd_per_hour
+        same += before is not None and before.usd_per_hour == offer.usd_per_hour
+        rows[offer[:3]] = offer
+        rows.pop((offer.instance, offer.region, "listed"), None)
+    return Refreshed(
+        provider, tuple(sorted(rows.values())), new, changed, same, tuple(sorted(unknown))
+    )
+
+
+def write_offers(folder: Path, provider: str, rows: Sequence[Offer]) -> Path:
+    """Write a provider's table into a folder of tables of offers."""
+    path = folder / f"{provider}.csv"
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        usd = "" if row.usd_per_hour is None else f"{row.usd_per_hour:.6g}"
+        writer.writerow([*row[:3], usd, *row[4:]])
+    path.write_text(text.getvalue(), encoding="utf-8")
+    return path
