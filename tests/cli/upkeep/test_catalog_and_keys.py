@@ -198,4 +198,4 @@ def test_a_database_that_is_not_there(run, monkeypatch):
 def test_a_provider_without_a_list_cannot_be_refreshed(headroom):
     outcome = headroom("catalog", "refresh", "prices", "--provider", "hetzner")
     assert outcome.status == 2
-    assert "known are azure, runpod" in outcome.told
+    assert "no price list to ask" in outcome.complaints
