@@ -39,7 +39,8 @@ def regions_meant(reference: str, snapshot: CatalogSnapshot) -> tuple[Entry[Regi
             found = tuple(_within(reference.removesuffix(_ALL_IN), snapshot))
         if not found:
             raise unknown from None
-        return found
+        # Marketplaces are meant by their own names only.
+        return tuple(one for one in found if not one.document.get("marketplace")) or found
 
 
 def listed_groups(snapshot: CatalogSnapshot) -> list[dict[str, Any]]:

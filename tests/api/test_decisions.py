@@ -81,8 +81,8 @@ async def test_a_comparison_has_a_row_for_every_combination(client):
     }
     h100 = by[("nvidia-h100-sxm-80gb", "bf16", "aws/eu-north-1")]
     h200 = by[("nvidia-h200-sxm-141gb", "bf16", "aws/eu-north-1")]
-    # Fewer of them hold a replica, whose accelerators read more for each token.
-    assert h200["tpot_s"]["value"] > h100["tpot_s"]["value"]
+    # The same layout at the same load, from faster memory.
+    assert h200["tpot_s"]["value"] < h100["tpot_s"]["value"]
     virginia = by[("nvidia-h100-sxm-80gb", "bf16", "aws/us-east-1")]
     assert virginia["ttft_s"] == h100["ttft_s"]
     assert (

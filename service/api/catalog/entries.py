@@ -150,6 +150,8 @@ class RegionEntry(CatalogEntry):
     latitude: NotRequired[float]
     longitude: NotRequired[float]
     place_source: NotRequired[str]
+    marketplace: NotRequired[bool]
+    """Machines there are rented out by whoever owns them."""
     aliases: NotRequired[list[str]]
     figures: dict[str, CatalogFigure | list[CatalogFigure]]
     derived: RegionFigures

@@ -70,6 +70,7 @@ _REGION_KEYS = frozenset(
         "latitude",
         "longitude",
         "place_source",
+        "marketplace",
         "aliases",
         "figures",
         "notes",

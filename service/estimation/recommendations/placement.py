@@ -1,8 +1,9 @@
-"""Candidates in regions: all combinations, cut down to those that nothing beats.
+"""Candidates in regions: all combinations, cut down to those that may be chosen.
 
-A place enters only by factors of energy and by prices, so within places of the same offers and
-prices, configurations that are beaten wherever they stand, and places that are beaten whatever
-stands there, are set aside before the two are combined.
+A place enters only by factors of energy and by prices, so configurations that are beaten wherever
+they stand, and of places of the same offers and prices those that are beaten whatever stands there,
+are set aside before the two are combined. Of what is left, those that come first for any priority
+are kept.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.interval import Interval, exact
 from service.core.search.dominance import front
+from service.core.search.ranking import ranking
 from service.core.search.regions import (
     in_regions,
     in_usual_site,
     making_of_rows,
     site_pue_of_rows,
 )
-from service.core.search.rows import LeftOut, taken
-from service.core.search.workloads import METRICS
+from service.core.search.rows import LeftOut, joined, taken
+from service.core.search.workloads import METRICS, PRIORITIES
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
 from service.estimation.recommendations.limits import OFFERED
 from service.estimation.recommendations.search_context import (
@@ -37,6 +39,14 @@ from service.estimation.recommendations.search_context import (
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
 TOLERANCE_RATIO = 0.1
+
+#: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
+_SCARCE_RATIO = 0.4
+
+#: Candidates kept for each priority: of those that can stand in the same places at the same prices,
+#: and of all.
+_KEPT_OF_GROUP = 40
+_KEPT_OF_ALL = 400
 
 _WH_PER_KWH = 1000.0
 
@@ -157,9 +167,10 @@ def place_candidates(
     candidate_sets: Sequence[CandidateSet],
     context: SearchContext,
     units: Units,
+    weights: FloatArray,
     excluded: Exclusions,
 ) -> PlacedCandidates:
-    """Combine what competes with all places.
+    """Combine what competes with all places, and keep what may be chosen.
 
     Parameters
     ----------
@@ -169,6 +180,8 @@ def place_candidates(
         Places and prices.
     units
         What figures of a unit of work are multiplied by.
+    weights
+        Of the metrics, in the order of ``METRICS``.
     excluded
         Takes note of what limits exclude.
 
@@ -178,121 +191,208 @@ def place_candidates(
         Empty if nothing meets the limits.
     """
     values = context.region_values()
+    scarce = is_scarce(values)
     factors = np.array([_per_kwh(region, context) for region in values])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
+    pool = _pool(candidate_sets)
+    per_offer = np.bincount(pool.metrics.offer, minlength=len(context.accelerators))
+    has_region = np.zeros(len(context.accelerators), dtype=bool)
     parts: list[_Part] = []
     combined = 0
-    for model, candidates in enumerate(candidate_sets):
-        has_region = np.zeros(len(context.accelerators), dtype=bool)
-        worthwhile = _unbeaten_at_any_price(candidates.metrics, candidates.row_indices)
-        for group in region_groups(context):
-            regions = group.regions[known[group.regions]]
-            offer = candidates.metrics.offer[candidates.row_indices]
-            row_indices = candidates.row_indices[group.placeable[offer]]
-            if not len(regions) or not len(row_indices):
-                continue
-            has_region |= group.placeable
-            combined += len(row_indices) * len(regions)
-            region_indices = regions[front(factors[regions], TOLERANCE_RATIO)]
-            parts.append(
-                _place_in_group(
-                    model,
-                    candidates,
-                    row_indices,
-                    worthwhile,
-                    region_indices,
-                    group,
-                    [values[at] for at in region_indices],
-                    context,
-                    units,
-                )
-            )
-        unplaced = np.logical_not(has_region[candidates.metrics.offer[candidates.row_indices]])
-        if unplaced.any():
-            excluded.without_threshold(OFFERED, int(unplaced.sum()))
-    return _joined(parts, units, combined)
+    for group in region_groups(context):
+        regions = group.regions[known[group.regions]]
+        placeable = int(per_offer[group.placeable].sum())
+        if not len(regions) or not placeable:
+            continue
+        has_region |= group.placeable
+        combined += placeable * len(regions)
+        # Water that is scarce is no matter of degree.
+        judged = np.column_stack((factors[regions], scarce[regions]))
+        chosen = regions[front(judged, TOLERANCE_RATIO)]
+        placed = _place_in_group(candidate_sets, pool, chosen, group, values, context, units)
+        parts.append(placed.taken(_shortlist(placed, scarce, weights, units, _KEPT_OF_GROUP)))
+    nowhere = int(per_offer[np.logical_not(has_region)].sum())
+    if nowhere:
+        excluded.without_threshold(OFFERED, nowhere)
+    return _joined(parts, scarce, weights, units, combined)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Rows of all models that are within the limits of no place, below one another.
+
+    ``worthwhile`` are those that none with the same accelerator beats at any price; ``ends`` is
+    where each model's rows end.
+    """
+
+    metrics: MetricRows
+    row: NDArray[np.intp]
+    model: NDArray[np.intp]
+    worthwhile: NDArray[np.bool_]
+    ends: NDArray[np.intp]
+
+
+def _pool(candidate_sets: Sequence[CandidateSet]) -> _Pool:
+    tables = [one.metrics.taken(one.row_indices) for one in candidate_sets]
+    counts = [len(one.row_indices) for one in candidate_sets]
+    return _Pool(
+        joined(MetricRows, tables),
+        np.concatenate([one.row_indices for one in candidate_sets]),
+        np.repeat(np.arange(len(candidate_sets), dtype=np.intp), counts),
+        np.concatenate([_unbeaten_at_any_price(table) for table in tables]),
+        np.cumsum(counts),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    model: int
+    """Rows of the pool in regions, within all limits."""
+
     metrics: FloatArray
     spreads: FloatArray
     accelerators: FloatArray
     usd_per_hour: FloatArray
+    model: NDArray[np.intp]
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
     region: NDArray[np.intp]
 
+    def taken(self, rows: NDArray[Any]) -> _Part:
+        """The given rows only."""
+        return taken(self, rows)
 
-def _joined(parts: Sequence[_Part], units: Units, combined: int) -> PlacedCandidates:
-    """What was placed in all groups, cut down to what nothing beats."""
+
+def _joined(
+    parts: Sequence[_Part],
+    scarce: NDArray[np.bool_],
+    weights: FloatArray,
+    units: Units,
+    combined: int,
+) -> PlacedCandidates:
+    """What was placed in all groups, cut down to what may be chosen and nothing beats."""
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none, empty = np.empty((0, len(METRICS))), np.empty(0)
         return PlacedCandidates(
             none, none, empty, empty, nothing, nothing, nothing, nothing, units, combined
         )
-    metrics = np.concatenate([part.metrics for part in parts])
-    accelerators = np.concatenate([part.accelerators for part in parts])
-    unbeaten = front(np.column_stack((_comparable(metrics), accelerators)), TOLERANCE_RATIO)
-    models = np.array([part.model for part in parts], dtype=np.intp)
+    every = joined(_Part, parts)
+    kept = every.taken(_shortlist(every, scarce, weights, units, _KEPT_OF_ALL))
+    columns = (_comparable(kept.metrics), kept.accelerators, 1.0 * scarce[kept.region])
+    best = kept.taken(front(np.column_stack(columns), TOLERANCE_RATIO))
     return PlacedCandidates(
-        metrics=metrics[unbeaten],
-        spreads=np.concatenate([part.spreads for part in parts])[unbeaten],
-        accelerators=accelerators[unbeaten],
-        usd_per_hour=np.concatenate([part.usd_per_hour for part in parts])[unbeaten],
-        model=np.repeat(models, [len(part.row) for part in parts])[unbeaten],
-        row=np.concatenate([part.row for part in parts])[unbeaten],
-        offer=np.concatenate([part.offer for part in parts])[unbeaten],
-        region=np.concatenate([part.region for part in parts])[unbeaten],
+        metrics=best.metrics,
+        spreads=best.spreads,
+        accelerators=best.accelerators,
+        usd_per_hour=best.usd_per_hour,
+        model=best.model,
+        row=best.row,
+        offer=best.offer,
+        region=best.region,
         units=units,
         combined=combined,
     )
 
 
+def _shortlist(
+    part: _Part, scarce: NDArray[np.bool_], weights: FloatArray, units: Units, most: int
+) -> NDArray[np.intp]:
+    """The rows that come first for any priority, so many for each."""
+    if len(part.row) <= most:
+        return np.arange(len(part.row))
+    order = ranking(part.metrics, weights, units.least)
+    found = [order[:most]]
+    for priority, metric in PRIORITIES.items():
+        if metric is not None or priority == "smallest":
+            values = part.accelerators if metric is None else part.metrics[:, METRICS.index(metric)]
+            last = scarce[part.region] if priority == "lowest_water" else None
+            found.append(least_first(values, order, last)[:most])
+    return np.unique(np.concatenate(found))
+
+
+def least_first(
+    values: FloatArray, order: NDArray[np.intp], last: NDArray[np.bool_] | None = None
+) -> NDArray[np.intp]:
+    """Rows by one figure first, near-ties in a given order; some after all others."""
+    best = np.nanmin(values) if np.isfinite(values).any() else np.nan
+    # Within two per cent of each other the other metrics decide.
+    steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / 0.02)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    later = np.zeros(len(values), dtype=bool) if last is None else last
+    return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
+
+
+def is_scarce(regions: Sequence[Region]) -> NDArray[np.bool_]:
+    """In which regions water is scarce, or may be."""
+    stress = [region.water_stress_ratio for region in regions]
+    return np.array([one is None or float(one.value) >= _SCARCE_RATIO for one in stress])
+
+
 def _place_in_group(
-    model: int,
-    candidates: CandidateSet,
-    row_indices: NDArray[np.intp],
-    worthwhile: NDArray[np.bool_],
+    candidate_sets: Sequence[CandidateSet],
+    pool: _Pool,
     region_indices: NDArray[np.intp],
     group: RegionGroup,
-    regions: Sequence[Region],
+    values: Sequence[Region],
     context: SearchContext,
     units: Units,
 ) -> _Part:
-    """One model in one group of regions, within the limits of place and price."""
-    before = candidates.metrics
-    if not candidates.price_limited:
+    """All models in one group of regions, within the limits of place and price."""
+    at = np.flatnonzero(group.placeable[pool.metrics.offer])
+    limited = any(one.price_limited for one in candidate_sets)
+    if not limited:
         # With a limit all are priced, so that what it excludes is counted in full.
-        row_indices = row_indices[worthwhile[row_indices]]
+        at = at[pool.worthwhile[at]]
     hourly = context.prices.usd_per_hour(
         group.rents,
-        before.offer[row_indices],
-        before.accelerators[row_indices],
-        before.tensor[row_indices],
+        pool.metrics.offer[at],
+        pool.metrics.accelerators[at],
+        pool.metrics.tensor[at],
     )
-    affordable = candidates.within_price(row_indices, hourly) & worthwhile[row_indices]
-    row_indices, hourly = row_indices[affordable], hourly[affordable]
-    best = _unbeaten(before.taken(row_indices), hourly, context.embodied_kgco2e)
-    rows, hourly = row_indices[best], hourly[best]
-    row, region = np.repeat(rows, len(region_indices)), np.tile(region_indices, len(rows))
-    usd_hour = np.repeat(hourly, len(region_indices))
+    if limited:
+        affordable = pool.worthwhile[at] & _by_model(
+            pool, at, lambda one, rows, mine: one.within_price(rows, hourly[mine]), candidate_sets
+        )
+        at, hourly = at[affordable], hourly[affordable]
+    regions = [values[one] for one in region_indices]
     totals, metrics, spreads = metrics_in_regions(
-        before.taken(rows), hourly[:, np.newaxis], regions, context, units
+        pool.metrics.taken(at), hourly[:, np.newaxis], regions, context, units
     )
-    within_limits = candidates.within_region(row, totals)
+    placed = np.repeat(at, len(regions))
+    within = _by_model(
+        pool,
+        placed,
+        lambda one, rows, mine: one.within_region(rows, taken(totals, mine)),
+        candidate_sets,
+    )
+    rows = placed[within]
     return _Part(
-        model,
-        metrics[within_limits],
-        spreads[within_limits],
-        before.accelerators[row][within_limits],
-        usd_hour[within_limits],
-        row[within_limits],
-        before.offer[row][within_limits],
-        region[within_limits],
+        metrics[within],
+        spreads[within],
+        pool.metrics.accelerators[rows],
+        np.repeat(hourly, len(regions))[within],
+        pool.model[rows],
+        pool.row[rows],
+        pool.metrics.offer[rows],
+        np.tile(region_indices, len(at))[within],
     )
+
+
+def _by_model(
+    pool: _Pool,
+    at: NDArray[np.intp],
+    within: Callable[[CandidateSet, NDArray[np.intp], NDArray[np.intp]], NDArray[np.bool_]],
+    candidate_sets: Sequence[CandidateSet],
+) -> NDArray[np.bool_]:
+    """Which rows of the pool, in its order, are within the limits of their models."""
+    found = np.zeros(len(at), dtype=bool)
+    ends = np.searchsorted(at, pool.ends)
+    for model, candidates in enumerate(candidate_sets):
+        mine = np.arange(ends[model - 1] if model else 0, ends[model])
+        if len(mine):
+            found[mine] = within(candidates, pool.row[at[mine]], mine)
+    return found
 
 
 def metrics_in_regions(
@@ -402,12 +502,12 @@ def _spread(figure: Interval) -> FloatArray:
     return ratio
 
 
-def _unbeaten_at_any_price(metrics: MetricRows, row_indices: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Rows, of all, that none with the same accelerator beats, whatever an hour of it costs.
+def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:
+    """Rows that none with the same accelerator beats, whatever an hour of it costs.
 
     Fewer accelerators for no more hours, in groups no larger, cost no more in any instances.
     """
-    columns = np.column_stack(
+    columns: FloatArray = np.column_stack(
         (
             metrics.filled,
             metrics.seconds,
@@ -419,28 +519,10 @@ def _unbeaten_at_any_price(metrics: MetricRows, row_indices: NDArray[np.intp]) -
         )
     )
     found = np.zeros(len(columns), dtype=bool)
-    offer = metrics.offer[row_indices]
-    for at in np.unique(offer):
-        mine = row_indices[offer == at]
+    for at in np.unique(metrics.offer):
+        mine = np.flatnonzero(metrics.offer == at)
         found[mine[front(columns[mine], TOLERANCE_RATIO)]] = True
     return found
-
-
-def _unbeaten(
-    metrics: MetricRows, hourly: FloatArray, embodied_kgco2e: Sequence[Interval]
-) -> NDArray[np.intp]:
-    """Rows that no other beats anywhere: not in memory, time, energy, wear, money or number."""
-    embodied = np.array([one.value for one in embodied_kgco2e])
-    usd = metrics.accelerator_hours / metrics.accelerators * hourly
-    columns = (
-        metrics.filled,
-        metrics.seconds,
-        metrics.it_wh,
-        metrics.accelerator_hours * embodied[metrics.offer],
-        np.nan_to_num(usd, nan=_UNKNOWN_COST),
-        metrics.accelerators,
-    )
-    return front(np.column_stack(columns), TOLERANCE_RATIO)
 
 
 def _comparable(metrics: FloatArray) -> FloatArray:

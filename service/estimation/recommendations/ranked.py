@@ -14,7 +14,12 @@ from service.core.explanation import EstimateWarning
 from service.core.search.ranking import CLEAR_SHARE, factors, nearest_flip, ranking, robustness
 from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
-from service.estimation.recommendations.placement import PlacedCandidates, metrics_in_regions
+from service.estimation.recommendations.placement import (
+    PlacedCandidates,
+    is_scarce,
+    least_first,
+    metrics_in_regions,
+)
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
 
@@ -26,9 +31,6 @@ _MOST_DRAWN = 300
 
 #: Share of draws below which a choice is one of many.
 _LIKELY_SHARE = 0.3
-
-#: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
-_SCARCE_RATIO = 0.4
 
 #: How far from the best on the row's own metric a choice may be and still follow the row.
 _AGREEING_RATIO = 0.5
@@ -67,6 +69,7 @@ class RankedCandidates:
         self.metrics, self.spreads = found.metrics.copy(), found.spreads.copy()
         self.weights, self.least = weights, found.units.least
         self._regions = context.region_values()
+        self._scarce = is_scarce(self._regions)[found.region]
         self._verified: dict[int, Verified] = {}
         self._missed: set[int] = set()
         self._rank()
@@ -166,31 +169,17 @@ class RankedCandidates:
         metric = PRIORITIES[priority]
         if priority == "lowest_water":
             # No saving of water is worth taking it from those who lack it.
-            return map(int, self._least_first(self._values("water"), self._water_is_scarce()))
+            return map(int, self._least_first(self._values("water"), self._scarce))
         if metric is not None:
             return map(int, self._least_first(self._values(metric)))
         if priority == "smallest":
             return map(int, self._least_first(self.placed.accelerators))
         return map(int, self.order)
 
-    def _water_is_scarce(self) -> NDArray[np.bool_]:
-        """Which candidates stand where water is scarce, or may be."""
-        stress = [region.water_stress_ratio for region in self._regions]
-        scarce = np.array([one is None or one.value >= _SCARCE_RATIO for one in stress])
-        found: NDArray[np.bool_] = scarce[self.placed.region]
-        return found
-
     def _least_first(
         self, values: FloatArray, last: NDArray[np.bool_] | None = None
     ) -> NDArray[np.intp]:
-        """By one figure first, near-ties by the order of all; some after all others."""
-        best = np.nanmin(values) if np.isfinite(values).any() else np.nan
-        # Within two per cent of each other the other metrics decide.
-        steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / 0.02)
-        place = np.empty(len(self.order), dtype=np.intp)
-        place[self.order] = np.arange(len(self.order))
-        later = np.zeros(len(values), dtype=bool) if last is None else last
-        return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
+        return least_first(values, self.order, last)
 
     def _values(self, metric: Metric) -> FloatArray:
         values: FloatArray = self.metrics[:, METRICS.index(metric)]

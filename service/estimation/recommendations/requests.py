@@ -169,9 +169,9 @@ class PlacesRequest(Request):
     that the engine or framework runs on, but those that are only announced."""
     regions: References | None = None
     """Regions to search: ids, aliases or groups, as a list or separated by commas; if null, all
-    cloud regions. Groups are eu, nordics, europe and others in GET /v1/region-groups, and all
-    cloud regions of a provider, country or state: aws/*, DE/*, california/*. A country without /*
-    is a site of your own there."""
+    cloud regions but marketplaces. Groups are eu, nordics, europe and others in GET
+    /v1/region-groups, and all cloud regions of a provider, country or state: aws/*, DE/*,
+    california/*. A country without /* is a site of your own there."""
     without_regions: References | None = None
     """Regions or groups that are left out."""
     placement: Placement = None

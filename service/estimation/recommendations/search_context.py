@@ -192,19 +192,25 @@ def searched_accelerators(
     return tuple(named)
 
 
+def cloud_regions(snapshot: CatalogSnapshot) -> tuple[Entry[Region], ...]:
+    """Regions of clouds, without marketplaces."""
+    return tuple(
+        region
+        for region in snapshot.regions.values()
+        if region.document.get("kind") == "cloud" and not region.document.get("marketplace")
+    )
+
+
 def searched_regions(
     search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
 ) -> tuple[Entry[Region], ...]:
     """Regions that a search names, or all of clouds, but for those that it leaves out.
 
-    Unknown ones are noted.
+    Marketplaces, where whoever owns machines rents them out, are searched only by name. Unknown
+    regions are noted.
     """
     if search.regions is None:
-        found = {
-            id_: region
-            for id_, region in snapshot.regions.items()
-            if region.document.get("kind") == "cloud"
-        }
+        found = {region.id: region for region in cloud_regions(snapshot)}
     else:
         found = _named_regions(search.regions, "/search/regions", snapshot, problems)
     without = _named_regions(

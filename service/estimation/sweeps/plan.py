@@ -41,6 +41,7 @@ from service.estimation.recommendations.limits import Bounds
 from service.estimation.recommendations.requests import LimitsRequest
 from service.estimation.recommendations.search_context import (
     PriceList,
+    cloud_regions,
     own_prices,
     placeable,
     price_list,
@@ -275,7 +276,7 @@ def _regions(
 
 
 def _cloud_regions(snapshot: CatalogSnapshot) -> list[tuple[str, Entry[Region]]]:
-    return [pair for pair in snapshot.regions.items() if pair[1].document.get("kind") == "cloud"]
+    return [(region.id, region) for region in cloud_regions(snapshot)]
 
 
 def _formats(

@@ -896,3 +896,19 @@ def test_groups_are_searched_and_left_out(packaged_snapshot):
         resolve_search(asked(search=search | {"without_regions": ["eea"]}), packaged_snapshot)
     (error,) = refused.value.errors
     assert error.pointer == "/search/without_regions"
+
+
+def test_marketplaces_are_searched_by_name_only(packaged_snapshot):
+    everywhere = resolve_search(asked(search={}), packaged_snapshot)
+    providers = {region.id.partition("/")[0] for region in everywhere.context.regions}
+    assert "vast" not in providers
+    assert "aws" in providers
+    for names, only in (
+        (["vast/US"], {"vast"}),
+        (["vast/*"], {"vast"}),
+        (["lium/*", "aws/*"], {"lium", "aws"}),
+    ):
+        named = resolve_search(asked(search={"regions": names}), packaged_snapshot)
+        assert {region.id.partition("/")[0] for region in named.context.regions} == only
+    europe = resolve_search(asked(search={"regions": ["europe"]}), packaged_snapshot)
+    assert "vast" not in {region.id.partition("/")[0] for region in europe.context.regions}

@@ -67,10 +67,11 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     per_1k = _PER_1K_TOKENS / search.demand.output_tokens
     least = np.array([_LEAST[metric] for metric in METRICS])
     units = Units(per_1k, per_1k, per_1k, per_1k * _WH_PER_KWH, least)
+    weights = np.array([search.weights[metric] for metric in METRICS])
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
-        placed=place_candidates(candidate_sets, search.context, units, excluded),
+        placed=place_candidates(candidate_sets, search.context, units, weights, excluded),
         searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )

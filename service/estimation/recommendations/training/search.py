@@ -62,10 +62,11 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
         by_model.append(rows)
         left_out.append(left)
         candidate_sets.append(_candidate_set(rows, left, at, search, excluded))
+    weights = np.array([search.weights[metric] for metric in METRICS])
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
-        placed=place_candidates(candidate_sets, search.context, _UNITS, excluded),
+        placed=place_candidates(candidate_sets, search.context, _UNITS, weights, excluded),
         searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )
