@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, hypot, inf
 
 from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.open_load import OpenLoad, Percentiles
-from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue
+from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue, slot_queue
 from service.core.performance.step import StepTime
 
 #: Halvings of searches for a rate or a batch: one part in a million.
 _HALVINGS = 40
+#: Nobody waits.
+_NO_QUEUE = Queue(0.0, 0.0)
+#: By how much a batch is varied to find how its step grows.
+_VARIED_RATIO = 0.05
+#: Steps grow by less than the batch does.
+_MOST_LENGTHENING = 0.999
 #: Closed loops keep their pools below this share of saturation, where waiting has no bound.
 _MOST_BUSY = 0.9999
 
@@ -22,7 +28,8 @@ class Pools:
     """Two pools of replicas and what a request takes in each.
 
     ``prompt_s`` is the time of a whole prompt on a prefill replica, ``transfer_s`` that of its
-    cache to a decode replica [s]; ``decode`` gives the decode step at a batch.
+    cache to a decode replica [s]; ``decode`` gives the decode step at a batch, of ``slots`` [-] at
+    most.
     """
 
     prefill_replicas: int
@@ -35,6 +42,7 @@ class Pools:
     chunks: float
     decode: Callable[[float], StepTime]
     input_square_ratio: float = 1.0
+    output_square_ratio: float = 1.0
 
     @property
     def replicas(self) -> int:
@@ -69,17 +77,37 @@ class Pools:
         each_per_s = rate_per_s / self.prefill_replicas
         return prompt_queue(each_per_s, self.prompt_s, 1.0, self.input_square_ratio)
 
-    def ttft_parts(self, rate_per_s: float) -> dict[str, float]:
-        """Mean wait, prompt and transfer at a rate below saturation [s]."""
+    def slot_queue(self, rate_per_s: float, batch: float) -> Queue:
+        """Requests whose prompts are done and that wait for a slot of a decode replica.
+
+        Parameters
+        ----------
+        rate_per_s
+            Rate of all replicas, below saturation [1/s].
+        batch
+            Sequences on each decode replica at that rate, as of `batch` [-].
+        """
+        if self.later_tokens <= 0.0:
+            return _NO_QUEUE
+        saturation_per_s = self.decode_limit_per_s / self.decode_replicas
+        utilisation = rate_per_s / self.decode_limit_per_s
+        # Where steps grow with the batch, it varies more than a Poisson count.
+        few = max(batch, 1.0)
+        more = few * (1.0 + _VARIED_RATIO)
+        step_s, longer_s = float(self.decode(few).total_s), float(self.decode(more).total_s)
+        longer = min(max((longer_s / step_s - 1.0) / _VARIED_RATIO, 0.0), _MOST_LENGTHENING)
+        variance = batch / (1.0 - longer)
+        squares = self.output_square_ratio
+        return slot_queue(batch, variance, self.slots, saturation_per_s, utilisation, squares)
+
+    def ttft_parts(self, rate_per_s: float, batch: float) -> dict[str, float]:
+        """Mean waits, prompt and transfer at a rate below saturation and its batch [s]."""
         return {
             "prompt_queue": float(self.queue(rate_per_s).mean_wait_s),
             "prompt": self.prompt_s,
+            "slot_queue": float(self.slot_queue(rate_per_s, batch).mean_wait_s),
             "transfer": self.transfer_s,
         }
-
-    def ttft_s(self, rate_per_s: float) -> float:
-        """Mean time to the first token at a rate below saturation [s]."""
-        return sum(self.ttft_parts(rate_per_s).values())
 
     def batch(self, rate_per_s: float) -> float:
         """Sequences on each decode replica: Little's law over its own step time [-]."""
@@ -95,6 +123,7 @@ class Pools:
         """The average replica at a rate."""
         running_sequences = self.batch(rate_per_s)
         decode = self.decode(max(running_sequences, 1.0))
+        parts = self.ttft_parts(rate_per_s, running_sequences)
         return SteadyState(
             decode=decode,
             prefill=self.prefill,
@@ -102,10 +131,10 @@ class Pools:
             decoding_sequences=running_sequences,
             prefilling_sequences=rate_per_s * self.prompt_s / self.prefill_replicas,
             unloaded_ttft_s=self.prompt_s + self.transfer_s,
-            ttft_s=self.ttft_s(rate_per_s),
+            ttft_s=sum(parts.values()),
             tpot_s=decode.total_s,
             requests_per_s=rate_per_s / self.replicas,
-            ttft_parts_s=self.ttft_parts(rate_per_s),
+            ttft_parts_s=parts,
         )
 
 
@@ -120,8 +149,8 @@ def pooled_closed_loop(pools: Pools, concurrency: float) -> tuple[SteadyState, f
     low, high = 0.0, pools.closed_limit_per_s
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        tpot_s = float(pools.decode(max(pools.batch(middle), 1.0)).total_s)
-        held = middle * (pools.ttft_s(middle) + pools.later_tokens * tpot_s)
+        state = pools.state(middle)
+        held = middle * float(state.ttft_s + pools.later_tokens * state.tpot_s)
         low, high = (middle, high) if held < concurrency else (low, middle)
     return pools.state(low), low
 
@@ -130,7 +159,7 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
     """Both pools under random arrivals.
 
     Prompts wait as in an M/D/1 queue at each prefill replica; decode replicas hold what Little's
-    law gives.
+    law gives, and requests wait for one of their slots.
 
     References
     ----------
@@ -142,12 +171,14 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
     saturated = utilisation >= 1.0
     rate = min(requests_per_s, pools.closed_limit_per_s)
     state, queue = pools.state(rate), pools.queue(rate)
+    slots = pools.slot_queue(rate, float(state.decoding_sequences))
+    waits_s = float(queue.mean_wait_s), float(slots.mean_wait_s)
     decode_s = pools.later_tokens * float(state.tpot_s)
     ttft = {
-        name: inf if saturated else state.unloaded_ttft_s + float(queue.wait_percentile_s(share))
+        name: inf if saturated else state.unloaded_ttft_s + _both_s((queue, slots), share)
         for name, share in SHARES.items()
     }
-    waiting = rate * float(queue.mean_wait_s) / pools.replicas
+    waiting = rate * sum(waits_s) / pools.replicas
     return OpenLoad(
         state=state,
         running_sequences=state.decoding_sequences,
@@ -161,8 +192,18 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
         ttft_s=Percentiles(**ttft),
         # Decode replicas hold what Little's law gives, all the time.
         tpot_s=Percentiles(*(state.tpot_s,) * 3),
+        prompt_queue=queue,
+        slot_queue=Queue(slots.waiting_ratio, inf if saturated else slots.tail_s),
         e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
     )
+
+
+def _both_s(queues: tuple[Queue, Queue], share: float) -> float:
+    """Percentile of two waits one after the other, which do not depend on each other [s]."""
+    means = [float(one.mean_wait_s) for one in queues]
+    found = [float(one.wait_percentile_s(share)) for one in queues]
+    beyond = [max(each - mean, 0.0) for each, mean in zip(found, means, strict=True)]
+    return max(*found, sum(means) + hypot(*beyond) if any(beyond) else 0.0)
 
 
 def balanced_prefill_replicas(replicas: int, prompt_s: float, decode_share_s: float) -> int:

@@ -62,4 +62,5 @@ def disaggregated_pools(
         chunks=chunks,
         decode=decode,
         input_square_ratio=float(requests.input_spread.square_ratio),
+        output_square_ratio=float(requests.output_spread.square_ratio),
     )

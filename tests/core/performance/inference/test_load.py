@@ -1,7 +1,9 @@
 """Pools for prompts and decoding, drafts, and tasks of agents."""
 
 from dataclasses import replace
+from heapq import heappop, heappush
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,3 +122,57 @@ def test_prompt_tokens_of_an_agent_with_growing_context():
     cached = mean_call(agent(context_kept_cached=True))
     assert cached.input_tokens * (1 - cached.prefix_cached_ratio) == pytest.approx(550)
     assert prefill_tokens(agent(prefix_cached_ratio=0.5)) == 32_500 - 5_000
+
+
+def _waiting_s(rate, slots, service_s, seed):
+    """Mean wait for one of so many slots of random arrivals that each hold one for so long [s]."""
+    random = np.random.default_rng(seed)
+    came = np.cumsum(random.exponential(1.0 / rate, 60_000))
+    free = [0.0] * slots
+    waits = []
+    for at in came.tolist():
+        begins = max(at, heappop(free))
+        waits.append(begins - at)
+        heappush(free, begins + service_s)
+    return float(np.mean(waits[10_000:]))
+
+
+@pytest.mark.parametrize(("slots", "utilisation"), [(4, 0.7), (8, 0.9), (32, 0.95)])
+def test_requests_wait_for_slots_of_the_decode_pool(slots, utilisation):
+    pools = replace(pools_of(slots), decode=lambda _: pools_of(slots).decode(1.0))
+    rate = utilisation * pools.decode_limit_per_s
+    step_s = float(pools.decode(1.0).total_s)
+    each, service_s = rate / pools.decode_replicas, pools.later_tokens * step_s
+    seen = np.mean([_waiting_s(each, slots, service_s, seed) for seed in range(3)])
+    said = pools.slot_queue(rate, pools.batch(rate)).mean_wait_s
+    assert said == pytest.approx(seen, rel=0.3)
+
+
+def pools_of(slots):
+    """One prefill and three decode replicas with so many slots."""
+    workload = InferenceWorkload(512.0, 256.0, 1.0)
+    serving = replace(disaggregated(1), max_running_sequences=float(slots))
+    return latency(workload, serving, 4).pools
+
+
+def test_nobody_waits_for_slots_while_many_are_free():
+    pools = pools_of(512)
+    rate = 0.2 * pools.decode_limit_per_s
+    assert pools.slot_queue(rate, pools.batch(rate)).mean_wait_s < 1e-6
+
+
+def test_waits_for_slots_are_told_and_grow_with_the_rate():
+    serving = replace(disaggregated(3), max_running_sequences=8.0)
+    best = latency(InferenceWorkload(512.0, 256.0, 1.0), serving, 4).saturation_requests_per_s.value
+    found = [
+        latency(InferenceWorkload(512.0, 256.0, 1.0, requests_per_s=share * best), serving, 4)
+        for share in (0.1, 0.5, 0.8, 0.95)
+    ]
+    waits = [one.ttft_parts_s["slot_queue"] for one in found]
+    assert waits == sorted(waits)
+    assert waits[-1] > 10.0 * max(waits[0], 1e-9)
+    for one in found:
+        assert one.ttft_s.value == pytest.approx(sum(one.ttft_parts_s.values()))
+        assert one.load.ttft_s.p50 <= one.load.ttft_s.p95 <= one.load.ttft_s.p99
+    beyond = InferenceWorkload(512.0, 256.0, 1.0, requests_per_s=1.2 * best)
+    assert latency(beyond, serving, 4).load.saturated
