@@ -66,36 +66,36 @@ class WorkSizes:
 class ExpertProducts:
     """Products of routed experts of one shape.
 
-    Tokens of ``group`` replicas meet at the experts. ``above`` is by how many standard deviations
-    the rank whose experts were chosen most is above the mean.
+    Tokens of ``sharing_replicas`` meet at the experts. The rank whose experts were chosen most is
+    above the mean by ``busiest_ratio`` of the standard deviation.
     """
 
     cost: ProductCost
     size: ProductSize
-    group: float
-    above: float
+    sharing_replicas: float
+    busiest_ratio: float
 
     @property
     def token_flops(self) -> float:
         """What a token takes in them [FLOP]."""
-        return self.size.row_flops * self.group * self.size.item.copies_per_token
+        return self.size.row_flops * self.sharing_replicas * self.size.item.copies_per_token
 
     def load(self, tokens: Number) -> tuple[Number, Number]:
         """Copies of experts that are read, and rows of their products [-]."""
         item = self.size.item
-        tokens = tokens * self.group
+        tokens = tokens * self.sharing_replicas
         chosen = item.experts_per_token / item.experts
         read_ratio: Number = 1.0
         if chosen < 1.0:
             read_ratio = 1.0 - exp(tokens * log1p(-chosen))
         read = item.copies * read_ratio
         rows = tokens * item.copies_per_token
-        if self.above:
+        if self.busiest_ratio:
             # All ranks wait for the one whose experts were chosen most.
-            busiest = read + self.above * sqrt(read * (1.0 - read_ratio))
+            busiest = read + self.busiest_ratio * sqrt(read * (1.0 - read_ratio))
             read = minimum(busiest, item.copies)
             elsewhere = 1.0 - item.copies / item.experts
-            rows = rows + self.above * sqrt(rows * elsewhere)
+            rows = rows + self.busiest_ratio * sqrt(rows * elsewhere)
         return read, rows
 
 
@@ -157,11 +157,12 @@ def expert_products(
     if not sizes:
         return ()
     # Tokens of every data-parallel rank of the expert group meet at the experts.
-    group = max(1.0, parallelism.expert / parallelism.tensor)
-    above = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
+    sharing = max(1.0, parallelism.expert / parallelism.tensor)
+    busiest = expected_highest(parallelism.expert) if parallelism.expert > 1 else 0.0
     costs = product_costs(sizes, accelerator, calibration)
     return tuple(
-        ExpertProducts(cost, size, group, above) for cost, size in zip(costs, sizes, strict=True)
+        ExpertProducts(cost, size, sharing, busiest)
+        for cost, size in zip(costs, sizes, strict=True)
     )
 
 
