@@ -419,3 +419,32 @@ def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):
             seen.add((stages, settings.virtual_stages))
     assert (4, 4) in seen
     assert (1, 2) not in seen
+
+
+def test_a_search_has_only_what_its_framework_trains(packaged_snapshot):
+    run = SMALL["run"] | {"methods": ["full"]}
+    divided = resolve_training_search(asked(run=run), packaged_snapshot).spaces[0].layouts
+    assert any(layout.tensor > 1 for layout in divided)
+    own = resolve_training_search(asked(run=run | {"framework": "litgpt"}), packaged_snapshot)
+    assert {
+        layout.tensor * layout.pipeline * layout.context for layout in own.spaces[0].layouts
+    } == {1}
+    staged = resolve_training_search(
+        asked(run=run | {"framework": "megatron-deepspeed"}), packaged_snapshot
+    ).spaces[0]
+    deep = [layout for layout in staged.layouts if layout.pipeline > 1 and layout.data > 1]
+    stages = {
+        variant.settings.zero_stage
+        for variant in staged.variants
+        if any(variant.suits(layout) for layout in deep)
+    }
+    assert stages == {1}
+
+
+def test_a_search_names_methods_that_its_framework_has_not(packaged_snapshot):
+    run = SMALL["run"] | {"methods": ["full", "lora"], "framework": "llm.c"}
+    with pytest.raises(Rejected) as refused:
+        resolve_training_search(asked(run=run), packaged_snapshot)
+    [problem] = refused.value.errors
+    assert problem.pointer == "/run/methods/1"
+    assert "but by full" in problem.detail
