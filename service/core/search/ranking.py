@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.interval import Z_90
-from service.core.search.workloads import METRICS, Metric
+from service.core.search.workloads import METRICS, PRIORITIES, Metric
 
 #: Draws of inputs and weights over which a choice has to hold, and the seed that makes them alike.
 DRAWS = 200
@@ -23,6 +23,8 @@ SEED = 20_240_501
 WEIGHT_SPREAD = 0.5
 #: Logarithms of scores closer than this are the same.
 _ALIKE = 1e-9
+#: Logarithms of a figure closer than this leave the choice to the other metrics.
+_NEAR_TIE = 0.02
 #: Share of draws below which there is no clear winner.
 CLEAR_SHARE = 0.6
 
@@ -99,6 +101,60 @@ def ranking(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> NDAr
     unknown = np.isnan(metrics) & (weights > 0.0)
     known = burdens(np.where(unknown, least, metrics), weights, least)
     return np.lexsort((np.arange(len(metrics)), known, unknown.sum(axis=1)))
+
+
+def least_first(
+    values: FloatArray, order: NDArray[np.intp], last: NDArray[np.bool_] | None = None
+) -> NDArray[np.intp]:
+    """Candidates by one figure first, near-ties in a given order.
+
+    Parameters
+    ----------
+    values
+        The figure; unknown ones come last.
+    order
+        Candidates by everything, which decides between figures within two per cent.
+    last
+        Those that come after all others, whatever their figure.
+    """
+    best = np.nanmin(values) if np.isfinite(values).any() else np.nan
+    steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / _NEAR_TIE)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    later = np.zeros(len(values), dtype=bool) if last is None else last
+    return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
+
+
+def shortlist(
+    metrics: FloatArray,
+    accelerators: FloatArray,
+    scarce: NDArray[np.bool_],
+    weights: FloatArray,
+    least: FloatArray,
+    most: int,
+) -> NDArray[np.intp]:
+    """Candidates that come first for any priority, so many for each.
+
+    Parameters
+    ----------
+    metrics, accelerators, scarce
+        Of each candidate: its metrics, how many accelerators it takes, and whether water is scarce
+        where it stands.
+    weights, least
+        As for the ranking itself.
+    most
+        How many are kept for each priority.
+    """
+    if len(metrics) <= most:
+        return np.arange(len(metrics))
+    order = ranking(metrics, weights, least)
+    found = [order[:most]]
+    for priority, metric in PRIORITIES.items():
+        if metric is not None or priority == "smallest":
+            values = accelerators if metric is None else metrics[:, METRICS.index(metric)]
+            last = scarce if priority == "lowest_water" else None
+            found.append(least_first(values, order, last)[:most])
+    return np.unique(np.concatenate(found))
 
 
 def factors(metrics: FloatArray, weights: FloatArray, least: FloatArray) -> FloatArray:

@@ -14,6 +14,8 @@ from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Interval, exact
 
+#: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
+_SCARCE_RATIO = 0.4
 _ENDS = ("value", "low", "high")
 #: What stands in arrays where nobody knows a figure.
 UNKNOWN = exact(np.array(np.nan))
@@ -63,6 +65,12 @@ def in_usual_site(region: Region, site_pue_ratio: Interval | None) -> Region:
     if site_pue_ratio is None or not region.pue_stood_in:
         return region
     return replace(region, pue_ratio=site_pue_ratio)
+
+
+def scarce_water(regions: Sequence[Region]) -> NDArray[np.bool_]:
+    """In which regions water is scarce, or may be as nobody publishes its stress."""
+    stress = [region.water_stress_ratio for region in regions]
+    return np.array([one is None or float(one.value) >= _SCARCE_RATIO for one in stress])
 
 
 def site_pue_of_rows(accelerators: Sequence[Accelerator], offer: NDArray[np.intp]) -> Interval:

@@ -9,7 +9,7 @@ are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -20,15 +20,16 @@ from service.core.elementwise import FloatArray
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.interval import Interval, exact
 from service.core.search.dominance import front
-from service.core.search.ranking import ranking
+from service.core.search.ranking import shortlist
 from service.core.search.regions import (
     in_regions,
     in_usual_site,
     making_of_rows,
+    scarce_water,
     site_pue_of_rows,
 )
 from service.core.search.rows import LeftOut, joined, taken
-from service.core.search.workloads import METRICS, PRIORITIES
+from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
 from service.estimation.recommendations.limits import OFFERED
 from service.estimation.recommendations.search_context import (
@@ -39,9 +40,6 @@ from service.estimation.recommendations.search_context import (
 
 #: Candidates closer than this share are near-ties: about the uncertainty that they have in common.
 TOLERANCE_RATIO = 0.1
-
-#: Withdrawals of water over supply from which Aqueduct 4.0 calls the stress high.
-_SCARCE_RATIO = 0.4
 
 #: Candidates kept for each priority: of those that can stand in the same places at the same prices,
 #: and of all.
@@ -191,7 +189,7 @@ def place_candidates(
         Empty if nothing meets the limits.
     """
     values = context.region_values()
-    scarce = is_scarce(values)
+    scarce = scarce_water(values)
     factors = np.array([_per_kwh(region, context) for region in values])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
     pool = _pool(candidate_sets)
@@ -280,53 +278,15 @@ def _joined(
     kept = every.taken(_shortlist(every, scarce, weights, units, _KEPT_OF_ALL))
     columns = (_comparable(kept.metrics), kept.accelerators, 1.0 * scarce[kept.region])
     best = kept.taken(front(np.column_stack(columns), TOLERANCE_RATIO))
-    return PlacedCandidates(
-        metrics=best.metrics,
-        spreads=best.spreads,
-        accelerators=best.accelerators,
-        usd_per_hour=best.usd_per_hour,
-        model=best.model,
-        row=best.row,
-        offer=best.offer,
-        region=best.region,
-        units=units,
-        combined=combined,
-    )
+    columns_of_best = {field.name: getattr(best, field.name) for field in fields(best)}
+    return PlacedCandidates(**columns_of_best, units=units, combined=combined)
 
 
 def _shortlist(
     part: _Part, scarce: NDArray[np.bool_], weights: FloatArray, units: Units, most: int
 ) -> NDArray[np.intp]:
-    """The rows that come first for any priority, so many for each."""
-    if len(part.row) <= most:
-        return np.arange(len(part.row))
-    order = ranking(part.metrics, weights, units.least)
-    found = [order[:most]]
-    for priority, metric in PRIORITIES.items():
-        if metric is not None or priority == "smallest":
-            values = part.accelerators if metric is None else part.metrics[:, METRICS.index(metric)]
-            last = scarce[part.region] if priority == "lowest_water" else None
-            found.append(least_first(values, order, last)[:most])
-    return np.unique(np.concatenate(found))
-
-
-def least_first(
-    values: FloatArray, order: NDArray[np.intp], last: NDArray[np.bool_] | None = None
-) -> NDArray[np.intp]:
-    """Rows by one figure first, near-ties in a given order; some after all others."""
-    best = np.nanmin(values) if np.isfinite(values).any() else np.nan
-    # Within two per cent of each other the other metrics decide.
-    steps = np.floor(np.log(np.maximum(values, 1e-300) / max(best, 1e-300)) / 0.02)
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    later = np.zeros(len(values), dtype=bool) if last is None else last
-    return np.lexsort((place, np.nan_to_num(steps, nan=np.inf), later))
-
-
-def is_scarce(regions: Sequence[Region]) -> NDArray[np.bool_]:
-    """In which regions water is scarce, or may be."""
-    stress = [region.water_stress_ratio for region in regions]
-    return np.array([one is None or float(one.value) >= _SCARCE_RATIO for one in stress])
+    scarce_there = scarce[part.region]
+    return shortlist(part.metrics, part.accelerators, scarce_there, weights, units.least, most)
 
 
 def _place_in_group(

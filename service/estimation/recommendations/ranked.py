@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
 from service.core.explanation import EstimateWarning
-from service.core.search.ranking import CLEAR_SHARE, factors, nearest_flip, ranking, robustness
+from service.core.search.ranking import (
+    CLEAR_SHARE,
+    factors,
+    least_first,
+    nearest_flip,
+    ranking,
+    robustness,
+)
+from service.core.search.regions import scarce_water
 from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
-from service.estimation.recommendations.placement import (
-    PlacedCandidates,
-    is_scarce,
-    least_first,
-    metrics_in_regions,
-)
+from service.estimation.recommendations.placement import PlacedCandidates, metrics_in_regions
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
 
@@ -69,7 +72,7 @@ class RankedCandidates:
         self.metrics, self.spreads = found.metrics.copy(), found.spreads.copy()
         self.weights, self.least = weights, found.units.least
         self._regions = context.region_values()
-        self._scarce = is_scarce(self._regions)[found.region]
+        self._scarce = scarce_water(self._regions)[found.region]
         self._verified: dict[int, Verified] = {}
         self._missed: set[int] = set()
         self._rank()

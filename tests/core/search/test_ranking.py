@@ -9,9 +9,11 @@ from hypothesis.extra.numpy import arrays
 from service.core.search.ranking import (
     burdens,
     factors,
+    least_first,
     nearest_flip,
     ranking,
     robustness,
+    shortlist,
     weight_row,
 )
 from service.core.search.workloads import METRICS, WORKLOAD_KINDS
@@ -129,3 +131,21 @@ def test_robust_choices_hold_in_most_draws_and_alike_ones_err_together():
     assert 0.4 < apart < 0.75
     assert together == 1.0
     assert robustness(metrics[:1], spreads[:1], np.array([0]), weights, LEAST, 0) == 1.0
+
+
+@given(TABLES, SHARES, st.integers(1, 4))
+def test_a_shortlist_has_what_is_first_for_each_priority(metrics, shares, most):
+    weights = weighing(shares)
+    accelerators = np.arange(len(metrics), 0, -1).astype(float)
+    scarce = np.arange(len(metrics)) % 2 == 0
+    kept = set(shortlist(metrics, accelerators, scarce, weights, LEAST, most).tolist())
+    order = ranking(metrics, weights, LEAST)
+    assert set(order[:most].tolist()) <= kept
+    for metric in ("cost", "latency", "carbon"):
+        values = metrics[:, METRICS.index(metric)]
+        assert least_first(values, order)[0] in kept
+        assert values[least_first(values, order)[0]] <= values.min() * 1.03
+    water = least_first(metrics[:, METRICS.index("water")], order, scarce)
+    assert water[0] in kept
+    assert not scarce[water[0]] or scarce.all()
+    assert int(np.argmin(accelerators)) in kept

@@ -131,7 +131,7 @@ def find_model(snapshot: CatalogSnapshot, told: str) -> KnownModel | None:
 def models_of_size(
     snapshot: CatalogSnapshot, parameters: float, rounded_to: float | None = None
 ) -> list[str]:
-    """Ids of the models with so many parameters.
+    """Ids of the models with so many parameters, without releases of them in other formats.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ def models_of_size(
     return [
         id_
         for id_, entry in snapshot.models.items()
-        if abs(entry.value.total_parameters - parameters) <= most
+        if "base_model" not in entry.document
+        and abs(entry.value.total_parameters - parameters) <= most
     ]
 
 

@@ -160,10 +160,13 @@ def test_the_answer_says_where_everything_came_from(read):
     ("told", "expected", "weights"),
     [
         ("meta-llama/Meta-Llama-3-8B-Instruct", "meta-llama/Meta-Llama-3-8B", None),
-        ("/models/Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B", "fp8"),
-        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w4a16", "meta-llama/Llama-3.1-70B",
-         "gptq-int4"),
-        ("Qwen/Qwen2.5-32B-Instruct-AWQ", "Qwen/Qwen2.5-32B", "awq-int4"),
+        # Releases that the catalog has are themselves, in their own format.
+        ("/models/Llama-3.1-8B-Instruct-FP8", "nvidia/Llama-3.1-8B-Instruct-FP8", None),
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w4a16",
+         "RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w4a16", None),
+        ("Qwen/Qwen2.5-32B-Instruct-AWQ", "Qwen/Qwen2.5-32B-Instruct-AWQ", None),
+        ("somebody/Mistral-7B-v0.1-quantized.w4a16", "mistralai/Mistral-7B-v0.1", "gptq-int4"),
+        ("/models/Meta-Llama-3-8B-Instruct-FP8", "meta-llama/Meta-Llama-3-8B", "fp8"),
         ("models/Meta-Llama-3-8B.Q4_0.gguf", "meta-llama/Meta-Llama-3-8B", "gguf-q4_0"),
         ("Qwen2.5-7B-Instruct-Q5_K_M-00001-of-00002.gguf", "Qwen/Qwen2.5-7B", "gguf-q5_k_m"),
         ("gpt-oss-20b", "openai/gpt-oss-20b", None),
