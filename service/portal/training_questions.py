@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from service.core.memory.training.settings import Optimizer
+from service.core.memory.training.settings import Optimizer, Schedule
 from service.estimation.recommendations.requests import Limit
 from service.estimation.recommendations.training.requests import (
     MOST_ACCELERATORS,
@@ -40,6 +40,8 @@ _SETTINGS = (
     "activation_checkpointing",
     "micro_batch_size",
     "gradient_accumulation_steps",
+    "pipeline_schedule",
+    "virtual_stages",
     "sequence_length",
     "tokens",
 )
@@ -70,6 +72,8 @@ class TrainingPageRequest(ModelQuestion):
     activation_checkpointing: Literal["none", "selective", "selective-operators", "full"] = "full"
     micro_batch_size: int = Field(1, ge=1, le=65_536)
     gradient_accumulation_steps: int = Field(1, ge=1, le=1_000_000)
+    pipeline_schedule: Schedule = "1f1b"
+    virtual_stages: int = Field(1, ge=1, le=1_000)
     sequence_length: int = Field(8192, ge=1, le=100_000_000)
     tokens: float = Field(1e10, ge=1.0, le=1e18)
     framework: Reference | None = None

@@ -122,6 +122,12 @@ _CHOICES: dict[str, dict[str, str]] = {
         "selective-operators": "selective: recompute every other matrix product",
         "full": "full: recompute whole layers",
     },
+    "pipeline_schedule": {
+        "1f1b": "1F1B: one forward, one backward",
+        "gpipe": "GPipe: all forward, then all backward",
+        "interleaved": "interleaved: several parts of the model a stage",
+        "zero-bubble": "zero bubble: weights' gradients fill the gaps",
+    },
     "offload_optimizer": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
     "offload_parameters": {"none": "on the accelerator", "cpu": "host memory", "nvme": "NVMe"},
 }

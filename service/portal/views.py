@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.number_formats import NUMBER_FORMATS
 from service.estimation.formatting import duration
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
@@ -112,9 +113,13 @@ def _form(
 
 def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the form that ask about a candidate."""
+    formats, release = candidate["precision"], candidate["weights_from"]["release"]
     return {
+        # Formats of one checkpoint alone have no name: they are those in which it ships.
+        "weights": formats["weights"] if formats["weights"] in NUMBER_FORMATS else None,
+        "kv_cache": formats["kv_cache"],
+        **({} if release is None else {"model": release}),
         **{name: candidate[name] for name in ("accelerator", "accelerator_count", "region")},
-        **{name: candidate["precision"][name] for name in ("weights", "kv_cache")},
         **{name: candidate["parallelism"][name] for name in LAYOUT},
     }
 

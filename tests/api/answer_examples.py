@@ -245,6 +245,8 @@ async def make() -> dict[str, Any]:
                 found[f"{name}Page"] = page
             found["TechniqueEntry"] = (await client.get("/v1/techniques/zero-3")).json()
             found["TechniquePage"] = {"items": [found["TechniqueEntry"]]}
+            found["RegionGroups"] = (await client.get("/v1/region-groups")).json()
+            found["OfferPage"] = (await client.get("/v1/offers?limit=1")).json()
             found["GridAnswer"] = (await client.get("/v1/grid/country/GB")).json()
             found |= HISTORY
             link = "/?model=llama-3.1-8b&accelerator=l40s"

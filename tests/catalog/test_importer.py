@@ -69,7 +69,7 @@ async def test_importing_twice_makes_one_revision(engine: AsyncEngine) -> None:
         newest = await newest_revision(connection)
         assert newest == await read_revision(connection, revision)
         assert newest is not None
-        assert newest.entry_count == 13
+        assert newest.entry_count == 14
         snapshot = await load_snapshot(connection)
     assert snapshot.revision == revision
     assert snapshot.content_hash == newest.content_hash
@@ -101,7 +101,7 @@ async def test_a_changed_document_makes_a_revision_and_the_old_one_stays(
         )
         assert sorted(changed) == ["acme-one-80gb", "acme-two", "acme/tiny"]
         old, new = await load_snapshot(connection, first), await load_snapshot(connection, second)
-        assert (await newest_revision(connection)).entry_count == 13  # type: ignore[union-attr]
+        assert (await newest_revision(connection)).entry_count == 14  # type: ignore[union-attr]
     for snapshot, documents in ((old, before), (new, after)):
         for collection, entries in documents.items():
             held = snapshot.collection(collection)
@@ -130,7 +130,11 @@ async def test_a_persons_edit_outlives_the_next_package(engine: AsyncEngine) -> 
     first = await bring(engine, packaged)
     edited = accelerator(memory_bytes=figure(79e9))
     async with engine.begin() as connection:
-        changes = {ONE: edited, ("regions", "aws/eu-north-1"): None}
+        changes = {
+            ONE: edited,
+            ("regions", "aws/eu-north-1"): None,
+            **{("offers", id_): None for id_ in packaged["offers"]},
+        }
         applied = await apply_change(
             connection, Change(changes, "ada", "measured", expected_revision=first), SCHEMAS
         )
@@ -139,6 +143,7 @@ async def test_a_persons_edit_outlives_the_next_package(engine: AsyncEngine) -> 
     assert {(one.collection, one.change) for one in applied.differences} == {
         ("accelerators", "changed"),
         ("regions", "removed"),
+        ("offers", "removed"),
     }
     newer = deepcopy(packaged)
     newer["accelerators"]["acme-one-80gb"]["figures"]["memory_bytes"] = figure(96e9)
@@ -254,7 +259,11 @@ async def test_an_own_entry_whose_parent_has_gone_is_left_out(engine: AsyncEngin
     async with engine.begin() as connection:
         gone = {
             ("regions", "aws/eu-north-1"): None,
-            **{("instances", id_): None for id_ in small_catalog()["instances"]},
+            **{
+                (collection, id_): None
+                for collection in ("instances", "offers")
+                for id_ in small_catalog()[collection]
+            },
         }
         await apply_change(connection, Change(gone, "bob", "closed"), SCHEMAS)
     async with engine.connect() as connection:

@@ -143,7 +143,7 @@ def test_the_map_shows_each_region_where_it_is(packaged_snapshot):
         place = {"latitude_deg": document["latitude"], "longitude_deg": document["longitude"]}
         assert point["location"] == place
     assert "country/SE" in answer["warnings"][-1]["message"]
-    assert answer["description"].endswith("Not on the map: country/SE.")
+    assert "Not on the map: country/SE," in answer["description"]
     rows = data_rows(drawn("impacts-map", answer)["layer"][2])
     assert {row["label"] for row in rows} == {point["label"] for point in points}
 
@@ -158,7 +158,7 @@ def test_places_are_on_land_or_near_it(packaged_snapshot):
     corners = [
         corner for polygon in land()["coordinates"] for ring in polygon for corner in _dense(ring)
     ]
-    clouds = [e for e in packaged_snapshot.regions.values() if e.document["kind"] == "cloud"]
+    clouds = [e for e in packaged_snapshot.regions.values() if "longitude" in e.document]
     assert len(clouds) > 150
     for entry in clouds:
         at = entry.document["longitude"], entry.document["latitude"]

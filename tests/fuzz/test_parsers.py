@@ -62,7 +62,7 @@ FEW = {
 CONFIGS = [
     json.dumps(found["config"]).encode()
     for found in DOCUMENTS["models"].values()
-    if len(json.dumps(found["config"])) < 5_000
+    if "config" in found and len(json.dumps(found["config"])) < 5_000
 ]
 #: What tools of machines write, each also read as another's.
 OUTPUTS = {

@@ -86,7 +86,7 @@ def test_the_table_holds_every_interval_of_the_answer(estimate):
 
 
 def test_the_badge_says_fit_token_and_carbon(estimate, too_large):
-    assert badge(estimate).message == "fits · 28.6 ms/token · 0.106 gCO2e/1k"
+    assert badge(estimate).message == "fits · 28.7 ms/token · 0.107 gCO2e/1k"
     assert badge(too_large).message.startswith("does not fit · ")
     assert badge(too_large).colour != badge(estimate).colour
-    assert badge(estimate | {"impacts": None}).message == "fits · 28.6 ms/token"
+    assert badge(estimate | {"impacts": None}).message == "fits · 28.7 ms/token"

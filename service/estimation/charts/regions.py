@@ -197,6 +197,7 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindi
             [FieldError("/regions", "the impact is not known for any region that can be drawn")]
         )
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
+    adrift.sort(key=lambda label: label != request.region)
     unplaced = EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known")
     missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
     return {

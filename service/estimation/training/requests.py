@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from service.core.memory.training.settings import ALL_LINEAR, Adapter, CrossEntropy, Optimizer
+from service.core.memory.training.settings import (
+    ALL_LINEAR,
+    Adapter,
+    CrossEntropy,
+    Optimizer,
+    Schedule,
+)
 from service.estimation.compliance.requests import RuleFacts
 from service.estimation.references import (
     AcceleratorReference,
@@ -188,7 +194,7 @@ class TrainingSettingsRequest(Request):
     sequence_parallel: bool = True
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
     repeats."""
-    pipeline_schedule: Literal["1f1b", "gpipe", "interleaved", "zero-bubble"] = "1f1b"
+    pipeline_schedule: Schedule = "1f1b"
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
     (see virtual_stages), zero-bubble of as many as 1f1b with a third of its bubble, which it fills
