@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from service.calibration.batches import batched
-from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.sizes import STEP, SizedPart, log_sigma_of
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
+from service.calibration.sizes import STEP, SizedPart, fit_sizes, log_sigma_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray
@@ -69,7 +69,6 @@ _LOADS = ("input_tokens", "output_tokens", "concurrency")
 _AS_MEASURED: Mapping[str, Any] = MappingProxyType({})
 #: A row pulls as one of speed would that is this many times as far off: sizes are sure.
 _WEIGHT = 25.0
-_ASSUMED_WEIGHT = 0.5
 _PASSES = 3
 #: Below this, what is left of a size is nothing [B, token].
 _LEAST = 1.0
@@ -135,19 +134,7 @@ def _is_sound(view: Served, name: str, measured: float) -> bool:
 
 def fit_memory(rows: Sequence[MeasuredMemory]) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured."""
-    weights = [
-        _WEIGHT * shared * (_ASSUMED_WEIGHT if row.assumed else 1.0)
-        for row, shared in zip(
-            rows, shared_weights([(row.source,) for row in rows], 0.5), strict=True
-        )
-    ]
-    return fit(
-        predictor(rows),
-        [row.measured for row in rows],
-        [row.keys for row in rows],
-        ALL_TERMS,
-        weights,
-    )
+    return fit_sizes(rows, predictor(rows), ALL_TERMS, _WEIGHT)
 
 
 def predictor(rows: Sequence[MeasuredMemory]) -> Predict:

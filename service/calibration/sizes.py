@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
-from service.calibration.hierarchy import Keys, Term
+from service.calibration.hierarchy import Fitted, Keys, Predict, Term, fit, shared_weights
 from service.calibration.levels import main_source, rows_of
 from service.calibration.parts import Part
 from service.calibration.spread import (
@@ -35,6 +35,9 @@ _SIZE_LOG_SIGMAS = np.linspace(0.006, 0.08, 75)
 STEP = 1e-3
 
 
+_ASSUMED_WEIGHT = 0.5
+
+
 class SizedRow(Protocol):
     """A measured size, and whose property its levels are."""
 
@@ -51,8 +54,39 @@ class SizedRow(Protocol):
         """What it was measured of."""
 
     @property
+    def measured(self) -> float:
+        """The size [B or token]."""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether settings were assumed that its source does not state."""
+
+    @property
     def keys(self) -> Keys:
         """Keys of its levels."""
+
+
+def fit_sizes(
+    rows: Sequence[SizedRow], predict: Predict, terms: Sequence[Term], weight: float
+) -> Fitted:
+    """Constants at all levels for which the estimates come closest to what was measured.
+
+    Parameters
+    ----------
+    rows, predict
+        What was measured, and log estimates of it by constants.
+    terms
+        The constants.
+    weight
+        A row pulls as one of speed would that is this many times as far off: sizes are sure.
+    """
+    shares = shared_weights([(row.source,) for row in rows], 0.5)
+    weights = [
+        weight * shared * (_ASSUMED_WEIGHT if row.assumed else 1.0)
+        for row, shared in zip(rows, shares, strict=True)
+    ]
+    measured, keys = [row.measured for row in rows], [row.keys for row in rows]
+    return fit(predict, measured, keys, terms, weights)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.sizes import STEP, SizedPart, log_sigma_of
+from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
+from service.calibration.sizes import STEP, SizedPart, fit_sizes, log_sigma_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.interval import Interval, exact, from_log_sigma
@@ -55,9 +55,8 @@ QUANTITIES = frozenset(
         *("process_bytes", "process_total_bytes"),
     }
 )
-#: A row pulls as one of speed would that is this many times as far off: sizes are sure.
+#: As of inference, but sources of training state less of what they ran.
 _WEIGHT = 6.0
-_ASSUMED_WEIGHT = 0.5
 _PASSES = 3
 
 
@@ -115,19 +114,7 @@ def _is_sound(view: Trained, name: str, measured: float) -> bool:
 
 def fit_training_memory(rows: Sequence[MeasuredTrainingMemory]) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured."""
-    weights = [
-        _WEIGHT * shared * (_ASSUMED_WEIGHT if row.assumed else 1.0)
-        for row, shared in zip(
-            rows, shared_weights([(row.source,) for row in rows], 0.5), strict=True
-        )
-    ]
-    return fit(
-        predictor(rows),
-        [row.measured for row in rows],
-        [row.keys for row in rows],
-        ALL_TERMS,
-        weights,
-    )
+    return fit_sizes(rows, predictor(rows), ALL_TERMS, _WEIGHT)
 
 
 def predictor(rows: Sequence[MeasuredTrainingMemory]) -> Predict:
