@@ -121,15 +121,18 @@ def in_asked_machine(
         What was asked for.
     named
         Whether the accelerators were, too: then one that has no place in the machine, or idles
-        above the limit, is noted. Of all of the catalog, such ones are None.
+        above the limit, is noted. Of all of the catalog, such ones are None, and noted where there
+        are no others.
     snapshot, problems
         The catalog, and what takes notes.
     """
     found = _in_asked_machine(accelerators, platform, named, snapshot, problems)
+    if found and not any(found):
+        problems.add("/platform", "none of the accelerators that are searched stands in it")
     if power_limit_w is None:
         return found
     ignored = Problems()
-    return tuple(
+    limited = tuple(
         entry
         if entry is None
         else (problems if named else ignored).attempt(
@@ -138,6 +141,9 @@ def in_asked_machine(
         )
         for entry in found
     )
+    if any(found) and not any(limited):
+        problems.add("/power_limit_w", "every accelerator that is searched draws more at rest")
+    return limited
 
 
 def _under_limit(

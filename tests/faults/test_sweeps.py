@@ -91,6 +91,6 @@ async def test_a_killed_workers_sweep_is_finished_by_another_as_if_nothing_had_h
         pq.read_table(io.BytesIO((await kept.get(path, headers=form)).content))
         for path in (f"/v1/sweeps/{one}/results" for one in (id_, undisturbed))
     ]
-    assert len(tables[0]) == finished["progress"]["rows"] > 1000
+    assert len(tables[0]) == finished["progress"]["rows"] > 500
     first, second = (table.to_pydict() for table in tables)
     assert [name for name in first if first[name] != second[name]] == []

@@ -54,6 +54,9 @@ MANY = fuzz_settings(
 )
 
 document = create_app(Settings(embedded_database=False, log_level="error")).openapi()
+for each in document["components"]["schemas"].values():
+    # A plan within a search is a request of its own, which its own operation gets.
+    each.get("properties", {}).pop("baseline", None)
 schema = schemathesis.openapi.from_dict(document)
 #: What was made of a part of the document, for the operations that share it.
 _made = GenerationSession()

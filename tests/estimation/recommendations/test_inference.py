@@ -912,3 +912,9 @@ def test_marketplaces_are_searched_by_name_only(packaged_snapshot):
         assert {region.id.partition("/")[0] for region in named.context.regions} == only
     europe = resolve_search(asked(search={"regions": ["europe"]}), packaged_snapshot)
     assert "vast" not in {region.id.partition("/")[0] for region in europe.context.regions}
+
+
+def test_a_limit_of_power_that_nothing_keeps_is_refused(packaged_snapshot):
+    with pytest.raises(Rejected) as refused:
+        resolve_search(asked(search={}, power_limit_w=1e-9), packaged_snapshot)
+    assert [error.pointer for error in refused.value.errors] == ["/power_limit_w"]

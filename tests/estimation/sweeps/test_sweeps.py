@@ -338,3 +338,12 @@ def test_what_was_fetched_from_the_hub_is_written_out_for_the_worker() -> None:
     (model,) = kept.models
     assert isinstance(model, ModelConfig)
     assert model.config == config
+
+
+def test_a_limit_of_power_that_nothing_keeps_is_refused(packaged_snapshot):
+    request = SweepRequest.model_validate(
+        {"models": ["meta-llama/Llama-3.1-8B"], "power_limit_w": 1e-9}
+    )
+    with pytest.raises(Rejected) as refused:
+        resolve_study(request, packaged_snapshot)
+    assert [error.pointer for error in refused.value.errors] == ["/power_limit_w"]
