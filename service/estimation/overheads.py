@@ -6,14 +6,14 @@ like saying only what is otherwise; how much it takes is fitted at levels, as sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import hypot
 
-from service.catalog.entries.engines import kin_of
+from service.catalog.entries.engines import kin_of, releases_of
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import FALLBACK_ENGINE, engine_of_release, release_key
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact, from_log_sigma
 from service.core.memory.inference.runtime import CALIBRATIONS, EngineRuntime, RuntimeOverheads
@@ -41,7 +41,10 @@ _UNSTATED: Figures = {
 def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
     """Runtime memory of every engine and release of the catalog; kept for each snapshot."""
     return RuntimeOverheads(
-        {key: _runtime(snapshot, key) for key in (FALLBACK_ENGINE, *_releases(snapshot))}
+        {
+            key: _runtime(snapshot, key)
+            for key in (FALLBACK_ENGINE, *releases_of(snapshot.engines, "inference"))
+        }
     )
 
 
@@ -54,14 +57,6 @@ def memory_entries(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
         *spread.entries,
         *(f"{CALIBRATIONS}{name}" for name in _stated(snapshot, release)),
     )
-
-
-def _releases(snapshot: CatalogSnapshot) -> Iterator[str]:
-    for id_, entry in snapshot.engines.items():
-        if "inference" in entry.value.classes and id_ != FALLBACK_ENGINE:
-            yield id_
-            for generation in entry.value.generations:
-                yield release_key(id_, generation.id)
 
 
 def _runtime(snapshot: CatalogSnapshot, release: str) -> EngineRuntime:

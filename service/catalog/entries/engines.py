@@ -12,6 +12,7 @@ from service.catalog.entries.entry import Entry, FigureOrigin
 from service.catalog.entries.references import FORMER_IDS
 from service.core.engines import (
     CLASSES,
+    FALLBACK_ENGINE,
     Engine,
     EngineWorkload,
     FormatList,
@@ -19,6 +20,7 @@ from service.core.engines import (
     Recipes,
     class_of_unknown,
     engine_of_release,
+    release_key,
 )
 from service.core.hardware import HardwareList
 
@@ -92,6 +94,15 @@ def names_of(document: Document) -> Iterator[str]:
     for one in generations if isinstance(generations, list) else ():
         if isinstance(one, Mapping):
             yield from map(str, one.get("names") or ())
+
+
+def releases_of(engines: Mapping[str, Entry[Engine]], workload: EngineWorkload) -> Iterator[str]:
+    """Keys of all releases that run a workload, an engine before its generations."""
+    for id_, entry in engines.items():
+        if workload in entry.value.classes and id_ != FALLBACK_ENGINE:
+            yield id_
+            for generation in entry.value.generations:
+                yield release_key(id_, generation.id)
 
 
 def kin_of(release: str, engines: Mapping[str, Entry[Engine]]) -> Iterator[tuple[str, str | None]]:

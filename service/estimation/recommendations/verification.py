@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WorkloadKind
 from service.estimation.recommendations.answers import LimitRow
-from service.estimation.recommendations.limits import Written, known
+from service.estimation.recommendations.limits import Bounds, Limit, Written, known, limit_rows
 from service.estimation.recommendations.placement import MetricRows
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
@@ -94,10 +94,17 @@ def own_plan(
         ) from None
 
 
-def as_candidate(estimate: Written) -> dict[str, Any]:
-    """What limits ask of a candidate, of a plan that no search has found."""
+def held_plan(estimate: Written, limits: Iterable[Limit[Any]], bounds: Bounds) -> dict[str, Any]:
+    """The caller's own plan in an answer: its estimate, held to the limits of the choices."""
     rented = (estimate["cost"] or {}).get("rented") or {}
-    return {"usd_per_hour": known(rented, "usd_per_hour")}
+    serving = estimate["deployment"].get("serving") or {}
+    # What limits ask of a candidate, of a plan that no search has found.
+    candidate = {
+        "usd_per_hour": known(rented, "usd_per_hour"),
+        "uses_memory_tiers": bool(serving.get("memory_tiers")),
+    }
+    rows = limit_rows(limits, bounds, estimate, candidate)
+    return {"estimate": parts_of(estimate), "limits": rows}
 
 
 def estimate_metrics(

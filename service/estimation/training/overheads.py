@@ -7,13 +7,13 @@ holds is the same as for inference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import hypot
 
-from service.catalog.entries.engines import kin_of
+from service.catalog.entries.engines import kin_of, releases_of
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.engines import FALLBACK_ENGINE, engine_of_release, release_key
+from service.core.engines import FALLBACK_ENGINE, engine_of_release
 from service.core.figures import Figures, from_figures
 from service.core.interval import Interval, exact, from_log_sigma
 from service.core.memory.training.runtime import CALIBRATIONS, FrameworkRuntime, TrainingOverheads
@@ -37,7 +37,10 @@ _OF_DRIVER = "memory/driver"
 def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
     """Runtime memory of every framework and release of the catalog; kept for each snapshot."""
     return TrainingOverheads(
-        {key: _runtime(snapshot, key) for key in (FALLBACK_ENGINE, *_releases(snapshot))}
+        {
+            key: _runtime(snapshot, key)
+            for key in (FALLBACK_ENGINE, *releases_of(snapshot.engines, "training"))
+        }
     )
 
 
@@ -65,14 +68,6 @@ def measured_framework(snapshot: CatalogSnapshot, release: str) -> str | None:
         return None if first == FALLBACK_ENGINE else engine_of_release(first)
     names = {id_.removeprefix(f"{level.part}/") for id_ in level.entries}
     return next((name for name in _kin(snapshot, release) if name in names), None)
-
-
-def _releases(snapshot: CatalogSnapshot) -> Iterator[str]:
-    for id_, entry in snapshot.engines.items():
-        if "training" in entry.value.classes and id_ != FALLBACK_ENGINE:
-            yield id_
-            for generation in entry.value.generations:
-                yield release_key(id_, generation.id)
 
 
 def _runtime(snapshot: CatalogSnapshot, release: str) -> FrameworkRuntime:

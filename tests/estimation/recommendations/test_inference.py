@@ -918,3 +918,18 @@ def test_a_limit_of_power_that_nothing_keeps_is_refused(packaged_snapshot):
     with pytest.raises(Rejected) as refused:
         resolve_search(asked(search={}, power_limit_w=1e-9), packaged_snapshot)
     assert [error.pointer for error in refused.value.errors] == ["/power_limit_w"]
+
+
+def test_a_plan_that_spills_into_memory_tiers_leaves_no_less_than_nothing_free(packaged_snapshot):
+    plan = {
+        "model": "meta-llama/Llama-3.1-70B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "region": "aws/us-east-1",
+        "workload": {"input_tokens": 512, "output_tokens": 128, "concurrency": 1},
+        "serving": {"memory_tiers": ["ddr5"]},
+    }
+    limits = {"ttft_s": 1e3, "tpot_s": 1e3, "headroom_ratio_at_least": 0.0}
+    answer = recommendation_answer(asked(baseline=plan, limits=limits), packaged_snapshot)
+    rows = {row["name"]: row for row in answer["baseline"]["limits"]}
+    assert rows["headroom_ratio_at_least"]["value"] == 0.0
+    assert rows["headroom_ratio_at_least"]["verdict"] == "pass"

@@ -18,10 +18,9 @@ from service.estimation.recommendations.limits import limit_rows
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.recommendations.verification import (
     Verified,
-    as_candidate,
     estimate_metrics,
+    held_plan,
     own_plan,
-    parts_of,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
@@ -122,9 +121,7 @@ def baseline(
     if request.baseline is None:
         return None
     estimate = own_plan(request.baseline, inference_estimate, snapshot)
-    candidate = as_candidate(estimate) | {"uses_memory_tiers": False}
-    limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
-    return {"estimate": parts_of(estimate), "limits": limits}
+    return held_plan(estimate, DEPLOYMENT_LIMITS, search.limits.model_dump())
 
 
 def _precision(formats: Mapping[str, Any]) -> PrecisionRequest:

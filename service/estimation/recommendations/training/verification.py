@@ -17,10 +17,9 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 from service.estimation.recommendations.verification import (
     Verified,
-    as_candidate,
     estimate_metrics,
+    held_plan,
     own_plan,
-    parts_of,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
@@ -79,8 +78,7 @@ def run_baseline(
     if request.baseline is None:
         return None
     estimate = own_plan(request.baseline, training_estimate, snapshot)
-    limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, as_candidate(estimate))
-    return {"estimate": parts_of(estimate), "limits": limits}
+    return held_plan(estimate, RUN_LIMITS, search.limits.model_dump())
 
 
 def _request(
