@@ -52,6 +52,7 @@ TEXT_FOLDERS: Mapping[str, str] = {
     "techniques": "techniques",
     "claims": "claims",
     "region-groups": "region_groups",
+    "hourly-profiles": "hourly_profiles",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -13,13 +13,26 @@ import httpx
 
 from service.catalog.entries.offers import COLUMNS, Offer
 from service.catalog.snapshot import CatalogSnapshot
+from service.prices.aws import aws_offers
 from service.prices.azure import azure_offers
+from service.prices.oci import oci_offers
 from service.prices.runpod import runpod_offers
+from service.prices.vast import vast_offers
+from service.prices.verda import verda_offers
 
 Reader: TypeAlias = Callable[[httpx.AsyncClient, Iterable[str], str], Awaitable[list[Offer]]]
 
-#: Who publishes prices that can be asked for without a key.
-PROVIDERS: Mapping[str, Reader] = {"azure": azure_offers, "runpod": runpod_offers}
+#: Who publishes prices that can be asked for without a key. Google, Lambda, CoreWeave, Nebius,
+#: DigitalOcean and Hetzner ask for one, and Scaleway and OVH answer in euros: their prices come
+#: from datasets.
+PROVIDERS: Mapping[str, Reader] = {
+    "aws": aws_offers,
+    "azure": azure_offers,
+    "oci": oci_offers,
+    "runpod": runpod_offers,
+    "vast": vast_offers,
+    "verda": verda_offers,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +56,8 @@ async def refreshed(
 ) -> Refreshed:
     """Offers of a provider, those that its list has with the price and date of the list.
 
-    What the list does not have stays as it is, with its older date.
+    What the list does not have stays as it is, with its older date. A price that is the same
+    everywhere renews those of all regions.
 
     Raises
     ------
@@ -66,7 +80,7 @@ async def refreshed(
     }
     rows, unknown = dict(held), set()
     new = changed = same = 0
-    for offer in read:
+    for offer in (one for told in read for one in _by_region(told, held)):
         if offer.region and f"{provider}/{offer.region}" not in snapshot.regions:
             unknown.add(offer.region)
             continue
@@ -79,6 +93,22 @@ async def refreshed(
     return Refreshed(
         provider, tuple(sorted(rows.values())), new, changed, same, tuple(sorted(unknown))
     )
+
+
+def _by_region(offer: Offer, held: Mapping[tuple[str, str, str], Offer]) -> Iterator[Offer]:
+    """An offer, or one for each region in which its machine was offered at such a price."""
+    regions = [
+        region
+        for instance, region, kind in held
+        if (instance, kind) == (offer.instance, offer.kind) and region
+    ]
+    if offer.region or not regions:
+        yield offer
+    else:
+        for region in regions:
+            yield offer._replace(region=region)
+        if (offer.instance, "", offer.kind) in held:
+            yield offer
 
 
 def write_offers(folder: Path, provider: str, rows: Sequence[Offer]) -> Path:

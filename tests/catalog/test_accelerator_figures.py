@@ -76,3 +76,18 @@ def test_16_bit_peaks_are_dense(entry: Mapping[str, Any]) -> None:
     others = ("cpu-x86", "intel-gaudi", "nvidia-blackwell")
     if peaks and fp32 and not entry["family"].startswith(others):
         assert max(peaks) <= 17.0 * fp32
+
+
+def test_what_people_buy_has_a_price_of_a_date_and_kind() -> None:
+    """What the vendor asked at launch is no price of shops, and none holds for long."""
+    files = read_files(INSTALLATION / "hardware_catalog").documents
+    prices = {
+        entry_id: entry["figures"]["price_usd"]
+        for collection in ("accelerators", "platforms")
+        for entry_id, entry in files[collection].items()
+        if "price_usd" in entry["figures"]
+    }
+    assert len(prices) >= 60
+    for entry_id, price in prices.items():
+        assert price["price_kind"] in ("launch", "list", "street"), entry_id
+        assert price["date"][:4] == str(price["year"]), entry_id

@@ -9,6 +9,7 @@ import pytest
 
 from service.catalog.entries.documents import CatalogInvalid, DocumentInvalid
 from service.catalog.entries.offers import COLUMNS, offers_from_document
+from service.catalog.entries.shelf_life import stale_figures
 from service.catalog.files import checked_files
 from service.catalog.snapshot import snapshot_from_documents
 from tests.catalog.examples import figure, instance, offers, small_catalog, write_catalog
@@ -114,3 +115,23 @@ def test_tables_are_read_by_the_name_of_the_provider(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_table_is_said(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(CatalogInvalid, match=said):
         checked_files(with_table(tmp_path, content))
+
+
+def test_machines_whose_newest_price_is_old_are_stale() -> None:
+    documents = small_catalog()
+    rows = [changed(date="2024"), changed(kind="spot", date="2024-02", usd_per_hour=20.0)]
+    documents["offers"] = {"aws": {"id": "aws", "columns": list(COLUMNS), "rows": rows}}
+    old = ("offers", "aws/acme.8x", "price", 2024)
+
+    def told() -> list[tuple[str, str, str, int]]:
+        return [
+            (one.collection, one.entry_id, one.name, one.year)
+            for one in stale_figures(documents, 2026)
+        ]
+
+    assert old in told()
+    rows.append(changed(region="", date="2025-06-01"))
+    assert old not in told()
+    del rows[:]
+    rows.append(changed(kind="listed", usd_per_hour=None, date="2020"))
+    assert old not in told()

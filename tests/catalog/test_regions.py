@@ -89,3 +89,42 @@ def test_subregions_of_the_united_states_are_of_the_newest_edition(
     ]
     assert len(grids) == 27
     assert {entry.origins["grid_gco2e_per_kwh"].source for entry in grids} == {"epa-egrid2023"}
+
+
+def test_where_no_water_stress_is_known_the_country_says_why(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    unknown = [
+        entry
+        for entry in packaged_snapshot.regions.values()
+        if entry.value.water_stress_ratio is None and entry.document["kind"] == "cloud"
+    ]
+    assert {entry.value.country for entry in unknown} == {"SG", "TW"}
+    for country in ("SG", "TW"):
+        assert (
+            "Water stress is not stated"
+            in packaged_snapshot.regions[f"country/{country}"].document["notes"]
+        )
+
+
+def test_classes_of_water_stress_are_those_of_the_state(packaged_snapshot: CatalogSnapshot) -> None:
+    """A point beside a border falls into the state across it, as Council Bluffs into Nebraska."""
+    states = {
+        entry.document["subdivision"]: figure["value"]
+        for entry in packaged_snapshot.regions.values()
+        if entry.document["kind"] == "state"
+        and (figure := entry.document["figures"].get("water_stress_ratio"))
+    }
+    assert len(states) >= 20
+    # Canberra and Washington are in territories of their own, which have no code here.
+    apart = {"Canberra", "Washington"}
+    held = 0
+    for entry in packaged_snapshot.regions.values():
+        document = entry.document
+        figure = document["figures"].get("water_stress_ratio")
+        place = document.get("place")
+        if document["kind"] == "cloud" and figure and place not in apart:
+            stated = states.get(document.get("subdivision"), figure["value"])
+            assert figure["value"] == stated, entry.id
+            held += document.get("subdivision") in states
+    assert held >= 40

@@ -28,6 +28,9 @@ def problem(response) -> tuple[int, list[tuple[str, str]]]:
     return response.status_code, [(e["pointer"], e["detail"]) for e in told.get("errors", ())]
 
 
+SOURCED = PLACED | {"include": ["provenance"]}
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -41,12 +44,13 @@ async def test_the_answer_is_that_of_the_pasted_configuration(service, settings,
     client = await service(settings())
     pasted = {"config": CONFIG, "safetensors_index": {"parameters": {"BF16": 1_100_048_384}}}
     answers = [
-        (await client.post("/v1/estimates/inference", json=PLACED | {"model": one})).json()
+        (await client.post("/v1/estimates/inference", json=SOURCED | {"model": one})).json()
         for one in (model, pasted)
     ]
     assert answers[0]["memory"] == answers[1]["memory"]
     assert answers[0]["deployment"]["model"] == ID
-    [used] = [entry for entry in answers[0]["provenance"] if entry["collection"] == "models"]
+    entries = answers[0]["provenance"]["entries"]
+    [used] = [entry for entry in entries if entry["collection"] == "models"]
     [source] = used["sources"]
     assert COMMIT in source["title"]
     assert source["publisher"] == "acme"

@@ -85,7 +85,7 @@ _INTERCONNECT_KEYS = frozenset(
 _INSTANCE_KEYS = frozenset(
     {
         *("id", "name", "provider", "accelerator", "accelerators", "described_by", "aliases"),
-        *("figures", "prices", "notes"),
+        *("marketplace", "figures", "prices", "notes"),
     }
 )
 _PRICE_KEYS = frozenset({"region", "date"})

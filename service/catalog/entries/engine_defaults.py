@@ -18,7 +18,8 @@ _NUMBERS = {
     "most_sequence_tokens": (0.0, 1e8),
 }
 _LISTS = ("hardware", "but_not")
-_KNOWN = frozenset({*_NUMBERS, *_LISTS, "usage", "whole_prompts", "source", "note"})
+_TRUTHS = ("whole_prompts", "prompts_apart")
+_KNOWN = frozenset({*_NUMBERS, *_LISTS, "usage", *_TRUTHS, "source", "note"})
 
 
 def defaults_from(given: Any, pointer: str) -> tuple[DefaultsRule, ...]:
@@ -43,14 +44,13 @@ def _rule(given: Any, pointer: str) -> DefaultsRule:
     if unknown:
         raise DocumentInvalid(f"{pointer}/{unknown[0]}", "is no field of a rule of defaults")
     numbers = {name: _number(given[name], name, pointer) for name in _NUMBERS if name in given}
-    usage, whole = given.get("usage"), given.get("whole_prompts")
+    usage = given.get("usage")
     if usage is not None and usage not in get_args(UsageContext):
         raise DocumentInvalid(f"{pointer}/usage", "must be server or offline")
-    if whole is not None and not isinstance(whole, bool):
-        raise DocumentInvalid(f"{pointer}/whole_prompts", "must be true or false")
     return DefaultsRule(
         **numbers,
-        whole_prompts=whole,
+        whole_prompts=_truth(given, "whole_prompts", pointer),
+        prompts_apart=_truth(given, "prompts_apart", pointer),
         usage=cast("UsageContext | None", usage),
         hardware=_hardware(given, "hardware", pointer),
         but_not=_hardware(given, "but_not", pointer),
@@ -64,6 +64,13 @@ def _number(given: Any, name: str, pointer: str) -> float:
             f"{pointer}/{name}", f"must be a number above {least:g} and up to {most:g}"
         )
     return float(given)
+
+
+def _truth(given: Mapping[Any, Any], name: str, pointer: str) -> bool | None:
+    truth = given.get(name)
+    if truth is not None and not isinstance(truth, bool):
+        raise DocumentInvalid(f"{pointer}/{name}", "must be true or false")
+    return truth
 
 
 def _hardware(given: Mapping[Any, Any], name: str, pointer: str) -> HardwareList:

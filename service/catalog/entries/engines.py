@@ -175,8 +175,14 @@ def _recipes(trains: Document) -> Recipes:
     most = trains.get("most_zero_stage_in_pipeline")
     if most is not None and not isinstance(most, int):
         raise DocumentInvalid("/trains/most_zero_stage_in_pipeline", "must be a whole number")
+    stages = trains.get("zero_stages", [])
+    if not isinstance(stages, list) or not all(isinstance(one, int) for one in stages):
+        raise DocumentInvalid("/trains/zero_stages", "must be a list of whole numbers")
     return Recipes(
-        frozenset(map(str, named["methods"])), frozenset(map(str, named["degrees"])), most
+        frozenset(map(str, named["methods"])),
+        frozenset(map(str, named["degrees"])),
+        most,
+        tuple(stages),
     )
 
 

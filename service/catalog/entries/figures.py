@@ -37,7 +37,10 @@ class Figure:
 
 
 _ANY = Bounds(0.0, 1e30)
-_FIGURE_KEYS = frozenset({"value", "low", "high", "year", "source", "kind", "note"})
+#: ``date`` and ``price_kind`` are of prices: the day, and whether launch, list or street.
+_FIGURE_KEYS = frozenset(
+    {"value", "low", "high", "year", "date", "price_kind", "source", "kind", "note"}
+)
 _MOST_DATED_FIGURES = 200
 
 

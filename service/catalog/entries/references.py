@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -11,16 +12,35 @@ from service.core.errors import NotFound
 #: Ids that an entry of any collection has had, each with the day on which it got another.
 FORMER_IDS = "former_ids"
 
+_DOUBLED = re.compile(r"(.)\1+")
 _SEPARATORS = str.maketrans("", "", "-_ ")
 MOST_SUGGESTIONS = 5
 #: All entries that a name could mean are told, unless they are more than anybody reads.
 MOST_CANDIDATES = 20
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
-#: Cities of which less is alike are others.
-_LEAST_CITY = 75.0
-#: Names of fewer letters occur within any others.
+#: Places of which less is alike, by letters or by sound, are others.
+_LEAST_PLACE = 78.0
+#: Names of fewer letters are like parts of any word, and have to be more alike.
 _SHORT = 4
+_LEAST_SHORT = 85.0
+#: Places that are so much less alike than the nearest are not what was meant.
+_PLACE_BEHIND = 8.0
+#: Letters that sound alike, in this order, before doubled ones and silent h go.
+_SOUNDS = (
+    ("sch", "s"),
+    ("sh", "s"),
+    ("ph", "f"),
+    ("th", "t"),
+    ("ck", "k"),
+    ("qu", "k"),
+    ("c", "k"),
+    ("q", "k"),
+    ("z", "s"),
+    ("w", "v"),
+    ("y", "i"),
+    ("j", "i"),
+)
 
 
 class UnknownReference(NotFound):
@@ -130,23 +150,38 @@ class PlaceIndex(ReferenceIndex):
                 self._cities.setdefault(_plain(city), []).append(entry_id)
 
     def suggestions(self, reference: str) -> tuple[str, ...]:
-        """Ids of regions in a city of a similar name, else of those with a similar name.
+        """Ids of regions in a city, or by a name, that is spelt or sounds alike; the nearest first.
 
-        Names of two or three letters are like parts of any word, and are compared with such only.
+        None where nothing is near: a place that merely shares letters is no help.
         """
-        from rapidfuzz import fuzz, process
-
         typed = _plain(reference[:_LONGEST_COMPARED])
-        nearest = process.extract(
-            typed, list(self._cities), scorer=fuzz.ratio, score_cutoff=_LEAST_CITY, limit=2
-        )
-        found = [entry_id for city, _, _ in nearest for entry_id in self._cities[city]]
-        if not found and len(typed) >= _SHORT:
-            names = {
-                name: entry_id for name, entry_id in self._exact.items() if len(name) >= _SHORT
-            }
-            return _similar(reference, names)
-        return tuple(dict.fromkeys(found))[:MOST_SUGGESTIONS] or _similar(reference, self._exact)
+        names = {name: list(ids) for name, ids in self._cities.items()}
+        for name, entry_id in self._exact.items():
+            names.setdefault(_plain(name), []).append(entry_id)
+        near = _alike_places(typed, names)
+        return tuple(dict.fromkeys(near))[:MOST_SUGGESTIONS]
+
+
+def _alike_places(typed: str, names: Mapping[str, Sequence[str]]) -> list[str]:
+    """Ids of the places whose names are most like what was typed, by letters or by sound."""
+    from rapidfuzz import fuzz
+
+    sound = _sound(typed)
+    scored = [
+        (max(fuzz.ratio(typed, name), fuzz.ratio(sound, _sound(name))), name) for name in names
+    ]
+    best = max((score for score, _ in scored), default=0.0)
+    alike = _LEAST_PLACE if len(typed) >= _SHORT else _LEAST_SHORT
+    least = max(alike, best - _PLACE_BEHIND)
+    ordered = sorted((one for one in scored if one[0] >= least), key=lambda one: (-one[0], one[1]))
+    return [id_ for _, name in ordered for id_ in names[name]]
+
+
+def _sound(name: str) -> str:
+    """About how a plain name sounds: letters for the same sound as one, doubled ones once."""
+    for spelt, heard in _SOUNDS:
+        name = name.replace(spelt, heard)
+    return _DOUBLED.sub(r"\1", name.replace("h", ""))
 
 
 def _plain(name: str) -> str:

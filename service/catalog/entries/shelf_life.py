@@ -31,6 +31,9 @@ SHELF_LIFE_YEARS: Mapping[str, float] = {
     # Contracts follow wholesale prices, which have doubled and halved within two years.
     "electricity_usd_per_kwh": 3,
     "price": 1,
+    # Accelerators lose a fifth to a third of their price a year once the next ones are sold, and
+    # have doubled where memory was short.
+    "price_usd": 2,
 }
 #: Rules are looked up again within this time.
 RULE_YEARS = 1
@@ -63,7 +66,7 @@ def year_looked_after(documents: DocumentSet) -> int:
 
 
 def stale_figures(documents: DocumentSet, present_year: int) -> Iterator[StaleFigure]:
-    """Figures past their shelf life: of dated ones the newest counts."""
+    """Figures and offers past their shelf life: of dated ones the newest counts."""
     for collection, entries in documents.items():
         for entry_id, document in entries.items():
             for name, year in _dated(document):
@@ -77,6 +80,8 @@ def stale_figures(documents: DocumentSet, present_year: int) -> Iterator[StaleFi
             checked = _year(document.get("checked_on"))
             if collection == "rules" and checked and present_year - checked > RULE_YEARS:
                 yield StaleFigure(collection, entry_id, "checked_on", checked, RULE_YEARS)
+            if collection == "offers":
+                yield from _stale_offers(entry_id, document, present_year)
 
 
 def _dated(document: Document) -> Iterator[tuple[str, int]]:
@@ -88,6 +93,18 @@ def _dated(document: Document) -> Iterator[tuple[str, int]]:
             yield name, max(years)
     for price in document.get("prices") or ():
         yield "price", price["year"]
+
+
+def _stale_offers(provider: str, document: Document, present_year: int) -> Iterator[StaleFigure]:
+    """Machines of a provider whose newest price is past the shelf life of prices."""
+    newest: dict[str, int] = {}
+    for instance, _, _, usd, date, _ in document.get("rows") or ():
+        if usd is not None:
+            newest[instance] = max(newest.get(instance, 0), _year(date))
+    for instance, year in newest.items():
+        if is_stale("price", year, present_year):
+            life = SHELF_LIFE_YEARS["price"]
+            yield StaleFigure("offers", f"{provider}/{instance}", "price", year, life)
 
 
 def _year(date: object) -> int:

@@ -151,7 +151,12 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
             "Last-level on-chip memory: L2, system-level cache or scratchpad",
             Bounds(1.0, 1e14),
         ),
-        FigureSpec("price_usd", "USD", "List price at launch", Bounds(1e-6, 1e9)),
+        FigureSpec(
+            "price_usd",
+            "USD",
+            "Price of one, of its date: at launch, by the list, or in shops",
+            Bounds(1e-6, 1e9),
+        ),
     ),
     "regions": (
         FigureSpec(

@@ -1,8 +1,8 @@
 """Entries of a collection as a table: a row each, a column for every part by its dotted path.
 
 ``figures.memory_bytes.value`` is the column of a figure's value, ``prices.0.date`` that of the
-first price's date. A list of plain texts is one cell, as JSON or parted by semicolons. An empty
-cell says that the entry has no such part.
+first price's date. A list of plain texts is one cell, as JSON or parted by semicolons; so is, as
+JSON, an object with a key that has dots itself. An empty cell says that the entry has no such part.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -25,6 +25,9 @@ _PARTED = ";"
 _MOST_COLUMNS = 2_000
 _MOST_ITEMS = 1_000
 _DEEPEST = 12
+
+#: A name on the way to a part, and what it holds on that way; None at the end.
+_Step: TypeAlias = tuple[str, type[dict[str, Any]] | type[list[Any]] | None]
 
 
 def table_of(documents: Iterable[Document], validator: Draft202012Validator) -> str:
@@ -74,6 +77,7 @@ def read_table(
         if len(header) > _MOST_COLUMNS or len(set(header)) < len(header):
             raise FileUnreadable("a column occurs twice, or there are too many columns", (1, 1))
         kinds = {name: _kinds(validator.schema, name.split(".")) for name in header}
+        steps = {name: _steps(validator.schema, name.split(".")) for name in header}
         entries: list[dict[str, Any]] = []
         positions = PositionsOfFile()
         positions.note("", (1, 1))
@@ -92,7 +96,7 @@ def read_table(
                 pointer = f"{place}/{name.replace('.', '/')}"
                 positions.note(pointer, (line, at))
                 try:
-                    _put(entry, name.split("."), _value(cell, kinds[name]))
+                    _put(entry, steps[name], _value(cell, kinds[name]))
                 except ValueError as error:
                     errors.append(FileError(pointer, str(error), (line, at)))
             entries.append(entry)
@@ -103,7 +107,7 @@ def read_table(
 
 def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Everything in a document that fills a cell, with its path."""
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping) and value and not any("." in key for key in value):
         for key, part in value.items():
             yield from _parts(f"{path}.{key}" if path else key, part)
     elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
@@ -142,13 +146,24 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set a part by its path; numbers in it are positions in lists."""
-    if len(path) > _DEEPEST or not all(path):
+def _steps(schema: Any, path: list[str]) -> list[_Step]:
+    """Names on the way to a part; a number is a position, unless the schema says it is a key."""
+    steps: list[_Step] = []
+    for depth, following in enumerate(path[1:], 1):
+        keyed = not following.isdecimal() or _kinds(schema, path[:depth]) == {"object"}
+        steps.append((path[depth - 1], dict if keyed else list))
+        if depth > _DEEPEST:
+            break
+    return [*steps, (path[-1], None)]
+
+
+def _put(entry: dict[str, Any], steps: list[_Step], value: Any) -> None:
+    """Set a part by the steps to it."""
+    if len(steps) > _DEEPEST or not all(name for name, _ in steps):
         raise ValueError("the column name is not a path to a part of an entry")
     held: Any = entry
-    for name, following in zip(path, [*path[1:], None], strict=True):
-        new: Any = value if following is None else [] if following.isdecimal() else {}
+    for name, holder in steps:
+        new: Any = value if holder is None else holder()
         if isinstance(held, list):
             at = int(name) if name.isdecimal() and len(name) < 5 else _MOST_ITEMS
             if at > len(held) or at >= _MOST_ITEMS:
@@ -156,7 +171,7 @@ def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
             if at == len(held):
                 held.append(new)
             held = held[at]
-        elif isinstance(held, dict) and (following is not None or name not in held):
+        elif isinstance(held, dict) and (holder is not None or name not in held):
             held = held.setdefault(name, new)
         else:
             raise ValueError("another column already gives this part a value")
