@@ -9,6 +9,7 @@ from pathlib import Path
 from service.calibration import memory, power, speed, training, training_memory
 from service.calibration.documents import CalibrationEntry, differences, document_text
 from service.calibration.left_out import (
+    FittedPart,
     digest_of,
     left_out_figures,
     table_text,
@@ -18,10 +19,11 @@ from service.calibration.parts import Part
 from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.core.engines import EngineWorkload
 from service.core.errors import InvalidInput
 from service.estimation.levels import POWER_SPREADS, SPREAD_OF, SPREADS
 from service.estimation.measurements.documents import MeasurementDocument
-from service.validation.left_out import LeftOutFigure
+from service.validation.left_out import LeftOutFigure, LeftOutInvalid, read_left_out
 from service.validation.reading import FileInvalid, read_files
 
 _FOLDER = "calibration"
@@ -53,13 +55,14 @@ class Calibrated:
     files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
     left_out: Callable[[], list[LeftOutFigure]]
 
-    @property
-    def digest(self) -> str:
-        """What ties the comparisons to the constants."""
-        return digest_of(document_text(*written) for written in self.files.values())
 
-
-def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) -> list[str]:
+def calibration(
+    catalog: Path,
+    *,
+    write: bool,
+    note: Callable[[str], object],
+    only: EngineWorkload | None = None,
+) -> list[str]:
     """Refit the catalog's efficiencies from the packaged measurements.
 
     Parameters
@@ -70,6 +73,9 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         Write what was fitted in place of what is there, and the comparisons beside measurements.
     note
         Takes a line about every entry.
+    only
+        Refit constants of inference or of training alone, power being fitted with inference. The
+        others stay as they are, in comparisons too; None refits all.
 
     Returns
     -------
@@ -84,9 +90,9 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
     try:
         snapshot = snapshot_from_documents(packaged_documents(catalog), 0, checked=True)
         documents = packaged_measurements(catalog, snapshot)
-    except (CatalogInvalid, FileInvalid, OSError) as invalid:
+    except (CatalogInvalid, FileInvalid, LeftOutInvalid, OSError) as invalid:
         raise CalibrationRefused(str(invalid)) from None
-    found = calibrated(documents, snapshot)
+    found = calibrated(documents, snapshot, only)
     differing: list[str] = []
     for name, (comment, entries) in found.files.items():
         for entry in entries:
@@ -97,9 +103,25 @@ def calibration(catalog: Path, *, write: bool, note: Callable[[str], object]) ->
         if write:
             path.write_text(document_text(comment, entries), encoding="utf-8")
     if write:
-        text = table_text(found.left_out(), found.digest)
-        (catalog / MEASUREMENTS / LEFT_OUT).write_text(text, encoding="utf-8")
+        path = catalog / MEASUREMENTS / LEFT_OUT
+        figures = found.left_out()
+        if only is not None:
+            figures = _beside(read_left_out(path)[1], figures, documents, only)
+        path.write_text(table_text(figures, constants_digest(catalog)), encoding="utf-8")
     return differing
+
+
+def _beside(
+    kept: Iterable[LeftOutFigure],
+    figures: Iterable[LeftOutFigure],
+    documents: Iterable[MeasurementDocument],
+    only: EngineWorkload,
+) -> list[LeftOutFigure]:
+    """Comparisons of one workload beside those of the other that there were, by source."""
+    own = {str(document.id) for document in documents if document.kind == only}
+    of_others = [figure for figure in kept if figure.id not in own]
+    of_own = [figure for figure in figures if figure.id in own]
+    return sorted([*of_others, *of_own], key=lambda figure: figure.source)
 
 
 def packaged_measurements(catalog: Path, snapshot: CatalogSnapshot) -> list[MeasurementDocument]:
@@ -141,7 +163,11 @@ _SPEED, _POWER, _MEMORY, _TRAINING, _TRAINING_MEMORY = (
 )
 
 
-def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Calibrated:
+def calibrated(
+    documents: list[MeasurementDocument],
+    snapshot: CatalogSnapshot,
+    only: EngineWorkload | None = None,
+) -> Calibrated:
     """Constants that documents give, and how to estimate sources by those without their own rows.
 
     Parameters
@@ -150,9 +176,72 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         What was measured.
     snapshot
         The catalog; its entries of what is fitted are not used.
+    only
+        What is fitted, if not all; of the rest, the catalog's entries are used.
     """
+    files: dict[str, tuple[Iterable[str], list[CalibrationEntry]]] = {}
+    parts: list[FittedPart] = []
+    spreads: list[CalibrationEntry] = []
+    if only != "training":
+        of_speed = _speed_part(documents, snapshot)
+        speed_spreads = of_speed.spreads()
+        files[_SPEED] = (speed.COMMENT, [*of_speed.entries(), *speed_spreads])
+        parts.append(of_speed)
+        spreads += speed_spreads
+    if only != "inference":
+        of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
+        training_spreads = of_training.spreads()
+        products = training.products_entries(of_training, snapshot)
+        files[_TRAINING] = (
+            training.COMMENT,
+            [*of_training.entries(), *products, *training_spreads],
+        )
+        parts.append(of_training)
+        spreads += [*training_spreads, *products]
+    if only != "training":
+        # Power follows from how hard accelerators work, which the constants of speed say.
+        of_power = _power_part(documents, _with(snapshot, files))
+        power_spreads = of_power.spreads()
+        files[_POWER] = (power.COMMENT, [*of_power.entries(), *power_spreads])
+        of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
+        memory_spreads = of_memory.spreads()
+        files[_MEMORY] = (memory.COMMENT, [*of_memory.entries(), *memory_spreads])
+        parts += [of_power, of_memory]
+        spreads += [*power_spreads, *memory_spreads]
+    if only != "inference":
+        # What the driver holds is the same in training.
+        held = _with(
+            snapshot, {name: files[name] for name in (_TRAINING, _MEMORY) if name in files}
+        )
+        of_runs = training_memory.training_memory_part(
+            training_memory.measured_training_memory(documents, held), held
+        )
+        run_spreads = of_runs.spreads()
+        files[_TRAINING_MEMORY] = (
+            training_memory.COMMENT,
+            [*of_runs.entries(), *run_spreads],
+        )
+        parts.append(of_runs)
+        spreads += run_spreads
+
+    def left_out() -> list[LeftOutFigure]:
+        chosen = [one for one in documents if only is None or one.kind == only]
+        quantities = {*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}
+        return left_out_figures(chosen, frozenset(quantities), snapshot, parts, spreads)
+
+    return Calibrated(files, left_out)
+
+
+def _with(
+    snapshot: CatalogSnapshot, files: Mapping[str, tuple[Iterable[str], list[CalibrationEntry]]]
+) -> CatalogSnapshot:
+    """The catalog with what was fitted so far."""
+    return with_entries(snapshot, [entry for _, entries in files.values() for entry in entries])
+
+
+def _speed_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Part:
     speeds = speed.measured_speeds(documents, snapshot)
-    of_speed = Part(
+    return Part(
         speed.TERMS,
         speeds,
         speed.fit_speed(speeds),
@@ -161,69 +250,16 @@ def calibrated(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) 
         lambda row: SPREAD_OF[row.quantity],
         SPREADS,
     )
-    speed_spreads = of_speed.spreads()
-    of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
-    training_spreads = of_training.spreads()
-    products = training.products_entries(of_training, snapshot)
-    # Power follows from how hard accelerators work, which the constants of speed say.
-    timed = with_entries(
-        snapshot,
-        [
-            *of_speed.entries(),
-            *speed_spreads,
-            *of_training.entries(),
-            *training_spreads,
-            *products,
-        ],
-    )
-    powers = power.measured_powers(documents, timed)
-    of_power = Part(
+
+
+def _power_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Part:
+    powers = power.measured_powers(documents, snapshot)
+    return Part(
         power.TERMS,
         powers,
         power.fit_power(powers),
-        timed,
+        snapshot,
         dict,
         lambda row: str(row.spread),
         POWER_SPREADS,
-    )
-    power_spreads = of_power.spreads()
-    of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
-    memory_spreads = of_memory.spreads()
-    # What the driver holds is the same in training.
-    held = with_entries(
-        snapshot,
-        [
-            *(*of_training.entries(), *training_spreads, *products),
-            *(*of_memory.entries(), *memory_spreads),
-        ],
-    )
-    of_runs = training_memory.training_memory_part(
-        training_memory.measured_training_memory(documents, held), held
-    )
-    run_spreads = of_runs.spreads()
-
-    def left_out() -> list[LeftOutFigure]:
-        return left_out_figures(
-            documents,
-            frozenset({*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}),
-            snapshot,
-            [of_speed, of_power, of_memory, of_training, of_runs],
-            [
-                *(*speed_spreads, *power_spreads, *memory_spreads),
-                *(*training_spreads, *products, *run_spreads),
-            ],
-        )
-
-    return Calibrated(
-        {
-            _SPEED: (speed.COMMENT, [*of_speed.entries(), *speed_spreads]),
-            _POWER: (power.COMMENT, [*of_power.entries(), *power_spreads]),
-            _MEMORY: (memory.COMMENT, [*of_memory.entries(), *memory_spreads]),
-            _TRAINING: (
-                training.COMMENT,
-                [*of_training.entries(), *products, *training_spreads],
-            ),
-            _TRAINING_MEMORY: (training_memory.COMMENT, [*of_runs.entries(), *run_spreads]),
-        },
-        left_out,
     )

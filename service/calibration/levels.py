@@ -73,7 +73,8 @@ def _levels(
                 or not isclose(values[term.name], wider[term.name], rel_tol=_LEAST_CHANGE_RATIO)
             }
             chosen = [row for row in rows if row.keys.get(level.kind) == key]
-            if figures and chosen:
+            # What is known to be usual somewhere holds there without any row, too.
+            if figures and (chosen or any(key in term.usual_of for term in terms)):
                 yield f"{part}/{key}", {"part": part, **keys}, figures, chosen
 
 

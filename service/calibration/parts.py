@@ -17,6 +17,7 @@ from service.calibration.rows import Row
 from service.calibration.spread import (
     FEWEST_SOURCES,
     LeftOut,
+    borne_out,
     coverage_ratio,
     three_sigmas,
     unmeasured_sigmas,
@@ -68,11 +69,12 @@ class Part:
             counts = Counter(self.rows[number].source for number in numbers)
             if id_ != applies["part"] and len(counts) < FEWEST_SOURCES:
                 continue
-            chosen = [left_out[number] for number in numbers]
+            share, chosen = borne_out([left_out[number] for number in numbers])
             sigmas = three_sigmas(chosen)
             variance = sum(sigma**2 for sigma in sigmas.values())
             errors = np.abs([one.error for one in chosen])
-            figures = sigmas | unmeasured_sigmas(self.terms, self.fitted, numbers)
+            added = unmeasured_sigmas(self.terms, self.fitted, numbers)
+            figures = sigmas | {name: sigma * share**0.5 for name, sigma in added.items()}
             source = main_source(counts)
             found.append(
                 CalibrationEntry(

@@ -26,10 +26,10 @@ from service.core.interval import Z_90, Interval
 _SIZES = frozenset({"weights_bytes", "kv_cache_bytes"})
 #: Share of left-out figures that intervals are to hold: fewer than of speed, whose targets are
 #: wider.
-_COVERED_SHARE = 0.87
+COVERED_SHARE = 0.87
 #: No size that was measured is surer than this, and no overhead: logs print three digits, and what
 #: is measured differs between runs by more than that.
-_LEAST_OVERHEAD_LOG_SIGMA = 0.08
+LEAST_OVERHEAD_LOG_SIGMA = 0.08
 _SIZE_LOG_SIGMAS = np.linspace(0.006, 0.08, 75)
 #: What an estimate moves by for this change of a constant is its share in the estimate.
 STEP = 1e-3
@@ -99,7 +99,7 @@ class SizedPart(Part):
     """
 
     rows: Sequence[SizedRow]
-    shares_of: Callable[[Any, Mapping[str, float]], tuple[float, float, float]]
+    shares_of: Callable[[Any, Mapping[str, float]], tuple[float, ...]]
     constant: Mapping[str, float]
     of_overheads: Mapping[str, tuple[Term, ...]]
 
@@ -117,6 +117,14 @@ class SizedPart(Part):
                 found.append(self._spread(id_, applies, numbers, errors, shares))
         return found
 
+    def narrowest_spread(
+        self, _numbers: Sequence[int], errors: FloatArray, shares: FloatArray, weights: FloatArray
+    ) -> tuple[dict[str, float], FloatArray]:
+        """Spreads of what rows of some numbers are made of, and what follows for each of them."""
+        sizes, overheads = narrowest(errors, shares, weights)
+        spread = {"size_log_sigma": sizes, "overhead_log_sigma": overheads}
+        return spread, _spread_of(shares, sizes, overheads)
+
     def _spread(
         self,
         id_: str,
@@ -128,10 +136,10 @@ class SizedPart(Part):
         at = [number for number in numbers if self.rows[number].quantity not in _SIZES]
         weights = weights_by_source([self.rows[number].source for number in at])
         own = errors[at]
-        sizes, overheads = narrowest(own, shares[at], weights)
-        inside = own <= Z_90 * _spread_of(shares[at], sizes, overheads)
+        spread, sigmas = self.narrowest_spread(at, own, shares[at], weights)
+        inside = own <= Z_90 * sigmas
         counts = Counter(self.rows[number].source for number in at)
-        figures = {"size_log_sigma": sizes, "overhead_log_sigma": overheads, **self.constant}
+        figures = {**spread, **self.constant}
         figures |= unmeasured_sigmas(self.of_overheads, self.fitted, at)
         source = main_source(counts)
         return CalibrationEntry(
@@ -164,7 +172,7 @@ def narrowest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tu
         least = _spread_of(shares, float(sizes), 0.0)
         beyond = np.sqrt(np.maximum((errors / Z_90) ** 2 - least**2, 0.0))
         needed = beyond / np.maximum(shares[:, 1], STEP)
-        overheads = max(quantile(needed, weights, _COVERED_SHARE), _LEAST_OVERHEAD_LOG_SIGMA)
+        overheads = max(quantile(needed, weights, COVERED_SHARE), LEAST_OVERHEAD_LOG_SIGMA)
         width = np.log(_spread_of(shares, float(sizes), overheads))
         found.append((float(np.sum(weights * width)), float(sizes), overheads))
     _, sizes, overheads = min(found)

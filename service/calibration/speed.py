@@ -25,7 +25,7 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.inference.latency import inference_latency
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
-from service.estimation.levels import SPREAD_OF, link_of, speed_keys
+from service.estimation.levels import SPREAD_OF, inference_link_of, speed_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Served, quantity_of
 from service.estimation.measurements.views import served
@@ -40,29 +40,103 @@ COMMENT = (
     "`speed/spread` says how far estimates are off for sources that constants were fitted without.",
 )
 _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
+#: Rates over power are known of most families, other than by how far kernels fall short of peaks.
+_POWERED = (Level("vendor", 0.04), Level("family", 0.08))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
+#: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
+_DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
+_EXPERTS = (Level("class", 0.10), Level("engine", 0.10), Level("generation", 0.05))
 _LINKS = (Level("link", 0.20),)
+
+#: What a sequence adds to a step of engines that wait for its token to be told before they compute
+#: the next: output processing of 0.1 ms each in vLLM before 0.6 (RFC 6913 of the project, 2024),
+#: which was the smaller half of 62% of the time that its server and scheduler took (vLLM blog,
+#: 5 September 2024).
+_SEQUENCE_S = {"vllm@before-0.6": 2.2e-4}
+
+#: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
+#: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 and a tenth by rocBLAS (ROCm, 2025), of
+#: which the mean is taken; Apple's matrix instructions run at the rate of its shaders.
+_MATRIX_RATIO = {"amd-rdna3": 0.35, "amd-rdna3.5": 0.3, "amd-rdna4": 0.4, "apple-silicon": 0.75}
+
+#: What large 16-bit products sustain for each watt of thermal design power: MI300X 708 TFLOPS of
+#: 750 W, MI325X 843 of 1000 W, MI355X 1600 of 1400 W (AMD, Measuring Max-Achievable FLOPs, 2025);
+#: T4 below half of its peak once clocks fall (Jia et al., Dissecting the NVidia Turing T4 GPU,
+#: 2019). Others: seven tenths of what the datasheet of the module with the highest limit divides
+#: to, where that is no more than generations of their process reach.
+_FLOPS_PER_JOULE = {
+    "amd-cdna2": 5e11,
+    "amd-cdna3": 9e11,
+    "amd-cdna4": 1.15e12,
+    "amd-rdna3": 3e11,
+    "amd-rdna3.5": 5e11,
+    "amd-rdna4": 4.5e11,
+    "nvidia-volta": 3e11,
+    "nvidia-turing": 3.5e11,
+    "nvidia-ampere": 6.5e11,
+    "nvidia-ampere-ga10x": 5e11,
+    "nvidia-ada": 6e11,
+    "nvidia-hopper": 1e12,
+    "nvidia-blackwell": 1.6e12,
+    "nvidia-blackwell-gb20x": 6e11,
+}
+
+#: Kernels one by one: from Python some 10 us each, about thirty in a layer (PyTorch, CUDA Graphs,
+#: 2021); from native code 2 to 4 us each.
+_LAYER_S = {"eager": 5e-4, "llama.cpp-like": 6e-5}
+
+#: Engines that loop over experts: eager code selects rows, multiplies three times, weighs and adds
+#: up, some ten kernels (Transformers before grouped products; AutoAWQ takes fused ones); programs
+#: of fixed shapes run the experts that they hold one after the other (Optimum Habana). Others
+#: multiply all in one kernel.
+_EXPERT_S = {
+    "compiled": 1e-7,
+    "llama.cpp-like": 1e-7,
+    "eager": 1e-4,
+    "autoawq": 1e-6,
+    "fixed-shapes": 6e-6,
+}
+
+#: Elements where products of experts reach half: kernels that gather an expert's rows on their way
+#: into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead.
+_HALF_ELEMENTS = {"llama.cpp-like": 1e6, "eager": 1e6}
+
+#: The smallest collective: twice round a ring of 24 cores at 1 to 2 us a hop (AWS Neuron
+#: documentation, Intra-node Collective Communications, 2025); 43 us for eight bytes over the slots
+#: of eight RTX 4090 (issue 1530 of NCCL, 2024).
+_COLLECTIVE_S = {"ring": 7e-5, "pcie": 4.3e-5}
+
+#: A ring goes on in one of a link's two directions, and both cores of a chip share its links (AWS,
+#: Trn1 and Inf2 architecture, 2025).
+_LINK_RATIO = {"ring": 0.3}
 
 #: Terms by what they are a property of, with the levels of ``SPEED_LEVELS``. Usual values: what
 #: large products, streaming kernels and collectives reach in vendors' and users' published
 #: microbenchmarks, and what engines add that run steps as graphs.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "speed/hardware": (
-        Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE),
+        Term("matrix_16bit_ratio", 0.62, 0.10, 0.90, 0.15, _HARDWARE, usual_of=_MATRIX_RATIO),
         Term("matrix_8bit_ratio", 0.55, 0.10, 0.90, 0.15, _HARDWARE),
         Term("matrix_4bit_ratio", 0.45, 0.05, 0.90, 0.15, _HARDWARE),
         Term("memory_ratio", 0.82, 0.30, 0.97, 0.10, _HARDWARE),
         Term("overlap_ratio", 0.90, 0.0, 1.0, 0.20, _HARDWARE),
-        Term("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.20, _HARDWARE, logarithmic=True),
+        Term(
+            *("matrix_flops_per_joule", 8e11, 5e10, 1e13, 0.10, _POWERED),
+            logarithmic=True,
+            usual_of=_FLOPS_PER_JOULE,
+        ),
     ),
     "speed/kernels": (
         Term("tile_rows", 16.0, 0.0, 256.0, 0.15, _KERNELS),
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS),
-        Term("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS, logarithmic=True),
+        Term(
+            *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS),
+            logarithmic=True,
+            usual_of=_HALF_ELEMENTS,
+        ),
         Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _KERNELS, logarithmic=True),
-        Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _KERNELS),
     ),
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
@@ -70,13 +144,21 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
     ),
     "speed/engines": (
         Term("step_s", 1e-3, 1e-6, 3e-2, 0.20, _ENGINES, logarithmic=True),
-        Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _ENGINES, logarithmic=True),
-        Term("sequence_s", 1e-5, 1e-7, 4e-4, 0.20, _ENGINES, logarithmic=True),
+        Term("layer_s", 3e-5, 1e-6, 2e-3, 0.20, _ENGINES, logarithmic=True, usual_of=_LAYER_S),
+        Term("expert_s", 1e-6, 1e-8, 1e-3, 0.10, _EXPERTS, logarithmic=True, usual_of=_EXPERT_S),
+        Term(
+            "sequence_s", 1e-5, 1e-7, 2e-3, 0.17, _ENGINES, logarithmic=True, usual_of=_SEQUENCE_S
+        ),
         Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES),
+        Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
     ),
     "speed/links": (
-        Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS),
-        Term("collective_s", 1.2e-5, 1e-6, 1e-4, 0.25, _LINKS, logarithmic=True),
+        Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
+        Term(
+            *("collective_s", 1.2e-5, 1e-6, 2e-4, 0.22, _LINKS),
+            logarithmic=True,
+            usual_of=_COLLECTIVE_S,
+        ),
     ),
 }
 ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
@@ -147,7 +229,7 @@ def measured_speeds(
                 keys=speed_keys(
                     resolved.serving.release,
                     accelerator.family,
-                    link_of(accelerator),
+                    inference_link_of(accelerator),
                     snapshot.engines,
                 ),
             )
@@ -250,12 +332,15 @@ def _estimated(
 ) -> InferenceEstimate:
     """The estimate of a row's deployment by given constants, which may be arrays."""
     setup, kind = estimate.setup, CLASSES[row.keys["class"]]
+    known = setup.calibration.engine
     figures = {
         name: exact(value)
         for name, value in (
             *complete(values).items(),
             ("launch_bound", kind.launch_bound),
             ("half_accumulation", kind.half_accumulation),
+            ("fuses_attention", known.fuses_attention),
+            ("bytes_per_score", known.bytes_per_score),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),
             ("throughput_log_sigma", 0.0),

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term
-from service.calibration.sizes import STEP, SizedPart, fit_sizes, log_sigma_of
+from service.calibration.sizes import (
+    COVERED_SHARE,
+    LEAST_OVERHEAD_LOG_SIGMA,
+    STEP,
+    SizedPart,
+    fit_sizes,
+    log_sigma_of,
+)
+from service.calibration.spread import weights_by_source
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
-from service.core.interval import Interval, exact, from_log_sigma
+from service.core.interval import Z_90, Interval, exact, from_log_sigma
 from service.core.learning import is_implausible
 from service.core.memory.training.memory import training_memory
 from service.core.memory.training.runtime import TrainingOverheads
@@ -48,13 +57,20 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
 }
 ALL_TERMS = tuple(term for terms in TERMS.values() for term in terms)
 
+#: What tensors take, whatever the allocator reserves.
+ALLOCATED = frozenset({"allocated_bytes", "allocated_total_bytes"})
 #: Quantities of memory that are fitted to, and compared without their source.
-QUANTITIES = frozenset(
-    {
-        *("allocated_bytes", "allocated_total_bytes", "reserved_bytes", "reserved_total_bytes"),
-        *("process_bytes", "process_total_bytes"),
-    }
-)
+QUANTITIES = ALLOCATED | {
+    *("reserved_bytes", "reserved_total_bytes"),
+    *("process_bytes", "process_total_bytes"),
+}
+#: Constants of activations, which follow from shapes but for what a framework keeps beside; the
+#: others are overheads.
+_OF_ACTIVATIONS = frozenset({"activation_ratio"})
+#: Spreads that are tried.
+_SIZES = np.linspace(0.03, 0.11, 17)
+_ACTIVATIONS = np.linspace(0.02, 0.26, 25)
+_OVERHEADS = np.linspace(LEAST_OVERHEAD_LOG_SIGMA, 0.8, 25)
 #: As of inference, but sources of training state less of what they ran.
 _WEIGHT = 6.0
 _PASSES = 3
@@ -152,11 +168,48 @@ def _read(
     return quantity_of(row.quantity, "training").of_trained(view)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingMemoryPart(SizedPart):
+    """Constants whose spread is that of sizes, of activations and of overheads."""
+
+    def narrowest_spread(
+        self, numbers: Sequence[int], errors: FloatArray, shares: FloatArray, weights: FloatArray
+    ) -> tuple[dict[str, float], FloatArray]:
+        """Spreads for which intervals hold enough of either kind of rows, and are narrowest.
+
+        What tensors take knows no overheads, so that its intervals are as wide as those of sizes
+        and activations; what the allocator or the process takes has both.
+        """
+        sources = [self.rows[number].source for number in numbers]
+        kinds = np.array([self.rows[number].quantity in ALLOCATED for number in numbers])
+        groups = [
+            (chosen, weights_by_source([sources[at] for at in np.flatnonzero(chosen)]))
+            for chosen in (kinds, ~kinds)
+            if chosen.any()
+        ]
+        tried = []
+        for spread in product(_SIZES, _ACTIVATIONS, _OVERHEADS):
+            sigmas = _spread_of(shares, spread)
+            inside = errors <= Z_90 * sigmas
+            if all(float(by @ inside[chosen]) >= COVERED_SHARE for chosen, by in groups):
+                tried.append((float(weights @ np.log(sigmas)), spread))
+        widest = (_SIZES[-1], _ACTIVATIONS[-1], _OVERHEADS[-1])
+        _, best = min(tried, default=(0.0, widest))
+        names = ("size_log_sigma", "activation_log_sigma", "overhead_log_sigma")
+        return dict(zip(names, map(float, best), strict=True)), _spread_of(shares, best)
+
+
+def _spread_of(shares: FloatArray, spread: Sequence[float]) -> FloatArray:
+    """Standard deviations of the logarithms of rows, by the spreads of what they are made of."""
+    found: FloatArray = np.sqrt((shares[:, :3] ** 2) @ np.square(spread) + shares[:, 3] ** 2)
+    return found
+
+
 def training_memory_part(
     rows: Sequence[MeasuredTrainingMemory], snapshot: CatalogSnapshot
-) -> SizedPart:
+) -> TrainingMemoryPart:
     """The constants of training memory as rows give them."""
-    return SizedPart(
+    return TrainingMemoryPart(
         terms=TERMS,
         rows=rows,
         fitted=fit_training_memory(rows),
@@ -171,16 +224,22 @@ def training_memory_part(
     )
 
 
-def _shares(row: MeasuredTrainingMemory, values: Mapping[str, float]) -> tuple[float, float, float]:
-    """What an estimate's logarithm moves by with sizes and with overheads, and its other spread."""
+def _shares(row: MeasuredTrainingMemory, values: Mapping[str, float]) -> tuple[float, ...]:
+    """What an estimate's logarithm moves by with sizes, activations and overheads, and the rest."""
     certain = {name: exact(value) for name, value in values.items()}
-    spread = {name: from_log_sigma(value, STEP) for name, value in values.items()}
+    activations = {
+        name: from_log_sigma(values[name], STEP) for name in values if name in _OF_ACTIVATIONS
+    }
+    overheads = {
+        name: from_log_sigma(values[name], STEP) for name in values if name not in _OF_ACTIVATIONS
+    }
     framework = row.trained.memory.framework
     driver = {"context_bytes": framework.context_bytes}
     if framework.unified_context_bytes is not None:
         driver["unified_context_bytes"] = framework.unified_context_bytes
     return (
         log_sigma_of(_read(row, certain, STEP)) / STEP,
-        log_sigma_of(_read(row, spread)) / STEP,
+        log_sigma_of(_read(row, certain | activations)) / STEP,
+        log_sigma_of(_read(row, certain | overheads)) / STEP,
         log_sigma_of(_read(row, certain | driver)),
     )

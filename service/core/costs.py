@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from service.core.elementwise import Number
 from service.core.explanation import Formula, paths
 from service.core.interval import Interval, product, quotient, scale
+from service.core.years import HOURS_PER_YEAR
 
-HOURS_PER_YEAR = 8_760.0
 _GRAMS_PER_TONNE = 1e6
 _MILLION = 1e6
 
@@ -33,7 +33,7 @@ COSTS = (
     ),
     Formula(
         "hardware_usd_per_hour",
-        "accelerators * purchase_usd / (amortisation_years * 8760)",
+        "accelerators * purchase_usd / (amortisation_years * 8766)",
         "straight-line depreciation",
         "hardware_usd_per_hour",
         paths("prices.accelerators", "prices.purchase_usd", "prices.amortisation_years"),

@@ -19,6 +19,9 @@ from service.core.number_formats import NumberFormat
 from service.core.platform import ALONE, Platform
 from service.core.stacking import ALIKE, FIGURE, NAME
 
+#: Engines that compute what they are handed are told to take so many tokens a step: no bound.
+UNBOUNDED_STEP_TOKENS = 10_000_000.0
+
 
 @dataclass(frozen=True, slots=True)
 class Precision:
@@ -244,10 +247,12 @@ class ServingSettings:
     other processes, or by workspaces that flags set aside [B]. With ``enforce_eager`` no graphs are
     captured. ``flash_attention`` says whether attention is fused (None: as the engine does by
     default), ``limit_mm_per_prompt`` how many images a prompt may hold (None: the engine's own
-    default) [-]. ``engine_version`` is the version that was asked for (None: the newest),
+    default) [-]. Layers that see everything attend to ``attention_density_ratio`` of it [-].
+    ``engine_version`` is the version that was asked for (None: the newest),
     ``engine_generation`` the generation of the engine that it belongs to (None: the engine has
     none). An engine that ``preempts`` takes pages as answers grow; others set room aside for whole
-    answers.
+    answers. ``prompts_apart`` is 1 where a step computes prompts or decodes, and 0 where it does
+    both [-].
     """
 
     memory_utilization_ratio: Number = 0.9
@@ -260,12 +265,14 @@ class ServingSettings:
     enforce_eager: bool = False
     flash_attention: bool | None = None
     limit_mm_per_prompt: int | None = None
+    attention_density_ratio: float = 1.0
     speculation: Speculation | None = None
     disaggregation: Disaggregation | None = None
     engine_version: str | None = None
     engine_generation: str | None = None
     preempts: bool = False
     usage_context: UsageContext = "server"
+    prompts_apart: Number = 0.0
 
     @property
     def release(self) -> str:

@@ -20,16 +20,20 @@ class StartSettings:
     """What an engine runs with, as settings or its own defaults have it.
 
     It runs ``max_running_sequences`` at once [-], a step computes ``chunked_prefill_tokens`` at
-    most [token], and it may use ``memory_utilization_ratio`` of the memory [-].
+    most [token], and it may use ``memory_utilization_ratio`` of the memory [-]. ``prompts_apart``
+    is 1 where a step computes prompts or decodes, and 0 where it does both [-].
     """
 
     max_running_sequences: Number = field(metadata=FIGURE)
     chunked_prefill_tokens: Number = field(metadata=FIGURE)
     memory_utilization_ratio: Number = field(metadata=FIGURE)
+    prompts_apart: Number = field(default=0.0, metadata=FIGURE)
 
 
 #: Names of what an engine starts with.
-START_SETTINGS = tuple(each.name for each in fields(StartSettings))
+STARTED = tuple(each.name for each in fields(StartSettings))
+#: Those that settings may ask for.
+START_SETTINGS = tuple(name for name in STARTED if name != "prompts_apart")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,14 @@ class DefaultsRule:
     It holds for one ``usage`` or any, on accelerators in ``hardware`` (any if empty) that are not
     in ``but_not`` and have at least ``least_memory_bytes`` [B], and for sequences of at most
     ``most_sequence_tokens`` [token]. With ``whole_prompts`` a step has room for the longest
-    sequence, too.
+    sequence, too; with ``prompts_apart`` one that computes prompts decodes nothing.
     """
 
     max_running_sequences: float | None = None
     chunked_prefill_tokens: float | None = None
     memory_utilization_ratio: float | None = None
     whole_prompts: bool | None = None
+    prompts_apart: bool | None = None
     usage: UsageContext | None = None
     hardware: HardwareList = NO_HARDWARE
     but_not: HardwareList = NO_HARDWARE
@@ -76,6 +81,10 @@ class DefaultsRule:
             and start.memory_bytes >= self.least_memory_bytes
             and (most is None or (longest is not None and longest <= most))
         )
+
+
+#: Sets of rules that are the engine's own: of its generation, and of all its releases.
+_OWN_SETS = 2
 
 
 class NoDefault(NotFound):
@@ -111,6 +120,18 @@ def starting_with(
                     return float(value)
         raise NoDefault(name)
 
+    def own(name: str) -> float:
+        """What the engine's own rules say, 0 if nothing: those of others do not stand in."""
+        return next(
+            (
+                float(value)
+                for rules in held[:_OWN_SETS]
+                for rule in reversed(rules)
+                if (value := getattr(rule, name)) is not None
+            ),
+            0.0,
+        )
+
     values = {
         name: stated(name) if (value := asked.get(name)) is None else float(value)
         for name in START_SETTINGS
@@ -118,4 +139,4 @@ def starting_with(
     if asked.get("chunked_prefill_tokens") is None and stated("whole_prompts"):
         longest = start.longest_tokens or 0.0
         values["chunked_prefill_tokens"] = max(values["chunked_prefill_tokens"], longest)
-    return StartSettings(**values)
+    return StartSettings(**values, prompts_apart=own("prompts_apart"))

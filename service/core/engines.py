@@ -19,6 +19,8 @@ EngineWorkload: TypeAlias = Literal["inference", "training"]
 FALLBACK_ENGINE = "default"
 #: Id of the engine that serves where nothing says what is usual on the hardware.
 USUAL_ENGINE = "vllm"
+#: Id of the engine whose files these are, which serves what comes in them wherever it runs.
+USUAL_ENGINE_OF_GGUF = "llama.cpp"
 #: Stands between an engine's id and that of a generation in the key of a release.
 _OF_RELEASE = "@"
 #: What is written for the newest generation, as null is.
@@ -136,12 +138,13 @@ class Recipes:
     """What a framework can train with: methods, and what it divides a model by besides data.
 
     Anything where there are none. Beside a pipeline it divides states up to
-    ``most_zero_stage_in_pipeline``.
+    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for.
     """
 
     methods: frozenset[str] = frozenset()
     degrees: frozenset[str] = frozenset()
     most_zero_stage_in_pipeline: int | None = None
+    zero_stages: tuple[int, ...] = ()
 
     def trains(self, method: str) -> bool:
         """Whether it trains by a method."""

@@ -100,10 +100,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class EstimateWarning:
-    """Something a careful colleague would mention beside the figures."""
+    """Something a careful colleague would mention beside the figures.
+
+    ``message`` is a sentence without field names; ids in it become names when it is told. ``about``
+    names the figure that it is about, where the code alone does not say which.
+    """
 
     code: str
     message: str
+    about: str = ""
 
 
 def explain(result: object, formulas: Iterable[Formula]) -> tuple[Step, ...]:

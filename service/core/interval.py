@@ -158,9 +158,9 @@ def quotient(numerator: Interval, denominator: Interval) -> Interval:
 
 
 def damped(figure: Interval, ratio: Number) -> Interval:
-    """A positive figure whose logarithm is a share as uncertain: what a rate leaves in an energy.
+    """A positive figure whose logarithm is a share as uncertain: what a time leaves in an energy.
 
-    Where energy is power over a rate, a rate that turns out higher comes with more power: of its
+    Where energy is power times time, a step that turns out shorter comes with more power: of its
     spread only the share that power does not follow is left.
     """
     if figure.low is figure.high:

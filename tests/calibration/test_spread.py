@@ -3,7 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.calibration.spread import LeftOut, coverage_ratio, three_sigmas
+from service.calibration.spread import (
+    COVERED_SHARE,
+    LeftOut,
+    borne_out,
+    coverage_ratio,
+    three_sigmas,
+)
 
 
 def _rows(source: float, model: float, row: float, added: float = 0.0) -> list[LeftOut]:
@@ -29,16 +35,34 @@ def test_variances_are_told_apart(source: float, model: float, row: float) -> No
     assert found["row_log_sigma"] == pytest.approx(row, rel=0.3)
 
 
-def test_nine_in_ten_lie_inside() -> None:
+def test_the_wanted_share_lies_inside() -> None:
     rows = _rows(0.2, 0.1, 0.1)
     variance = sum(sigma**2 for sigma in three_sigmas(rows).values())
-    assert coverage_ratio(rows, variance) == pytest.approx(0.9, abs=0.01)
+    assert coverage_ratio(rows, variance) == pytest.approx(COVERED_SHARE, abs=0.01)
 
 
 def test_what_levels_add_is_not_counted_twice() -> None:
     plain = sum(sigma**2 for sigma in three_sigmas(_rows(0.3, 0.1, 0.1)).values())
     known = sum(sigma**2 for sigma in three_sigmas(_rows(0.3, 0.1, 0.1, 0.04)).values())
     assert known == pytest.approx(plain - 0.04, rel=0.01)
+
+
+@pytest.mark.parametrize(("really", "least", "most"), [(0.0, 0.1, 0.2), (1.0, 0.5, 1.0)])
+def test_levels_add_what_errors_bear_out(really: float, least: float, most: float) -> None:
+    random = np.random.default_rng(2)
+    rows = [
+        LeftOut(
+            f"s{number}",
+            "a",
+            random.normal(0.0, (0.1**2 + really * (number % 2) * 0.5**2) ** 0.5),
+            (number % 2) * 0.5**2,
+        )
+        for number in range(400)
+    ]
+    share, scaled = borne_out(rows)
+    assert least <= share <= most
+    variance = sum(sigma**2 for sigma in three_sigmas(scaled).values())
+    assert coverage_ratio(scaled, variance) == pytest.approx(COVERED_SHARE, abs=0.03)
 
 
 def test_a_source_far_off_with_many_rows_counts_once() -> None:

@@ -54,8 +54,8 @@ def test_an_instance_is_offered_where_it_is_said_to_be():
 
 
 def test_hardware_is_written_off_by_the_hour():
-    # 8 × 43,800 USD over 5 years of 8,760 hours: 8 USD an hour.
-    found = hardware_usd_per_hour(8, exact(43_800.0), Interval(5.0, 4.0, 6.0))
+    # 8 × 43,830 USD over 5 years of 8,766 hours: 8 USD an hour.
+    found = hardware_usd_per_hour(8, exact(43_830.0), Interval(5.0, 4.0, 6.0))
     assert found.value == pytest.approx(8.0)
     assert found.low == pytest.approx(8.0 * 5 / 6)
     assert found.high == pytest.approx(8.0 * 5 / 4)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes
+from service.core.memory.tiers import MemoryTier
 from service.core.number_formats import NUMBER_FORMATS
 
 #: Models that claims are about, by the name they use and the catalog's id.
@@ -20,10 +21,18 @@ MODELS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What recomputations draw on: the catalog's accelerators by id, and models as in MODELS."""
+    """What recomputations draw on: the catalog's accelerators by id, and models as in MODELS.
+
+    Also its memory tiers by id, the usual life of hardware [year], moratoria of local governments
+    that it lists [-], and ids of rules in force.
+    """
 
     accelerators: Mapping[str, Accelerator]
     models: Mapping[str, ModelArchitecture]
+    memory_tiers: Mapping[str, MemoryTier]
+    hardware_life_years: float
+    local_moratoria: float
+    rules_in_force: frozenset[str]
 
 
 #: The right figure of a claim, in the claim's unit.

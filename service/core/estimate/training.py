@@ -45,13 +45,15 @@ class TrainingSpeedSetup:
 class TrainingSpeed:
     """A training run's speed, with the intervals that its calibration's spread gives.
 
-    ``run`` is that of :func:`whole_run`, None where the number of tokens is not known.
+    ``run`` is that of :func:`whole_run`, None where the number of tokens is not known;
+    ``useful_ratio`` of the tokens are no filling of shorter sequences.
     """
 
     setup: TrainingSpeedSetup
     step: TrainingStep
     step_s: Interval
     run: TrainingRun | None = None
+    useful_ratio: float = 1.0
 
     @property
     def tokens_per_s(self) -> Interval:

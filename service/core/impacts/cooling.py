@@ -1,9 +1,9 @@
-"""Water that cooling uses on site, by its kind and the weather."""
+"""Water and energy that cooling uses on site, by its kind and the weather."""
 
 from __future__ import annotations
 
 from service.core.elementwise import Number, maximum, minimum
-from service.core.interval import Interval
+from service.core.interval import Interval, independent_sum
 
 #: Least water use of a site with a tower: blow-down and humidification go on in dry cold.
 #: Source: water-aware scheduling data sets on arXiv:2405.17469, 2024.
@@ -63,3 +63,23 @@ def dry_wue() -> Interval:
         [L/kWh]; zero, at most what a site with a tower uses at the least, for filling and cleaning.
     """
     return Interval(0.0, 0.0, LEAST_WUE_L_PER_KWH)
+
+
+def dry_pue(pue_ratio: Interval, wue_l_per_kwh: Interval | None, added: Interval) -> Interval:
+    """PUE of a site once it rejects its heat without evaporating water [-].
+
+    Parameters
+    ----------
+    pue_ratio, wue_l_per_kwh
+        PUE [-] and on-site water [L/kWh] of the site as it is; None where nobody states the water.
+    added
+        Energy that dry cooling needs beyond a tower's, per unit of IT energy [-].
+
+    Returns
+    -------
+    Interval
+        The same PUE for a site that hardly evaporates anything already.
+    """
+    if wue_l_per_kwh is not None and wue_l_per_kwh.value <= LEAST_WUE_L_PER_KWH:
+        return pue_ratio
+    return independent_sum((pue_ratio, added))

@@ -8,10 +8,7 @@ from service.core.deployment import Accelerator
 from service.core.elementwise import Number
 from service.core.interval import Interval, independent_sum, scale
 from service.core.platform import share_of, with_machine
-
-#: Mean length of a year with leap days: SCI's 4 years are 35,064 hours.
-#: Source: Green Software Foundation, Software Carbon Intensity (ISO/IEC 21031:2024).
-HOURS_PER_YEAR = 8766.0
+from service.core.years import HOURS_PER_YEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +22,8 @@ class Infrastructure:
     another owner adds. By default over calendar time; ``in_use_ratio`` below 1 shares it out over
     the hours in use alone, so that idle hardware is carried by whoever does use it.
     ``reused_ratio`` is the share of the mass that goes on in other machines in the end.
-    ``memory_kgco2e`` is the making of memory that was added to the server, per accelerator.
+    ``memory_kgco2e`` is the making of memory that was added to the server, per accelerator,
+    ``treatment_kgco2e_per_kg`` emissions of treating waste.
     """
 
     hardware_life_years: Interval
@@ -35,6 +33,7 @@ class Infrastructure:
     e_waste_boards_ratio: Interval | None = None
     e_waste_batteries_ratio: Interval | None = None
     memory_kgco2e: Interval | None = None
+    treatment_kgco2e_per_kg: Interval | None = None
     second_life_years: Number = 0.0
     in_use_ratio: Number = 1.0
     reused_ratio: Number = 0.0

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from service.core.elementwise import Number, exp, log
 from service.core.explanation import Formula
 from service.core.interval import Interval, product, quotient, scale
-
-DAYS_PER_YEAR = 365.0
+from service.core.years import DAYS_PER_YEAR
 
 #: Paths start at a ``Projection``.
 PROJECTION = (

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number, log, maximum, minimum
 from service.core.explanation import Formula, paths
-from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.interval import Interval, scale
+from service.core.years import HOURS_PER_YEAR
 
 #: Density and specific heat of air at 20 °C and sea level.
 #: Source: ISO 2533:1975, standard atmosphere, and tables of dry air.
@@ -24,6 +24,10 @@ MOUNTING = {"none": 1.0, "grommets": 0.5, "isolated": 0.0}
 Band: TypeAlias = Literal["low", "medium", "high"]
 #: Index above which a band begins.
 VIBRATION_BANDS: tuple[tuple[float, Band], ...] = ((66.0, "high"), (33.0, "medium"), (0.0, "low"))
+
+#: Cooling by liquid at the chips, and the share of heat from which on a rack counts as such.
+DIRECT_LIQUID = "direct_liquid"
+_MOSTLY_LIQUID = 0.5
 
 #: Paths start at ``Heat``.
 HEAT = (
@@ -49,13 +53,17 @@ VIBRATION = (
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Heat of a rack [kW], the air that carries what no liquid does, and how it is cooled."""
+    """Heat of a rack [kW], the air that carries what no liquid does, and how it is cooled.
+
+    ``air_cooling_class`` is the way to cool what air carries, None where it carries nothing.
+    """
 
     rack_kw: Interval
     air_cooled_kw: Interval
     airflow_m3_per_s: Interval
     temperature_rise_k: Number
     cooling_class: str
+    air_cooling_class: str | None
 
 
 def rack_heat(
@@ -75,13 +83,22 @@ def rack_heat(
     temperature_rise_k
         Warming of the air across the rack [K].
     classes
-        Names of ways to cool with the rack density that each serves at most [kW], in rising order;
-        what is beyond the last is cooled by liquid alone.
+        Names of ways to cool with the heat in air that each serves at most [kW], in rising order;
+        the last of them is a hybrid of air and liquid, and what is beyond it takes liquid.
+
+    Notes
+    -----
+    The heat in the air decides between the ways to cool by air. A rack whose liquid carries half
+    or more is cooled directly by liquid, one whose liquid carries less is a hybrid.
     """
     air_kw = scale(rack_kw, 1.0 - liquid_ratio)
     flow = scale(air_kw, 1000.0 / (AIR_KG_PER_M3 * AIR_J_PER_KG_K * temperature_rise_k))
-    named = next((name for name, most_kw in classes if rack_kw.value <= most_kw), "direct_liquid")
-    return Heat(rack_kw, air_kw, flow, temperature_rise_k, named)
+    by_air = next((name for name, most_kw in classes if air_kw.value <= most_kw), DIRECT_LIQUID)
+    named = by_air
+    if liquid_ratio > 0.0 and by_air != DIRECT_LIQUID:
+        named = DIRECT_LIQUID if liquid_ratio >= _MOSTLY_LIQUID else classes[-1][0]
+    in_air = by_air if air_kw.value > 0.0 else None
+    return Heat(rack_kw, air_kw, flow, temperature_rise_k, named, in_air)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number
-from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure
+from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact, independent_sum, product, quotient, scale
 from service.core.platform import share_of
+from service.core.years import HOURS_PER_YEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Waste:
 
     ``boards``, ``batteries`` and ``other`` split the total by what it is, ``collected`` and
     ``uncollected`` by where it goes; ``avoided`` is what first-life hardware without reuse would
-    have added.
+    have added. ``treatment_kgco2e`` are emissions of treating all of it [kgCO2e].
     """
 
     total_kg: Interval
@@ -29,6 +30,7 @@ class Waste:
     collected_kg: Interval | None
     uncollected_kg: Interval | None
     avoided_kg: Interval
+    treatment_kgco2e: Interval | None = None
 
 
 def waste(
@@ -77,6 +79,7 @@ def waste(
         avoided_kg=avoided_by_reuse(
             scale(independent_sum((device_kg, server_kg)), accelerator_hours.value), infrastructure
         ),
+        treatment_kgco2e=_share(total, infrastructure.treatment_kgco2e_per_kg),
     )
 
 

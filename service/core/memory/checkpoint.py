@@ -128,8 +128,8 @@ def with_checkpoint(
         return _warned(
             architecture,
             "checkpoint_disagrees",
-            f"{differing}; the latter is used. Give precision.weights if the files have another "
-            "format than the configuration says",
+            f"{differing}; the latter is used. State the format of the weights if the files have "
+            "another one than the configuration says",
         )
     added = Tensor(
         name="not_in_config",

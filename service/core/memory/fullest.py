@@ -26,9 +26,11 @@ def fullest(stages: Sequence[Memory], size: Callable[[Memory], Number]) -> Memor
     sizes = [size(stage) for stage in stages]
     if not any(isinstance(each, np.ndarray) for each in sizes):
         return stages[sizes.index(max(sizes))]
-    index = np.argmax(np.array(np.broadcast_arrays(*sizes)), axis=0)
-    if (index == index[0]).all():
-        return stages[int(index[0])]
+    index = np.asarray(np.argmax(np.array(np.broadcast_arrays(*sizes)), axis=0))
+    # Of no element, and of an array without an axis, there is no first.
+    which = int(index.flat[0]) if index.size else 0
+    if (index == which).all():
+        return stages[which]
     first: Any = stages[0]
     columns = {
         field.name: _chosen([getattr(stage, field.name) for stage in stages], index)

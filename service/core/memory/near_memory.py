@@ -95,6 +95,27 @@ def amdahl_speedup(accelerated_time_ratio: Number, kernel_speedup_ratio: Number)
     return 1.0 / (1.0 - accelerated_time_ratio + accelerated_time_ratio / kernel_speedup_ratio)
 
 
+def memory_bound_time_ratio(
+    step_bytes: Number,
+    bandwidth_bytes_per_s: Number,
+    step_flops: Number,
+    flops_per_s: Number,
+) -> Number:
+    """Share of a decode step's time that memory takes, where reading and computing take turns [-].
+
+    It falls as more sequences share the weights that are read.
+
+    Parameters
+    ----------
+    step_bytes, bandwidth_bytes_per_s
+        Weights and caches read in a step [B], and the bandwidth [B/s].
+    step_flops, flops_per_s
+        Operations of the step [FLOP], and the peak [FLOP/s].
+    """
+    reading_s = step_bytes / bandwidth_bytes_per_s
+    return reading_s / (reading_s + step_flops / flops_per_s)
+
+
 def processing_in_memory_speedup(accelerated_time: Interval, kernel_speedup: Interval) -> Interval:
     """As :func:`amdahl_speedup`, for a share and a speed-up that are known within bounds.
 

@@ -45,6 +45,9 @@ class MemoryTier:
     scan_j: Interval | None = None
     density_bits_per_mm2: Number | None = None
     embodied_kgco2e_per_gb: Interval | None = None
+    energy_pj_per_bit: Interval | None = None
+    price_usd_per_gb: Interval | None = None
+    price_over_ddr5_ratio: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ from service.core.figures import Figures, from_figures
 from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
 from service.core.stacking import ALIKE, FIGURE, NAME
 
+#: How often every stored form of a score moves: the product of queries and keys writes it, the
+#: softmax reads and writes it, and the product with values reads it.
+SCORE_PASSES = 4.0
+
 
 @dataclass(frozen=True, slots=True)
 class HardwareEfficiency:
@@ -65,7 +69,10 @@ class EngineOverhead:
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
     that could work at the same time on parts of a prompt, ``pipelined_ratio`` do so beside the
-    first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times.
+    first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times. ``expert_s``
+    is what each expert of a layer takes that an accelerator holds, where experts are no product of
+    one kernel. Unless settings say otherwise, an engine ``fuses_attention``; one that does not
+    stores ``bytes_per_score`` for each pair of tokens and head [B].
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -76,6 +83,14 @@ class EngineOverhead:
     half_accumulation: bool = field(default=False, metadata=ALIKE)
     pipelined_ratio: float = field(default=1.0, metadata=FIGURE)
     pipelined_log_sigma: float = field(default=0.0, metadata=FIGURE)
+    expert_s: float = field(default=0.0, metadata=FIGURE)
+    fuses_attention: bool = field(default=True, metadata=ALIKE)
+    bytes_per_score: float = field(default=0.0, metadata=ALIKE)
+
+    def moved_per_score(self, fused: bool | None) -> float:
+        """What attention moves for each score, by what settings say of it [B]."""
+        fused = self.fuses_attention if fused is None else fused
+        return 0.0 if fused else SCORE_PASSES * self.bytes_per_score
 
     def stages_at_work(self, pipeline: int) -> Number:
         """Pipeline stages that work at the same time on parts of prompts [-]."""

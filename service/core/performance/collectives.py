@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.deployment import Accelerator, Link
-from service.core.elementwise import Number
+from service.core.elementwise import Number, maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,46 @@ def all_to_all(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
     outside = scale_out(accelerator)
     between = leaving / (outside.bandwidth_bytes_per_s * link_ratio)
     return Message(floor_s + outside.latency_s, inside + between)
+
+
+def dispatch(
+    ranks: int,
+    copies: float,
+    most_machines: int | None,
+    accelerator: Accelerator,
+    link_ratio: float,
+    floor_s: float,
+) -> Message:
+    """Tokens to their experts, sent once to each machine and passed on there while others come.
+
+    Parameters
+    ----------
+    ranks, accelerator, link_ratio, floor_s
+        As for :func:`all_reduce`; a machine is a scale-up domain.
+    copies
+        Experts of a token: bytes are those of all copies [-].
+    most_machines
+        Machines that the experts of a token are on at most; None where routing knows no limit.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 3.2.2,
+    https://arxiv.org/abs/2412.19437; deepseek-ai/DeepEP, 2025.
+    """
+    if ranks <= 1:
+        return _NONE
+    domain = max(1, min(ranks, accelerator.scale_up_domain_accelerators))
+    inside = (domain - 1) / domain / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
+    domains = -(-ranks // domain)
+    if domains == 1:
+        return Message(floor_s, inside)
+    chosen = domains if most_machines is None else min(most_machines, domains)
+    # Of so many machines those that at least one of the token's experts is on.
+    touched = chosen * (1.0 - (1.0 - 1.0 / chosen) ** copies)
+    outside = scale_out(accelerator)
+    leaving = touched / copies * (domains - 1) / domains
+    between = leaving / (outside.bandwidth_bytes_per_s * link_ratio)
+    return Message(floor_s + outside.latency_s, maximum(inside, between))
 
 
 def send(across_domains: bool, accelerator: Accelerator, link_ratio: float) -> Message:

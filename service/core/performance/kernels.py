@@ -87,6 +87,22 @@ KERNELS: Mapping[str, tuple[Kernel, ...]] = MappingProxyType(
 )
 _WIDE = frozenset({"tf32", "fp32"})
 
+#: Kernels of an eager layer with products of 16 bit: seven products, and norms, rotations, caches,
+#: attention, activation and residuals one by one.
+_LAYER_KERNELS, _LAYER_PRODUCTS = 30, 7
+#: What each product of a layer issues besides, where Python issues kernel after kernel. LLM.int8()
+#: narrows and reorders rows, looks for outliers, waits for their number, multiplies, widens,
+#: gathers outliers with their weights, multiplies these apart, and adds (Dettmers et al., 2022,
+#: section 3); NF4 widens the scales of its scales, shifts them, and multiplies (QLoRA, 2023,
+#: section 3).
+_KERNELS_BESIDE = {"bnb-int8": 12, "bnb-nf4": 3, "bnb-nf4-single-quant": 1}
+
+
+def launches_ratio(weights: NumberFormat) -> float:
+    """Kernels that a layer issues one by one, beside those of a layer of 16-bit products [-]."""
+    beside = _LAYER_PRODUCTS * _KERNELS_BESIDE.get(weights.id, 0)
+    return (_LAYER_KERNELS + beside) / _LAYER_KERNELS
+
 
 def peak_flops_per_s(accelerator: Accelerator, matrix_precision: str) -> tuple[Number, int]:
     """Dense peak of the operands that are multiplied for a precision, and their width [bit].

@@ -44,8 +44,11 @@ def step_operators(
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
+    fused: bool | None = None,
 ) -> tuple[Operator, ...]:
     """The operators of a step by kind; together they take the ``work_s`` of the whole step.
+
+    Attention is ``fused`` as the engine does it where that is None.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def step_operators(
         (ELEMENTWISE, replace(work, products=(), attention=())),
     )
     for name, part in parts:
-        step = step_time(part, load, accelerator, parallelism, calibration)
+        step = step_time(part, load, accelerator, parallelism, calibration, fused)
         operator = Operator(
             name,
             float(step.flops),

@@ -9,7 +9,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
-from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
 from service.core.performance.products import (
     ExpertProducts,
     ProductCost,
@@ -80,11 +80,16 @@ class StepTime:
 
 
 class AttentionCost(NamedTuple):
-    """Attention of layers alike: time by pair of tokens, and by token that is read."""
+    """Attention of layers alike: time by pair of tokens, and by token that is read.
+
+    Scores that are not fused take ``scores_s`` and ``scores_bytes`` for a pair besides.
+    """
 
     layer: AttentionWork
     pair_s: Number
     token_s: Number
+    scores_s: Number
+    scores_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,7 @@ class RankSteps:
     overhead_s: Number
     sequence_s: Number
     launch_bound: bool
+    fused: bool
 
     def time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
@@ -157,11 +163,14 @@ class RankSteps:
             operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
             size = expert.size
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
-        for layer, pair_s, token_s in self.attention:
-            pairs, read = attended(layer, load, self.context_ranks)
+        for layer, pair_s, token_s, scores_s, scores_bytes in self.attention:
+            pairs, read = attended(layer, load, self.context_ranks, self.fused)
             operators.append((pair_s * pairs, token_s * read))
             flops = flops + layer.flops_per_pair * pairs
             memory_bytes = memory_bytes + layer.cache_bytes_per_token * read
+            if not self.fused:
+                memory_s = memory_s + scores_s * pairs
+                memory_bytes = memory_bytes + scores_bytes * pairs
         compute_s: Number = 0.0
         # Of operators whose arithmetic takes longer: that, and their memory time.
         longer_s: Number = 0.0
@@ -198,8 +207,11 @@ def rank_steps(
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
+    fused: bool | None = None,
 ) -> RankSteps:
     """What steps of a rank take, whatever their load.
+
+    Attention is ``fused`` as the engine does it where that is None.
 
     References
     ----------
@@ -210,19 +222,24 @@ def rank_steps(
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     routed_flops = sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
+    moved_per_score = engine.moved_per_score(fused)
     if work.attention:
         peak, _ = peak_flops_per_s(accelerator, engine_precision("bf16", engine))
         flops_per_s = peak * hardware.attention_matrix_ratio
         bytes_per_s = accelerator.memory_bandwidth_bytes_per_s * hardware.attention_memory_ratio
+        streamed_per_s = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
         attention = tuple(
             AttentionCost(
                 layer,
                 layer.flops_per_pair / flops_per_s,
                 layer.cache_bytes_per_token / bytes_per_s,
+                layer.scores_per_pair * moved_per_score / streamed_per_s,
+                layer.scores_per_pair * moved_per_score,
             )
             for layer in work.attention
         )
-    narrow = _narrow_expert_layers(work, accelerator, engine)
+    narrow = _narrow_expert_layers(work, engine)
+    issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -237,10 +254,12 @@ def rank_steps(
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
         overhead_s=engine.step_s
-        + engine.layer_s * work.layers
+        + engine.layer_s * work.layers * issued_ratio
+        + engine.expert_s * work.held_experts
         + hardware.narrow_experts_s * narrow,
         sequence_s=engine.sequence_s,
         launch_bound=engine.launch_bound,
+        fused=moved_per_score == 0.0,
     )
 
 
@@ -250,28 +269,34 @@ def step_time(
     accelerator: Accelerator,
     parallelism: Parallelism,
     calibration: PerformanceCalibration,
+    fused: bool | None = None,
 ) -> StepTime:
     """A single step of a rank; see :meth:`RankSteps.time`."""
-    return rank_steps(work, accelerator, parallelism, calibration).time(load)
+    return rank_steps(work, accelerator, parallelism, calibration, fused).time(load)
 
 
-def _narrow_expert_layers(
-    work: RankWork, accelerator: Accelerator, engine: EngineOverhead
-) -> float:
-    """Layers whose routed experts multiply operands of fewer than 16 bits."""
+def _narrow_expert_layers(work: RankWork, engine: EngineOverhead) -> float:
+    """Layers of routed experts in formats that ask for activations as narrow as their weights.
+
+    Kernels of formats whose weights are narrower than what they meet (MXFP4) narrow activations
+    where they load them. Where no units multiply such operands, kernels that widen weights sort
+    rows and apply scales all the same: they are charged alike, for nobody has measured them.
+    """
     expert = next((item for item in work.products if item.experts), None)
     if expert is None:
         return 0.0
-    _, bits = peak_flops_per_s(accelerator, engine_precision(expert.matrix_precision, engine))
-    return work.routed_layers if bits < 16 else 0.0
+    bits = OPERAND_BITS[engine_precision(expert.matrix_precision, engine)]
+    return work.routed_layers if bits < 16 and bits <= expert.weight_bits else 0.0
 
 
-def attended(layer: AttentionWork, load: StepLoad, context_ranks: int) -> tuple[Number, Number]:
+def attended(
+    layer: AttentionWork, load: StepLoad, context_ranks: int, fused: bool = True
+) -> tuple[Number, Number]:
     """Pairs of tokens in attention over the contexts of a step, and tokens that are read."""
     decode_span = load.decode_context_tokens
     prefill_span = load.prefill_context_tokens
-    if not layer.causal:
-        # As many tokens after it as before it.
+    if not (layer.causal and fused):
+        # As many tokens after it as before it: whole products compute what a mask takes away.
         prefill_span = prefill_span + 0.5 * load.prefill_tokens / maximum(
             load.prefill_sequences, 1.0
         )
@@ -282,6 +307,8 @@ def attended(layer: AttentionWork, load: StepLoad, context_ranks: int) -> tuple[
         # A chunked window is half full on average; a sliding one is full once it is reached.
         decode_span = minimum(decode_span, window / 2.0 if layer.chunked else window)
         prefill_span = minimum(prefill_span, window / 2.0 if layer.chunked else window)
+    decode_span = decode_span * layer.density_ratio
+    prefill_span = prefill_span * layer.density_ratio
     decoding = load.decode_sequences * decode_span
     # A prompt's own keys and values are read once per block of queries, from cache for the most
     # part: about twice the context a prompt ends with.

@@ -23,7 +23,7 @@ from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
-from service.core.performance.kernels import OPERAND_BITS
+from service.core.performance.kernels import OPERAND_BITS, launches_ratio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,9 @@ class AttentionWork:
     sequence and attended token, both over all ``layers``. ``window_tokens`` bounds the attended
     tokens; ``chunked`` windows restart instead of sliding. Where attention is not ``causal``,
     tokens attend to those after them, too. With ``encoded`` they attend to ``encoded_tokens``
-    features of an encoder instead of to each other.
+    features of an encoder instead of to each other. ``scores_per_pair`` are the heads of all
+    layers, each of which gives such a pair a score. Of the tokens that may be attended only
+    ``density_ratio`` is [-].
     """
 
     layers: float
@@ -95,6 +97,8 @@ class AttentionWork:
     causal: bool = True
     encoded: bool = False
     encoded_tokens: Number = 0.0
+    density_ratio: Number = 1.0
+    scores_per_pair: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,9 @@ class RankWork:
     """All work of a forward step on the ranks of one tensor-parallel group, over full depth.
 
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
-    patches of its images, ``audio`` that on the positions of its audio.
+    patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the
+    routed experts of all layers on the rank, ``launches_ratio`` the kernels of a layer beside those
+    of one with 16-bit weights.
     """
 
     layers: int
@@ -117,6 +123,8 @@ class RankWork:
     exchanges_bytes_per_token: float
     exchanges: float
     routed_layers: float
+    held_experts: float = 0.0
+    launches_ratio: float = 1.0
     encoder: RankWork | None = None
     images: RankWork | None = None
     audio: RankWork | None = None
@@ -127,6 +135,21 @@ class RankWork:
             return self
         attention = tuple(
             replace(one, encoded_tokens=encoded_tokens) if one.encoded else one
+            for one in self.attention
+        )
+        return replace(self, attention=attention)
+
+    def attending_sparsely(self, density_ratio: float) -> RankWork:
+        """The work where layers that see everything attend to a share of it only.
+
+        Windows, selections of a model's own and encoders' features stay as they are.
+        """
+        if density_ratio == 1.0:
+            return self
+        attention = tuple(
+            one
+            if one.encoded or one.window_tokens is not None
+            else replace(one, density_ratio=density_ratio)
             for one in self.attention
         )
         return replace(self, attention=attention)
@@ -154,6 +177,7 @@ def rank_work(
     elementwise = 0.0
     reductions = 0.0
     routed_layers = 0.0
+    held_experts = 0.0
     state_bytes = 0.0
     state_flops = 0.0
     for group in architecture.groups:
@@ -169,6 +193,7 @@ def rank_work(
         reductions += group.count * ((group.mixer is not None) + (group.feed_forward is not None))
         if moe is not None:
             routed_layers += group.count
+            held_experts += group.count * moe.experts / max(parallelism.expert, 1)
         if group.cross is not None:
             reductions += group.count
             features = _attention(group.cross, group.count, precision.kv_cache, parallelism)
@@ -215,6 +240,8 @@ def rank_work(
         exchanges_bytes_per_token=exchange_bytes,
         exchanges=exchanges,
         routed_layers=routed_layers,
+        held_experts=held_experts,
+        launches_ratio=launches_ratio(precision.weights),
         encoder=_encoder_work(architecture, precision, parallelism),
         images=_image_work(architecture, precision, parallelism),
         audio=_audio_work(architecture, precision, parallelism),
@@ -403,6 +430,7 @@ def _attention(
             cache_bytes_per_token=layers * (key * per_element + index_elements),
             window_tokens=mixer.indexer_top_k,
             chunked=False,
+            scores_per_pair=layers * heads,
         )
     local_kv_heads = ceil(mixer.kv_heads / parallelism.tensor)
     return AttentionWork(
@@ -414,4 +442,5 @@ def _attention(
         * per_element,
         window_tokens=mixer.window_tokens,
         chunked=mixer.span is Span.CHUNKED,
+        scores_per_pair=layers * heads,
     )

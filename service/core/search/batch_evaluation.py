@@ -25,8 +25,8 @@ from service.core.deployment import (
     ServingSettings,
     Speculation,
 )
-from service.core.elementwise import FloatArray
-from service.core.engine_defaults import START_SETTINGS, StartSettings
+from service.core.elementwise import FloatArray, Number
+from service.core.engine_defaults import STARTED, StartSettings
 from service.core.estimate.inference import (
     InferenceEnergy,
     InferenceEstimate,
@@ -34,20 +34,28 @@ from service.core.estimate.inference import (
     estimate_inference,
     inference_energy,
 )
+from service.core.estimate.sizing import sized
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides
 from service.core.memory.inference.memory import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
+from service.core.performance.inference.goodput import TimeLimit
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
-from service.core.search.kernels import has_kernels
+from service.core.search.kernels import has_kernels, widens
 from service.core.search.rows import TooSmall
-from service.core.search.stack import Stacks, used_precisions
+from service.core.search.stack import Stacks, taken, used_precisions
 from service.core.stacking import FIGURE
 
 #: Sequences that a replica may run at once, as they are tried.
 CONCURRENCY_GRID = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+#: Replicas that are tried, over the fewest that carry a rate.
+_REPLICAS_TRIED = (1.0, 2.0, 4.0)
+#: Numbers of replicas that one accelerator may have in a layout and formats, beside the fewest that
+#: do not saturate.
+MOST_SIZES = len(_REPLICAS_TRIED) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,12 @@ class Demand:
     """What the deployment has to carry.
 
     ``requests_per_s`` over all replicas [1/s], or else ``concurrency`` requests always in flight;
-    with neither, one replica works as hard as it can. Lengths are means, with their spreads.
+    with neither, one replica works as hard as it can. Lengths are means, with their spreads. Tasks
+    of agents are those of :class:`~service.core.deployment.InferenceWorkload`.
+
+    With a ``reserve_ratio``, requests of a rate come at random, and replicas are as many as keep
+    ``limits`` of time with so much of what they could carry left free [-]; without one, replicas
+    carry the rate at the steady load of each concurrency.
     """
 
     input_tokens: float
@@ -81,8 +94,24 @@ class Demand:
     concurrency: float | None
     prefix_cached_ratio: float = 0.0
     calls_per_task: int = 1
+    tool_s: float = 0.0
+    context_growth_tokens: float = 0.0
+    context_kept_cached: bool = False
     input_spread: LengthSpread = NO_SPREAD
     output_spread: LengthSpread = NO_SPREAD
+    reserve_ratio: float | None = None
+    limits: tuple[TimeLimit, ...] = ()
+
+    @property
+    def sized_by_rate(self) -> bool:
+        """Whether replicas are counted by what arrives at random."""
+        return self.requests_per_s is not None and self.reserve_ratio is not None
+
+    @property
+    def sequence_tokens(self) -> float:
+        """Tokens of the longest sequence: that of a task's last call, answered [token]."""
+        grown = self.context_growth_tokens * (self.calls_per_task - 1)
+        return self.input_tokens + grown + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,18 +261,24 @@ def evaluate(
             beyond += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
             small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))
-        elif _runs(option, precisions, space.native_only) and (
+        elif _runs(
+            option,
+            precisions,
+            space.native_only and not widens(precision.weights.listed_id, accelerator),
+        ) and (
             not space.native_only or has_kernels(precision.weights.listed_id, accelerator.vendor)
         ):
             able.append(position)
         else:
             unable += 1
     counts = space.replica_counts(layout)
+    sized_by_rate = counts is None and demand.sized_by_rate
     times = len(space.concurrencies) * (1 if counts is None else len(counts))
+    times, batch = (1, _sized_batch) if sized_by_rate else (times, _batch)
     # Whatever shares a host shares its memory, so that there no domain is like a smaller one.
     most_ranks = layout.replica_accelerators if environment.tiers is None else None
     batches = [
-        _batch(architecture, space, structure, positions, option, demand, environment)
+        batch(architecture, space, structure, positions, option, demand, environment)
         for positions, option in stacks.of(tuple(able), times, precisions, most_ranks)
     ]
     return Evaluation(tuple(batches), tuple(small), beyond, unable)
@@ -287,38 +322,19 @@ def _batch(
     environment: Environment,
 ) -> EvaluatedBatch:
     layout_at, precision_at, speculation_at = structure
-    layout, speculation = space.layouts[layout_at], space.speculations[speculation_at]
+    layout = space.layouts[layout_at]
     counts = space.replica_counts(layout)
     sizes = 1 if counts is None else len(counts)
     concurrency_per_replica = np.tile(
         np.repeat(np.array(space.concurrencies, dtype=float), sizes), len(positions)
     )
-    setup = InferenceSetup(
-        deployment=Deployment(
-            architecture, space.precisions[precision_at], option.accelerator, layout
-        ),
-        workload=InferenceWorkload(
-            demand.input_tokens,
-            demand.output_tokens,
-            concurrency_per_replica,
-            prefix_cached_ratio=demand.prefix_cached_ratio,
-            calls_per_task=demand.calls_per_task,
-            input_spread=demand.input_spread,
-            output_spread=demand.output_spread,
-        ),
-        serving=replace(
-            environment.serving,
-            speculation=speculation.speculation,
-            **{name: getattr(option.start, name) for name in START_SETTINGS},
-        ),
-        runtime=environment.runtime,
-        calibration=option.calibration,
-        tiers=environment.tiers,
-        acceptance_log_sigma=speculation.log_sigma,
-        copies=1.0
-        if counts is None
-        else np.tile(np.array(counts, dtype=float), len(concurrency_per_replica) // sizes),
+    copies: Number = 1.0
+    if counts is not None:
+        copies = np.tile(np.array(counts, dtype=float), len(concurrency_per_replica) // sizes)
+    setup = replica_setup(
+        architecture, space, structure, option, demand, environment, concurrency_per_replica
     )
+    setup = replace(setup, copies=copies)
     estimate = estimate_inference(setup)
     needed = _replicas(demand, estimate)
     if counts is None:
@@ -336,6 +352,107 @@ def _batch(
         needed_replicas=needed,
         estimate=estimate,
         energy=inference_energy(estimate, environment.infrastructure, demand.requests_per_s),
+    )
+
+
+def replica_setup(
+    architecture: ModelArchitecture,
+    space: SearchSpace,
+    structure: tuple[int, int, int],
+    option: AcceleratorOption,
+    demand: Demand,
+    environment: Environment,
+    concurrency_per_replica: Number,
+) -> InferenceSetup:
+    """One replica on each accelerator of a stack, or on one alone, with so many sequences."""
+    layout_at, precision_at, speculation_at = structure
+    speculation = space.speculations[speculation_at]
+    return InferenceSetup(
+        deployment=Deployment(
+            architecture,
+            space.precisions[precision_at],
+            option.accelerator,
+            space.layouts[layout_at],
+        ),
+        workload=InferenceWorkload(
+            demand.input_tokens,
+            demand.output_tokens,
+            concurrency_per_replica,
+            prefix_cached_ratio=demand.prefix_cached_ratio,
+            calls_per_task=demand.calls_per_task,
+            tool_s=demand.tool_s,
+            context_growth_tokens=demand.context_growth_tokens,
+            context_kept_cached=demand.context_kept_cached,
+            input_spread=demand.input_spread,
+            output_spread=demand.output_spread,
+        ),
+        serving=replace(
+            environment.serving,
+            speculation=speculation.speculation,
+            **{name: getattr(option.start, name) for name in STARTED},
+        ),
+        runtime=environment.runtime,
+        calibration=option.calibration,
+        tiers=environment.tiers,
+        acceptance_log_sigma=speculation.log_sigma,
+    )
+
+
+def _sized_batch(
+    architecture: ModelArchitecture,
+    space: SearchSpace,
+    structure: tuple[int, int, int],
+    positions: Sequence[int],
+    option: AcceleratorOption,
+    demand: Demand,
+    environment: Environment,
+) -> EvaluatedBatch:
+    """Accelerators of a stack with as many replicas as carry the demand's rate, and with more.
+
+    Beside the fewest that keep the limits stand the fewest that do not saturate, whatever users
+    wait, and several times as many, which are faster.
+    """
+    layout_at, precision_at, speculation_at = structure
+    rate, reserve = demand.requests_per_s or 0.0, demand.reserve_ratio or 0.0
+    rows = len(positions)
+    setup = replica_setup(
+        architecture, space, structure, option, demand, environment, np.ones(rows, dtype=float)
+    )
+    most = int(space.most_accelerators // space.layouts[layout_at].replica_accelerators)
+    sizing = sized(setup, rows, rate, demand.limits, reserve, most)
+    needed = np.where(np.isfinite(sizing.holding), sizing.holding, sizing.saturating)
+    copies = np.array([sizing.saturating, *(needed * times for times in _REPLICAS_TRIED)])
+    # Each number once, and no more than there may be, if there is such a number.
+    tried = (copies <= most) & (np.diff(copies, axis=0, prepend=0.0) > 0.0)
+    tried[0] |= np.logical_not(tried.any(axis=0)) & (copies[1] == copies[0])
+    tried[1] |= np.logical_not(tried.any(axis=0))
+    of, which = np.nonzero(tried.T)
+    copies = copies.T[of, which]
+    replica_per_s = rate / copies
+    concurrency = sizing.sequences(of, replica_per_s / (1.0 - reserve))
+    estimate = estimate_inference(
+        replace(
+            setup,
+            deployment=replace(setup.deployment, accelerator=taken(option.accelerator, of)),
+            workload=replace(setup.workload, concurrency=concurrency, requests_per_s=replica_per_s),
+            serving=replace(
+                setup.serving,
+                **{name: getattr(taken(option.start, of), name) for name in STARTED},
+            ),
+            calibration=taken(option.calibration, of),
+            copies=copies,
+        )
+    )
+    return EvaluatedBatch(
+        layout=layout_at,
+        precision=precision_at,
+        speculation=speculation_at,
+        accelerator=np.asarray(positions, dtype=np.intp)[of],
+        concurrency_per_replica=concurrency,
+        replicas=copies,
+        needed_replicas=needed[of],
+        estimate=estimate,
+        energy=inference_energy(estimate, environment.infrastructure),
     )
 
 

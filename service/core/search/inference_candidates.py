@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from service.core.architecture.model import ModelArchitecture
 from service.core.elementwise import FloatArray
+from service.core.performance.inference.goodput import FIGURES, TimeLimit
 from service.core.search.batch_evaluation import (
     Demand,
     Environment,
@@ -33,7 +36,10 @@ class InferenceCandidates:
     ``precision``, ``layout``, ``draft``, ``offer`` are positions in the lists that were searched.
     ``concurrency_per_replica`` is what one replica runs at once, ``accelerators`` count all
     replicas. ``headroom_ratio`` is free memory over capacity, negative where it does not fit and 0
-    where tiers outside take what has no room, as ``spilled`` says [-]. Times [s];
+    where tiers outside take what has no room, as ``spilled`` says [-]. ``pooled`` ones have
+    replicas for prompts and others for decoding. Times [s] are means, those
+    ``held_*`` what limits are held against; ``missing_replicas`` would have to be added to carry
+    the load with the reserve [-];
     ``requests_per_s`` is what all replicas can carry at these latencies [1/s]. Energy of IT
     equipment and accelerator time are those of one request [Wh, h], with ``*_spread`` the ratio of
     the upper end of an interval to its value [-].
@@ -49,9 +55,15 @@ class InferenceCandidates:
     headroom_ratio: FloatArray
     memory_spread_ratio: FloatArray
     spilled: NDArray[np.bool_]
+    pooled: NDArray[np.bool_]
     ttft_s: FloatArray
     tpot_s: FloatArray
     e2e_s: FloatArray
+    task_s: FloatArray
+    held_ttft_s: FloatArray
+    held_tpot_s: FloatArray
+    held_e2e_s: FloatArray
+    missing_replicas: FloatArray
     latency_spread_ratio: FloatArray
     requests_per_s: FloatArray
     it_wh: FloatArray
@@ -73,6 +85,8 @@ def inference_candidates(
 ) -> tuple[InferenceCandidates, LeftOut]:
     """Every combination that the most accelerators allow, fitting or not.
 
+    Under a rate, what would need more of them in any number is there, too, for what it lacks.
+
     Returns
     -------
     InferenceCandidates, LeftOut
@@ -82,17 +96,20 @@ def inference_candidates(
     parts: list[InferenceCandidates] = []
     small: list[TooSmall] = []
     beyond = unable = 0
+    shares = {one.figure: one.share for one in demand.limits}
     for evaluation in evaluate_batches(architecture, space, demand, environment):
         small += evaluation.too_small
         beyond += evaluation.beyond_domain
         unable += evaluation.unable
         for batch in evaluation.batches:
-            part = _rows(batch)
-            parts.append(part.chosen(part.accelerators <= space.most_accelerators))
+            part = candidate_rows(batch, shares)
+            few = part.accelerators <= space.most_accelerators
+            parts.append(part if demand.sized_by_rate else part.chosen(few))
     return joined(InferenceCandidates, parts), LeftOut(tuple(small), beyond, unable)
 
 
-def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
+def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> InferenceCandidates:
+    """The rows of a batch; ``shares`` are what of limited times is held against limits."""
     estimate, energy = batch.estimate, batch.energy
     memory, latency = estimate.memory, estimate.latency
     fitting, spilled = memory.max_concurrency.value, estimate.spilled
@@ -113,10 +130,18 @@ def _rows(batch: EvaluatedBatch) -> InferenceCandidates:
         headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
         memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
+        pooled=np.zeros(len(batch), dtype=bool),
         ttft_s=rows * latency.ttft_s.value,
         tpot_s=rows * latency.tpot_s.value,
         e2e_s=rows * latency.e2e_s.value,
+        task_s=rows * latency.task_s.value,
         latency_spread_ratio=rows * (latency.e2e_s.high / latency.e2e_s.value),
+        **{
+            f"held_{figure}": rows
+            * TimeLimit(figure, shares.get(figure, "mean"), inf).figure_s(latency)
+            for figure in FIGURES
+        },
+        missing_replicas=np.maximum(batch.needed_replicas - batch.replicas, 0.0),
         requests_per_s=latency.requests_per_s.value * batch.replicas,
         it_wh=rows * it_wh.value,
         it_wh_spread_ratio=rows * (it_wh.high / it_wh.value),

@@ -38,6 +38,21 @@ def has_kernels(format_id: str, vendor: str) -> bool:
     return known is None or vendor in known
 
 
+def widens(format_id: str, accelerator: Accelerator) -> bool:
+    """Whether engines widen weights of a format as they read them, for want of units for it.
+
+    References
+    ----------
+    vLLM, Recipes, GPT-OSS, 2025: weights in MXFP4 are served on H100, H200, MI300X, MI325X and
+    Radeon AI PRO R9700, and on Ampere by kernels (Marlin) that widen them to BF16.
+    """
+    needed = _WIDENED.get((format_id, accelerator.vendor))
+    return needed is not None and needed in accelerator.peak_flops_per_s
+
+
+#: What units of a vendor's accelerators multiply of which engines serve a widened format.
+_WIDENED: Mapping[tuple[str, str], str] = {("mxfp4", "NVIDIA"): "bf16", ("mxfp4", "AMD"): "fp8"}
+
 _INFER_ONLY = frozenset({"groq-lpu-v1", "aws-inferentia2"})
 
 

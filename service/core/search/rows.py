@@ -42,6 +42,9 @@ class LeftOut:
     unable: int
     undivided: int = 0
 
+    def __len__(self) -> int:
+        return len(self.too_small) + self.beyond_domain + self.unable + self.undivided
+
 
 def taken(table: Table, rows: NDArray[Any]) -> Table:
     """The given rows of a table only."""

@@ -29,6 +29,10 @@ PRIORITIES: Mapping[Priority, Metric | None] = MappingProxyType(
     }
 )
 
+#: Where hardware may be had: rented in a cloud, or bought and placed in a site of one's own, as a
+#: workstation, as a laptop, or as a device at the edge.
+Where: TypeAlias = Literal["cloud", "owned", "workstation", "laptop", "edge"]
+
 Focus: TypeAlias = Literal["memory capacity", "memory speed", "environment", "hybrid"]
 
 
@@ -38,7 +42,8 @@ class WorkloadKind:
 
     ``metric_weights_ratio`` sum to one. ``headroom_target_ratio`` of memory left free is as good as
     any more. ``ttft_s`` and ``tpot_s`` are the limits where the caller gives none [s]; None where
-    the kind has none. ``techniques`` are tried in this order.
+    the kind has none. ``techniques`` are tried in this order. ``where`` is the hardware that the
+    kind runs on, where the caller says nothing.
     """
 
     id: str
@@ -51,6 +56,7 @@ class WorkloadKind:
     tpot_s: float | None
     techniques: tuple[str, ...]
     evidence: str
+    where: tuple[Where, ...] = ("cloud",)
 
 
 def _weights(
@@ -142,7 +148,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 headroom_target_ratio=0.5,
                 ttft_s=0.200,
                 tpot_s=0.050,
-                techniques=("prefix-caching", "resident-kv-cache", "low-latency-tier"),
+                techniques=("prefix-caching", "resident-kv-cache", "speculative-decoding"),
                 evidence="Calls follow one another, so their latencies add up: Yao et al., ReAct, "
                 "2022, https://arxiv.org/abs/2210.03629",
             ),
@@ -155,7 +161,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 headroom_target_ratio=0.5,
                 ttft_s=None,
                 tpot_s=None,
-                techniques=("region", "smaller-model", "memory-tiers", "life-extension"),
+                techniques=("smaller-model", "weight-quantisation", "memory-tiers"),
                 evidence="Place decides more than hardware does: Patterson et al., Carbon "
                 "Emissions and Large Neural Network Training, 2021, "
                 "https://arxiv.org/abs/2104.10350",
@@ -177,6 +183,7 @@ WORKLOAD_KINDS: Mapping[str, WorkloadKind] = MappingProxyType(
                 ),
                 evidence="Devices are short of capacity, bandwidth and power at once: Lin et al., "
                 "AWQ, 2023, https://arxiv.org/abs/2306.00978",
+                where=("edge", "laptop"),
             ),
         )
     }

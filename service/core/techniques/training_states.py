@@ -116,6 +116,10 @@ def _offload_optimizer(memory: TrainingMemory) -> Iterator[TrainingChange]:
         and (_shards(memory) == 1 or settings.zero_stage >= 1)
     ):
         yield offloaded("keep and update optimizer states on the host", optimizer="cpu")
+        if settings.offload.tier is not None:
+            yield offloaded(
+                f"keep optimizer states in {settings.offload.tier.id}", optimizer="tier"
+            )
         if settings.zero_stage < 2 and memory.deployment.parallelism.pipeline == 1:
             yield offloaded(
                 "keep optimizer states and gradients on the host", zero_stage=2, optimizer="cpu"
@@ -132,6 +136,12 @@ def _offload_parameters(memory: TrainingMemory) -> Iterator[TrainingChange]:
         yield offloaded(
             "keep weights on the host and fetch them layer by layer", zero_stage=3, parameters="cpu"
         )
+        if settings.offload.tier is not None:
+            yield offloaded(
+                f"keep weights in {settings.offload.tier.id} and fetch them layer by layer",
+                zero_stage=3,
+                parameters="tier",
+            )
 
 
 TECHNIQUES = (

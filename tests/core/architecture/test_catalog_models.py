@@ -77,3 +77,24 @@ def test_quality_effects_are_scores_of_the_same_kind():
     for effect in effects:
         # Quantising costs a few percent, or one would not publish it.
         assert effect["value"] == pytest.approx(effect["base"], rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("moonshotai/Kimi-K2-Thinking", "int4"),
+        ("moonshotai/Kimi-K2.5", "int4"),
+        ("MiniMaxAI/MiniMax-M2", "fp8"),
+        ("MiniMaxAI/MiniMax-M2.7", "fp8"),
+        ("deepseek-ai/DeepSeek-V3.1", "fp8"),
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "fp8"),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", "fp8"),
+        ("openai/gpt-oss-120b", "mxfp4"),
+    ],
+)
+def test_models_come_in_the_format_that_they_are_stored_in(name, expected):
+    """Not in 16 bit, which would ask for two to four times the memory of the checkpoint."""
+    architecture = parse_config(DOCUMENTS[name]["config"])
+    stored = architecture.native_number_format or NUMBER_FORMATS[architecture.native_format]
+    assert expected in stored.id
+    assert stored.bits_per_element <= 8.5

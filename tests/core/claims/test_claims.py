@@ -43,6 +43,20 @@ RIGHT = {
     "inference-overtakes": 5.24,
     "prompts-of-a-year": 107.3,
     "agent-of-ten-steps": 1.0,
+    # 4 · 4096 · 2048 · 32 operations a token over those and 2 · 7e9.
+    "kv-cache-complexity": 1.0737 / 15.0737,
+    "attention-memory-quadratic": 2.0,
+    "inference-state": 26_703.0,
+    "accumulation": 2.0,
+    "unified-memory-name": 2039 / 32,
+    "hbm-latency": 328.0,
+    "hbm-cooling": 40.8,
+    "hbm-embodied": 0.86 / 1.01,
+    "noise-level": 56.3,
+    "refresh": 5.0,
+    "shut-down-by-complaints": 222.0,
+    "citations": 5.0,
+    "rules-now-require": 1.0,
 }
 
 

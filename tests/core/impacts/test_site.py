@@ -31,6 +31,21 @@ def test_liquid_takes_heat_away_from_the_air():
 
 
 @pytest.mark.parametrize(
+    ("rack_kw", "liquid", "cooled_by", "air_by"),
+    [
+        (40.0, 1.0, "direct_liquid", None),
+        (15.0, 1.0, "direct_liquid", None),
+        (100.0, 0.8, "direct_liquid", "contained_air"),
+        (30.0, 0.3, "rear_door", "contained_air"),
+        (100.0, 0.1, "direct_liquid", "direct_liquid"),
+    ],
+)
+def test_liquid_decides_how_a_rack_is_cooled(rack_kw, liquid, cooled_by, air_by):
+    heat = rack_heat(exact(rack_kw), liquid, 12.0, CLASSES)
+    assert (heat.cooling_class, heat.air_cooling_class) == (cooled_by, air_by)
+
+
+@pytest.mark.parametrize(
     ("rack_kw", "expected"), [(8.0, "room_air"), (15.0, "room_air"), (16.0, "contained_air")]
 )
 def test_cooling_classes(rack_kw, expected):

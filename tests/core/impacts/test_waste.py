@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from service.core.impacts.footprint import footprint
-from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.impacts.waste import avoided_by_reuse, waste
 from service.core.interval import exact
+from service.core.years import HOURS_PER_YEAR
 from tests.core.deployments import H100, INFRASTRUCTURE, SERVER, STOCKHOLM
 
 YEAR = exact(HOURS_PER_YEAR)

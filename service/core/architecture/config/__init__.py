@@ -30,8 +30,14 @@ __all__ = ["FAMILIES", "ConfigNotUnderstood", "parse_config"]
 _OF_TOWER = "vision."
 #: Keys under which multimodal configurations nest their language model.
 _TEXT_SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
-#: Keys whose presence says that a checkpoint has parts besides the language model.
-_OTHER_SECTIONS = ("vision_config", "audio_config", "vision_tower_config", "visual", "vit_config")
+#: Keys whose presence says that a checkpoint has parts besides the language model, and what for.
+_OTHER_SECTIONS = {
+    "vision_config": "images",
+    "audio_config": "audio",
+    "vision_tower_config": "images",
+    "visual": "images",
+    "vit_config": "images",
+}
 
 
 def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
@@ -184,15 +190,16 @@ def _warnings(
             ),
         )
     left_out = [
-        key
-        for key in _OTHER_SECTIONS
+        sense
+        for key, sense in _OTHER_SECTIONS.items()
         if isinstance(config.get(key), Mapping) and key not in counted
     ]
     if left_out:
         warnings += (
             EstimateWarning(
                 "modality_left_out",
-                f"The parts described by {', '.join(left_out)} are not included in the figures.",
+                f"What handles {' and '.join(dict.fromkeys(left_out))} is not included in the "
+                "figures",
             ),
         )
     predicted = text.get("num_nextn_predict_layers", text.get("mtp_num_hidden_layers"))

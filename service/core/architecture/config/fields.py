@@ -156,6 +156,8 @@ class Fields:
             if len(value) > MAX_LAYERS or any(one != value[0] for one in value):
                 raise self.fault(name, "must be an integer, or a list that has the same for all")
             value = value[0]
+        if type(value) is float and value.is_integer():
+            value = int(value)
         if type(value) is not int:
             raise self.fault(name, f"must be an integer, not {_kind(value)}")
         if not minimum <= value <= maximum:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
+    UNBOUNDED_STEP_TOKENS,
     Deployment,
     InferenceWorkload,
     Parallelism,
@@ -450,10 +451,9 @@ def _step_tokens(
     if engine.prefills_whole:
         return concurrency_per_replica * input_tokens
     most = minimum(serving.chunked_prefill_tokens, engine.most_step_tokens)
-    if engine.reserves_cache:
-        # It measures its peak with a full step when it starts, whatever the load will be.
-        return most
-    return minimum(most, concurrency_per_replica * input_tokens)
+    handed = minimum(most, concurrency_per_replica * input_tokens)
+    # It measures its peak with a full step when it starts, if a step has an end.
+    return where(most < UNBOUNDED_STEP_TOKENS, most, handed) if engine.reserves_cache else handed
 
 
 def _growing_bytes(

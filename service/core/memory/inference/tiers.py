@@ -47,7 +47,7 @@ class SharedTier:
 
     Capacity and bandwidth are of all of it; infinite capacity has no bound. ``users`` of None are
     all accelerators of the deployment that one host holds; a ``link_bytes_per_s`` of None is the
-    accelerator's own to its host.
+    accelerator's own to its host, of which ``link_efficiency_ratio`` is reached.
     """
 
     id: str
@@ -56,6 +56,7 @@ class SharedTier:
     bandwidth_bytes_per_s: float
     users: int | None = None
     link_bytes_per_s: float | None = None
+    link_efficiency_ratio: float = 1.0
 
     def seen(self, users: Number, link_bytes_per_s: Number) -> OutsideTier:
         """The part of one of so many users, through a link [B/s]."""
@@ -65,7 +66,9 @@ class SharedTier:
             id=self.id,
             kind=self.kind,
             capacity_bytes=self.capacity_bytes / sharing,
-            bandwidth_bytes_per_s=shared_bandwidth(self.bandwidth_bytes_per_s, sharing, link),
+            bandwidth_bytes_per_s=shared_bandwidth(
+                self.bandwidth_bytes_per_s, sharing, link * self.link_efficiency_ratio
+            ),
         )
 
 

@@ -111,6 +111,9 @@ def _group_savings(
         group, hidden, undivided, parallelism, settings, width
     )
     everything = mixer + part + _adapter_bytes(group, parallelism, settings, width)
+    if not settings.trains:
+        # Nothing stays for a backward pass: one part of a layer at a time holds its results.
+        everything = max(mixer, part)
     if settings.method == "qlora":
         everything += quantised_input_bytes * _input_elements(group, hidden, parallelism)
     gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
@@ -118,6 +121,8 @@ def _group_savings(
     scores = 0.0
     if settings.attention == "eager" and isinstance(group.mixer, Attention | LatentAttention):
         scores = (_SCORE_RESULTS * width + _MASK) * group.mixer.query_heads / ranks
+    if not settings.trains:
+        return LayerSavings(group.count, 0.0, 0.0, everything + residual + gathered / 2.0, scores)
     match settings.activation_checkpointing:
         case "none":
             stored, again, kept_scores = everything, 0.0, scores
@@ -273,9 +278,14 @@ def _input_bytes(
     tensors: Sequence[Tensor], hidden: float, settings: TrainingSettings, width: float
 ) -> float:
     """Bytes per token of the input that matrix products share, if a weight gradient needs it."""
-    if settings.method == "full" or any(_is_shared(tensor, settings) for tensor in tensors):
+    if _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in tensors):
         return width * hidden
     return 0.0
+
+
+def _holds_inputs(settings: TrainingSettings) -> bool:
+    """Whether inputs of products are there: for gradients of weights, or while they are read."""
+    return settings.method in ("full", "forward")
 
 
 def _is_shared(tensor: Tensor, settings: TrainingSettings) -> bool:
@@ -285,7 +295,7 @@ def _is_shared(tensor: Tensor, settings: TrainingSettings) -> bool:
 
 def _wide_elements(gated: bool, settings: TrainingSettings, down: Sequence[Tensor]) -> float:
     """Results of intermediate width that are kept: before, within and after the activation."""
-    needed = settings.method == "full" or any(_is_shared(tensor, settings) for tensor in down)
+    needed = _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in down)
     product = 1.0 if needed else 0.0
     if not gated:
         return 1.0 + product

@@ -10,6 +10,18 @@ from service.core.memory.training.state import StageState
 
 _HALF, _FULL = 2.0, 4.0  # bytes of an element in 16 and in 32 bit
 
+#: Bytes of a logit of a forward pass alone: in 16 bit, and as probability in 32 bit or in 16; a
+#: loss by parts keeps but a part of the latter, a fused one of both.
+#: Source: huggingface/trl trl/experimental/gkd and trl/trainer/dpo_trainer.py, 2025;
+#: linkedin/Liger-Kernel liger_kernel/chunked_loss, 2025.
+_FORWARD_LOGIT_BYTES = {
+    "plain": _HALF + _FULL,
+    "half-precision": _HALF + _HALF,
+    "compiled": _HALF,
+    "chunked": _HALF,
+    "fused": 0.0,
+}
+
 
 def result_bytes(deployment: Deployment) -> float:
     """Size of an activation: 16 bit also where products run in 8, 32 bit if computed in that."""
@@ -105,6 +117,10 @@ def logits_bytes(
         deployment.architecture, parallelism, settings, result_bytes(deployment)
     )
     chunk = vocabulary * settings.cross_entropy_chunk_tokens
+    if not settings.trains:
+        return vocabulary * _FORWARD_LOGIT_BYTES[settings.cross_entropy] + gathered / 2.0, (
+            chunk * _FULL if settings.cross_entropy in ("chunked", "fused") else 0.0
+        )
     head = state.head_elements * settings.gradient_bytes
     match settings.cross_entropy:
         case "plain":

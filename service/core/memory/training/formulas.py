@@ -31,13 +31,14 @@ _APART = paths(
 MEMORY = (
     Formula(
         "Weights on the fullest accelerator",
-        'sum(weights_bytes) if offload == "none" else 0',
+        '(sum(weights_bytes) if offload == "none" else 0) + held_beside_bytes',
         _ZERO,
         "weights_bytes",
         paths(
             weights_bytes="state.weights_by_class_bytes",
             offload="settings.offload.parameters",
             format="deployment.precision.weights.id",
+            held_beside_bytes="beside.held_bytes",
         ),
     ),
     Formula(
@@ -70,7 +71,7 @@ MEMORY = (
     ),
     Formula(
         "Optimizer states",
-        "(min(sum(optimizer_bytes), max(capacity_bytes - other_bytes, 0)) if paged"
+        "(min(sum(optimizer_bytes), max(usable_bytes - other_bytes, 0)) if paged"
         ' else sum(optimizer_bytes)) if offload == "none" else 0',
         _ZERO,
         "optimizer_bytes",
@@ -86,7 +87,7 @@ MEMORY = (
         "Activations kept for the backward pass",
         "micro_batches_in_flight * sequences * layers / model_layers * (bytes_per_token"
         " + bytes_per_pair_of_tokens * tokens) * tokens / context_ranks"
-        ' * (min(1, 2 / (layers * micro_batches_in_flight)) if offload == "cpu" else 1)',
+        ' * (min(1, 2 / (layers * micro_batches_in_flight)) if offload != "none" else 1)',
         _RECOMPUTATION,
         "stored_activations_bytes",
         _BATCH
@@ -248,10 +249,10 @@ MEMORY = (
     ),
     Formula(
         "Headroom",
-        "capacity_bytes - total_bytes",
+        "capacity_bytes * (1 - memory_reserve_ratio) - total_bytes",
         _DIFFERENCE,
         "headroom_bytes",
-        paths("fits_certainty"),
+        paths("settings.memory_reserve_ratio", "fits_certainty"),
     ),
     Formula("Shortfall", "max(-headroom_bytes, 0)", _DIFFERENCE, "shortfall_bytes"),
     Formula(
@@ -269,8 +270,15 @@ MEMORY = (
         paths(bytes="nvme_parts_bytes"),
     ),
     Formula(
+        "Memory tier for each accelerator",
+        "sum(bytes)",
+        "Ren et al., ZeRO-Offload, 2021, https://arxiv.org/abs/2101.06840",
+        "tier_bytes",
+        paths(bytes="tier_parts_bytes", tier="settings.offload.tier.id"),
+    ),
+    Formula(
         "Room for temporary tensors",
-        "(capacity_bytes - (weights_bytes + gradients_bytes + lasting_bytes)"
+        "(usable_bytes - (weights_bytes + gradients_bytes + lasting_bytes)"
         " - (0 if paged else optimizer_bytes) - libraries_bytes"
         " - lasting_bytes * fragmentation_ratio) / (1 + fragmentation_ratio)",
         _DIFFERENCE,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
+from typing import get_args
 
 from service.core.architecture.sharding import stage_layer_counts
 from service.core.deployment import Deployment
@@ -31,6 +32,7 @@ from service.core.memory.training.activations import (
     working_bytes,
 )
 from service.core.memory.training.adapters import virtual_tokens
+from service.core.memory.training.beside import NOTHING, Beside, BesideBytes
 from service.core.memory.training.buffers import (
     gathered_bytes,
     kinds_of_groups,
@@ -41,7 +43,7 @@ from service.core.memory.training.buffers import (
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, Place, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 
 #: Layers whose activations stay on the accelerator while the others are offloaded: the one in use
@@ -61,11 +63,13 @@ class TrainingMemory:
     are gradients that the allocator holds apart although they could have taken over that room.
     ``communication_bytes`` are gathered parameters and message buffers, ``libraries_bytes`` context
     and collectives, ``unallocated_bytes`` these and fragmentation: what no tensor takes.
-    ``runtime_bytes`` is ``update_bytes``, ``communication_bytes`` and ``unallocated_bytes``
-    together. ``room`` is what the fullest stage leaves to micro-batches, ``rooms`` those of all
-    stages that may be the fullest, the rest being the same. ``savings`` is what
-    layers keep, ``without_optimizer_bytes`` the total less optimizer states, and ``parts`` are what
-    a figure is the sum of. Host memory and NVMe are those of the stage that needs most of each.
+    ``usable_bytes`` of the capacity need not stay free. ``runtime_bytes`` is ``update_bytes``,
+    ``communication_bytes`` and ``unallocated_bytes`` together. ``room`` is what the fullest stage
+    leaves to micro-batches, ``rooms`` those of all stages that may be the fullest, the rest being
+    the same. ``savings`` is what layers keep, ``without_optimizer_bytes`` the total less optimizer
+    states, and ``parts`` are what a figure is the sum of; ``beside`` is what stands beside the
+    model, part of weights and logits. Host memory, NVMe and the memory tier are those of the stage
+    that needs most of each.
     """
 
     deployment: Deployment
@@ -90,24 +94,28 @@ class TrainingMemory:
     runtime_bytes: Interval
     total_bytes: Interval
     capacity_bytes: Number
+    usable_bytes: Number
     headroom_bytes: Interval
     host_bytes: Number
     nvme_bytes: Number
+    tier_bytes: Number
     stored_activations_bytes: Number
     working_bytes: Number
     savings: tuple[LayerSavings, ...]
-    logits_bytes_per_token: float
+    logits_bytes_per_token: Number
     without_optimizer_bytes: Interval
     communication_parts_bytes: Mapping[str, float]
     host_parts_bytes: Mapping[str, Number]
     nvme_parts_bytes: Mapping[str, Number]
+    tier_parts_bytes: Mapping[str, Number]
+    beside: BesideBytes
     room: MicroBatchRoom
     rooms: Mapping[str, MicroBatchRoom]
 
     @property
     def fits(self) -> Truth:
         """Whether the accelerator holds the whole memory, and the host what is kept there."""
-        return both(self.headroom_bytes.value >= 0.0, self.host_suffices)
+        return both(self.headroom_bytes.value >= 0.0, self.others_suffice)
 
     @property
     def host_suffices(self) -> Truth:
@@ -116,9 +124,20 @@ class TrainingMemory:
         return self.host_bytes <= (inf if most is None else most)
 
     @property
+    def tier_suffices(self) -> Truth:
+        """Whether the accelerator's share of the memory tier holds what is kept there."""
+        tier = self.settings.offload.tier
+        return self.tier_bytes <= (inf if tier is None else tier.capacity_bytes)
+
+    @property
+    def others_suffice(self) -> Truth:
+        """Whether host and memory tier hold what is kept there."""
+        return both(self.host_suffices, self.tier_suffices)
+
+    @property
     def fits_certainty(self) -> Label:
         """How sure that is: "yes", "likely", "unlikely" or "no"."""
-        return label(self.host_suffices, certainty(self.headroom_bytes), "no")
+        return label(self.others_suffice, certainty(self.headroom_bytes), "no")
 
     @property
     def allocated_bytes(self) -> Interval:
@@ -183,6 +202,7 @@ def training_memory(
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
+    beside: Beside = NOTHING,
 ) -> TrainingMemory:
     """Memory of a training run on its fullest accelerator [B].
 
@@ -198,6 +218,8 @@ def training_memory(
         How it is trained.
     overheads
         Measured runtime memory by framework.
+    beside
+        What else the accelerators hold.
 
     References
     ----------
@@ -210,12 +232,14 @@ def training_memory(
     # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.
     decisive = {0, layers.index(max(layers)), pipeline - 1}
     stages = [
-        _on_stage(stage, deployment, micro_batch, settings, overheads) for stage in sorted(decisive)
+        _on_stage(stage, deployment, micro_batch, settings, overheads, beside)
+        for stage in sorted(decisive)
     ]
     if len(stages) == 1:
         return stages[0]
     host = fullest(stages, lambda stage: stage.host_bytes)
     nvme = fullest(stages, lambda stage: stage.nvme_bytes)
+    tier = fullest(stages, lambda stage: stage.tier_bytes)
     return replace(
         fullest(stages, lambda stage: stage.total_bytes.value),
         rooms={name: room for stage in stages for name, room in stage.rooms.items()},
@@ -223,6 +247,8 @@ def training_memory(
         host_parts_bytes=host.host_parts_bytes,
         nvme_bytes=nvme.nvme_bytes,
         nvme_parts_bytes=nvme.nvme_parts_bytes,
+        tier_bytes=tier.tier_bytes,
+        tier_parts_bytes=tier.tier_parts_bytes,
     )
 
 
@@ -248,6 +274,7 @@ def _on_stage(
     micro_batch: MicroBatch,
     settings: TrainingSettings,
     overheads: TrainingOverheads,
+    beside: Beside = NOTHING,
 ) -> TrainingMemory:
     architecture, parallelism = deployment.architecture, deployment.parallelism
     framework = overheads.of(settings.release).allocating(settings.expandable_segments)
@@ -268,13 +295,16 @@ def _on_stage(
         savings, share, micro_batch.sequences, micro_batch.tokens, context
     )
     moved: Number = 0.0
-    if settings.offload.activations == "cpu":
+    if settings.offload.activations != "none":
         resident = minimum(stored, stored * _RESIDENT_LAYERS / (state.layers * in_flight))
         stored, moved = resident, stored - resident
     working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
     messages, whole_gradients = gathered_bytes(deployment, settings, state)
     gathered = sum(messages.values())
-    logits_each, logits_part = logits_bytes(deployment, settings, framework, state)
+    own_each, own_part = logits_bytes(deployment, settings, framework, state)
+    guest = _beside(stage, beside, micro_batch, overheads, context)
+    logits_each = own_each + guest.loss_bytes_per_token
+    logits_part = own_part + guest.passing_bytes
     logits = logits_each * micro_batch.sequences * micro_batch.tokens / context + logits_part
     places = _places(state, settings)
     late = late_gradients(places.gradients_bytes, settings, framework)
@@ -302,17 +332,21 @@ def _on_stage(
     unallocated = independent_sum((held, product(framework.fragmentation_ratio, temporary)))
 
     capacity = deployment.accelerator.memory_bytes
-    fixed = places.weights_bytes + places.gradients_bytes + gathered
+    usable = capacity * (1.0 - settings.memory_reserve_ratio)
+    weights = places.weights_bytes + guest.held_bytes
+    fixed = weights + places.gradients_bytes + gathered
     around = (activations, losses, unallocated)
     rest = independent_sum((framework.sized(fixed + update), *around))
-    kept, host = places.optimizer_bytes, places.host_bytes | {"activations": moved}
+    kept, away = places.optimizer_bytes, places.away_bytes
+    away[settings.offload.activations]["activations"] = moved
+    host = away["cpu"]
     if settings.paged:
         # Unified memory pages optimizer states out where the accelerator has no room for them.
-        kept = minimum(kept, maximum(capacity - rest.value, 0.0))
+        kept = minimum(kept, maximum(usable - rest.value, 0.0))
         host["paged_optimizer"] = places.optimizer_bytes - kept
     on_top = step if framework.flat_step else 0.0
     room = MicroBatchRoom(
-        capacity_bytes=capacity - fixed - on_top - (0.0 if settings.paged else kept),
+        capacity_bytes=usable - fixed - on_top - (0.0 if settings.paged else kept),
         libraries_bytes=held,
         communication_bytes=gathered + on_top,
         framework=framework,
@@ -325,7 +359,7 @@ def _on_stage(
         update_bytes=step - on_top,
     )
     total = independent_sum((framework.sized(fixed + update + kept), *around))
-    headroom = Interval(capacity - total.value, capacity - total.high, capacity - total.low)
+    headroom = Interval(usable - total.value, usable - total.high, usable - total.low)
     return TrainingMemory(
         moments=moments,
         kinds_of_groups_count=groups,
@@ -336,7 +370,7 @@ def _on_stage(
         framework=framework,
         state=state,
         micro_batches_in_flight=in_flight,
-        weights_bytes=framework.sized(places.weights_bytes),
+        weights_bytes=framework.sized(weights),
         gradients_bytes=framework.sized(places.gradients_bytes),
         optimizer_bytes=framework.sized(kept),
         activations_bytes=activations,
@@ -349,9 +383,11 @@ def _on_stage(
         runtime_bytes=shift(unallocated, update + gathered),
         total_bytes=total,
         capacity_bytes=capacity,
+        usable_bytes=usable,
         headroom_bytes=headroom,
         host_bytes=sum(host.values()),
-        nvme_bytes=sum(places.nvme_bytes.values()),
+        nvme_bytes=sum(away["nvme"].values()),
+        tier_bytes=sum(away["tier"].values()),
         stored_activations_bytes=stored,
         working_bytes=working,
         savings=savings,
@@ -359,25 +395,54 @@ def _on_stage(
         without_optimizer_bytes=rest,
         communication_parts_bytes=messages,
         host_parts_bytes=host,
-        nvme_parts_bytes=places.nvme_bytes,
+        nvme_parts_bytes=away["nvme"],
+        tier_parts_bytes=away["tier"],
+        beside=guest,
         room=room,
         rooms={f"stage_{stage}": room},
     )
 
 
+def _beside(
+    stage: int,
+    beside: Beside,
+    micro_batch: MicroBatch,
+    overheads: TrainingOverheads,
+    context: int,
+) -> BesideBytes:
+    """What stands beside the model on a stage; a frozen one works on the same micro-batches.
+
+    Its widest layer is gone when its logits are there.
+    """
+    deployment, settings = beside.deployment, beside.settings
+    each = beside.loss_bytes_per_token
+    if deployment is None or settings is None:
+        return BesideBytes(beside.held_bytes, each)
+    frozen = _on_stage(stage, deployment, micro_batch, settings, overheads)
+    tokens = micro_batch.sequences * micro_batch.tokens / context
+    held = beside.held_bytes + (frozen.state.weights_bytes if beside.holds_weights else 0.0)
+    if not beside.works_in_loss:
+        return BesideBytes(held, each)
+    return BesideBytes(
+        held_bytes=held,
+        loss_bytes_per_token=each
+        + maximum(frozen.logits_bytes_per_token, frozen.working_bytes / tokens),
+        passing_bytes=frozen.room.loss_chunk_bytes + sum(frozen.communication_parts_bytes.values()),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the parts of a rank's state are kept [B]."""
+    """Where the parts of a rank's state are kept, ``away_bytes`` by place and part [B]."""
 
     weights_bytes: float
     gradients_bytes: float
     optimizer_bytes: Number
-    host_bytes: dict[str, Number]
-    nvme_bytes: dict[str, Number]
+    away_bytes: dict[Place, dict[str, Number]]
 
 
 def _places(state: StageState, settings: TrainingSettings) -> _Places:
-    """Divide a state among accelerator, host memory and NVMe.
+    """Divide a state among accelerator, host memory, NVMe and memory tier.
 
     With an offloaded optimizer gradients follow their states as soon as they are divided (ZeRO 2
     and 3): the accelerator keeps one bucket of them.
@@ -390,16 +455,15 @@ def _places(state: StageState, settings: TrainingSettings) -> _Places:
     if settings.optimizer_in_backward:
         # The largest gradient is there while its tensor is updated.
         gradients = min(gradients, state.largest_trained_elements * settings.gradient_bytes)
-    host: dict[str, Number] = {}
-    nvme: dict[str, Number] = {}
-    away = {"cpu": host, "nvme": nvme}
+    # What goes to "none" stays, and is nothing.
+    away: dict[Place, dict[str, Number]] = {place: {} for place in get_args(Place)}
     if settings.offload.optimizer != "none":
         away[settings.offload.optimizer]["optimizer"] = optimizer
         optimizer = 0.0
         if settings.zero_stage >= 2:
-            host["gradients"] = gradients
+            away["cpu"]["gradients"] = gradients
             gradients = min(gradients, settings.bucket_elements * settings.gradient_bytes)
     if settings.offload.parameters != "none":
         away[settings.offload.parameters]["parameters"] = weights
         weights = 0.0
-    return _Places(weights, gradients, optimizer, host, nvme)
+    return _Places(weights, gradients, optimizer, away)

@@ -28,7 +28,7 @@ class MicroBatchRoom:
     loss_bytes: Number
     working_bytes: Number
     whole_gradients_bytes: float
-    loss_chunk_bytes: float
+    loss_chunk_bytes: Number
     late_bytes: Number
     update_bytes: float
 

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 from service.core.elementwise import Number
 from service.core.engines import release_key
 
-Method: TypeAlias = Literal["full", "lora", "qlora"]
+#: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
+Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
 Optimizer: TypeAlias = Literal[
     "adamw",
     "adamw-8bit",
@@ -39,8 +40,9 @@ Adapter: TypeAlias = Literal[
     "norms",
 ]
 Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "full"]
+ExpertDispatch: TypeAlias = Literal["all-to-all", "per-machine"]
 Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble"]
-Place: TypeAlias = Literal["none", "cpu", "nvme"]
+Place: TypeAlias = Literal["none", "cpu", "nvme", "tier"]
 CrossEntropy: TypeAlias = Literal["plain", "half-precision", "compiled", "chunked", "fused"]
 
 #: Stands for every matrix product inside the layers, as in PEFT.
@@ -48,17 +50,35 @@ ALL_LINEAR = "all-linear"
 
 
 @dataclass(frozen=True, slots=True)
+class OffloadTier:
+    """An accelerator's share of a memory tier: capacity [B], and bandwidth of one direction [B/s].
+
+    ``link_bytes_per_s`` is what the accelerator reaches it through, None for its link to the host,
+    of which ``link_efficiency_ratio`` is reached. ``is_storage`` tells that a processor reads it by
+    way of host memory.
+    """
+
+    id: str
+    capacity_bytes: float
+    bandwidth_bytes_per_s: float
+    link_bytes_per_s: float | None = None
+    link_efficiency_ratio: float = 1.0
+    is_storage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Offload:
-    """What is kept outside the accelerator: nowhere, in host memory or on NVMe.
+    """What is kept outside the accelerator: nowhere, in host memory, on NVMe or in a memory tier.
 
     ``host_memory_bytes`` is the host memory that there is for each accelerator, None where nobody
-    says [B].
+    says [B]; ``tier`` is what "tier" means.
     """
 
     optimizer: Place = "none"
     parameters: Place = "none"
-    activations: Literal["none", "cpu"] = "none"
+    activations: Literal["none", "cpu", "tier"] = "none"
     host_memory_bytes: float | None = None
+    tier: OffloadTier | None = None
 
     @property
     def is_used(self) -> bool:
@@ -100,10 +120,16 @@ class TrainingSettings:
     documents packed into a sequence a token attends to its own alone, which is
     ``packed_document_tokens`` long on average over tokens (None: to the whole sequence).
 
+    ``expert_dispatch``: "all-to-all" sends a token to each of its experts, "per-machine" once to
+    each machine that has any, of which routing chooses ``expert_machines`` at most (None: no
+    limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
+    within a model copy if None.
+
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism); ``bucket_elements`` go into one message,
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
-    divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it.
+    divided. With ``expandable_segments`` the allocator grows what it has instead of adding to it;
+    ``memory_reserve_ratio`` of the accelerator's memory is to stay free.
     """
 
     method: Method = "full"
@@ -132,6 +158,9 @@ class TrainingSettings:
     cross_entropy: CrossEntropy = "plain"
     cross_entropy_chunk_tokens: int = 1024
     sequence_parallel: bool = True
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    expert_machines: int | None = None
+    expert_overlap_ratio: float | None = None
     packed_document_tokens: float | None = None
     pipeline_schedule: Schedule = "1f1b"
     virtual_stages: int = 1
@@ -140,6 +169,7 @@ class TrainingSettings:
     prefetch_layers: int = 1
     persistent_elements: int = 0
     expandable_segments: bool = False
+    memory_reserve_ratio: float = 0.0
     offload: Offload = Offload()
     framework: str = "default"
     framework_version: str | None = None
@@ -149,6 +179,26 @@ class TrainingSettings:
     def release(self) -> str:
         """What figures of the framework's generation are found by."""
         return release_key(self.framework, self.framework_generation)
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward pass and an update, rather than a forward pass alone."""
+        return self.method != "forward"
+
+    @property
+    def forward(self) -> TrainingSettings:
+        """The same run's forward pass of a model of which nothing is trained."""
+        return replace(
+            self,
+            method="forward",
+            lora_targets=(),
+            trained_tensors=(),
+            adapter="lora",
+            optimizer="sgd",
+            optimizer_in_backward=False,
+            activation_checkpointing="none",
+            offload=Offload(),
+        )
 
     @property
     def paged(self) -> bool:

@@ -86,8 +86,9 @@ def closed_loop(
     # Fewer sequences than stages do not meet at all.
     meeting = maximum(sequences, 1.0)
     together, apart = companions(replica, meeting)
-    # Who comes when other groups run meets a step under way.
-    busy = minimum(meeting / together - 1.0, 1.0)
+    # Who comes when other groups run meets a step under way; prompts that are apart begin as soon
+    # as a place is free, which is when a step ends.
+    busy = minimum(meeting / together - 1.0, 1.0) * (1.0 - replica.prompts_apart)
     prompts = minimum(sequences / (replica.held_steps + 0.5 * busy), replica.prompts_by_budget)
     mix = replica.mix(prompts, sequences, prefill, together)
     base_s, taken_s = mix.base_s, mix.taken_s

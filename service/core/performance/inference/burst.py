@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.open_load import Percentiles, ReplicaLoad
+from service.core.performance.inference.open_load import ReplicaLoad
+from service.core.performance.inference.percentiles import Percentiles
 from service.core.performance.inference.queueing import SHARES
 from service.core.performance.inference.replica import Replica
 from service.core.performance.step import StepLoad, StepTime

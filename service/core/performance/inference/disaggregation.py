@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import ceil, hypot, inf
 
 from service.core.performance.inference.batching import SteadyState
-from service.core.performance.inference.open_load import OpenLoad, Percentiles
+from service.core.performance.inference.open_load import OpenLoad
+from service.core.performance.inference.percentiles import Percentiles
 from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue, slot_queue
 from service.core.performance.step import StepTime
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from service.core.elementwise import Number, Truth, both, maximum, where
 from service.core.interval import Interval, scale
 from service.core.performance.inference.latency import InferenceLatency
+from service.core.performance.inference.open_load import OpenLoad
 
 #: Times that may be limited: to the first token, per later token, of the whole request.
 FIGURES = ("ttft_s", "tpot_s", "e2e_s")
@@ -41,6 +43,17 @@ class TimeLimit:
             return mean.value
         found: Number = getattr(getattr(latency.load, self.figure), self.share)
         return found
+
+    def load_s(self, load: OpenLoad, later_tokens: Number) -> Number:
+        """The same of a replica under a rate, with so many tokens after the first [s]."""
+        if self.share != "mean":
+            found: Number = getattr(getattr(load, self.figure), self.share)
+            return found
+        tpot_s = load.state.tpot_s
+        mean_s = {"ttft_s": load.mean_ttft_s, "tpot_s": tpot_s}
+        if self.figure in mean_s:
+            return where(load.saturated, inf, mean_s[self.figure])
+        return where(load.saturated, inf, load.mean_ttft_s + tpot_s * later_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +116,7 @@ def goodput(
     high: Number = limit.value * 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        kept = _kept(latency_at(middle), limits)
+        kept = keeps(latency_at(middle), limits)
         low, high = where(kept, middle, low), where(kept, high, middle)
     beyond = latency_at(maximum(high, limit.value * _IDLE_RATIO))
     missed = tuple(one.name for one in limits if not _all(one.figure_s(beyond) <= one.most_s))
@@ -116,7 +129,8 @@ def goodput(
     )
 
 
-def _kept(latency: InferenceLatency, limits: Sequence[TimeLimit]) -> Truth:
+def keeps(latency: InferenceLatency, limits: Sequence[TimeLimit]) -> Truth:
+    """Whether a latency is within all limits."""
     kept: Truth = True
     for one in limits:
         kept = both(kept, one.figure_s(latency) <= one.most_s)

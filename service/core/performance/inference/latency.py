@@ -194,7 +194,9 @@ def replica_of(
 ) -> Replica:
     """A replica of a deployment with the requests that it runs."""
     parallelism, encoded_tokens = deployment.parallelism, workload.encoded_tokens
-    work = rank_work(deployment.architecture, deployment.precision, parallelism)
+    work = rank_work(deployment.architecture, deployment.precision, parallelism).attending_sparsely(
+        serving.attention_density_ratio
+    )
     encoder: StepTime | None = None
     image, encodes = workload.image, work.encoder
     read = StepLoad(encoded_tokens, 1.0, encoded_tokens / 2.0, 0.0, 0.0)
@@ -206,10 +208,14 @@ def replica_of(
         encodes, encoded_tokens = work.audio, workload.audio_tokens
         read = StepLoad(workload.audio_positions, 1.0, workload.audio_positions / 2.0, 0.0, 0.0)
     if encodes is not None:
-        encoder = step_time(encodes, read, deployment.accelerator, parallelism, calibration)
+        encoder = step_time(
+            *(encodes, read, deployment.accelerator, parallelism, calibration),
+            serving.flash_attention,
+        )
+    attending = work.attending_to(encoded_tokens)
     return Replica(
         steps=rank_steps(
-            work.attending_to(encoded_tokens), deployment.accelerator, parallelism, calibration
+            *(attending, deployment.accelerator, parallelism, calibration), serving.flash_attention
         ),
         parallelism=parallelism,
         calibration=calibration,
@@ -223,6 +229,7 @@ def replica_of(
         ),
         chunk_tokens=serving.chunked_prefill_tokens,
         drafting=_drafting(deployment, serving, calibration),
+        prompts_apart=serving.prompts_apart,
         encoder=encoder,
     )
 
@@ -327,7 +334,9 @@ def _drafting(
     steps = None
     if speculation.architecture is not None and speculation.precision is not None:
         work = rank_work(speculation.architecture, speculation.precision, parallelism)
-        steps = rank_steps(work, deployment.accelerator, parallelism, calibration)
+        steps = rank_steps(
+            *(work, deployment.accelerator, parallelism, calibration), serving.flash_attention
+        )
     return Drafting(steps, speculation.draft_tokens, speculation.acceptance_ratio)
 
 

@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from service.core.deployment import LengthSpread
 from service.core.elementwise import (
     Number,
     Truth,
     both,
     everywhere,
     exp,
-    hypot,
     maximum,
     minimum,
     where,
 )
 from service.core.performance.inference.batching import SteadyState, own_prompts_s
+from service.core.performance.inference.percentiles import Percentiles, added, ratio_of
 from service.core.performance.inference.queueing import (
     HIGHEST_UTILISATION,
     NORMAL_QUANTILES,
@@ -43,15 +42,6 @@ _MOST_MIXED = 1.0 - 1e-9
 #: Variance of the mean of a Poisson crowd over the life of one of them, beside the crowd's own:
 #: the overlap of two lives falls linearly with their distance.
 _OF_CROWD = 2.0 / 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Median, 95th and 99th percentile of a latency [s]."""
-
-    p50: Number
-    p95: Number
-    p99: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +175,52 @@ def open_load(
     1/(1−p) more than a Poisson count where steps grow with it).
     """
     utilisation = requests_per_s / saturation_per_s
-    saturated = utilisation >= 1.0
-    stages, later = replica.parallelism.pipeline, replica.requests.later_tokens
+    stages = replica.parallelism.pipeline
     # Beyond saturation the steps are those of a full replica.
     rate = minimum(utilisation, HIGHEST_UTILISATION) * saturation_per_s / stages
     mix = _mix_at(replica, full, rate, prefill)
+    return _loaded(replica, slots, requests_per_s, rate, mix, prefill, full, saturation_per_s)
+
+
+def load_of_steps(
+    replica: Replica,
+    slots: Number,
+    prompts: Number,
+    prefill: StepTime,
+    full: Mix,
+    saturation_per_s: Number,
+) -> OpenLoad:
+    """The load under the very rate at which steps take so many prompts on average.
+
+    Unlike :func:`open_load`, which has to look for that number, it is known at once.
+
+    Parameters
+    ----------
+    replica, slots, prefill, full, saturation_per_s
+        As there.
+    prompts
+        Above zero, and at most those of full steps [-].
+    """
+    mix = replica.mix(prompts, full.decoding, prefill)
+    rate = prompts / mix.step_s
+    requests_per_s = rate * replica.parallelism.pipeline
+    return _loaded(replica, slots, requests_per_s, rate, mix, prefill, full, saturation_per_s)
+
+
+def _loaded(
+    replica: Replica,
+    slots: Number,
+    requests_per_s: Number,
+    rate: Number,
+    mix: Mix,
+    prefill: StepTime,
+    full: Mix,
+    saturation_per_s: Number,
+) -> OpenLoad:
+    """The load of a replica whose steps are known, at ``rate`` below saturation per stage."""
+    utilisation = requests_per_s / saturation_per_s
+    saturated = utilisation >= 1.0
+    stages, later = replica.parallelism.pipeline, replica.requests.later_tokens
     longer = _lengthening(mix, full)
     waits = _waits(replica, mix, prefill, rate, longer)
     each = _decoding(replica, mix, full, waits, rate, longer)
@@ -421,15 +452,15 @@ def _percentiles(
     e2e: dict[str, Number] = {}
     below: str | None = None
     for name, share in SHARES.items():
-        own_s = _longer_prompt_s(mix, waits, _of(requests.input_spread, name))
+        own_s = _longer_prompt_s(mix, waits, ratio_of(requests.input_spread, name))
         step_s = waits.percentile_s(name) - waits.before_queue_s
         queue_s = waits.queue.wait_percentile_s(share)
         slot_s = slot.wait_percentile_s(share)
-        first_s = prompt_s + _added((own_s, step_s, queue_s, slot_s), name)
+        first_s = prompt_s + added((own_s, step_s, queue_s, slot_s), name)
         each_s = decoding.percentile_s(name)
-        answer_s = decode_s * (_of(requests.output_spread, name) - 1.0)
+        answer_s = decode_s * (ratio_of(requests.output_spread, name) - 1.0)
         slower_s = later * (each_s - decoding.mean_s)
-        whole_s = ttft_mean_s + decode_s + _added((first_s - ttft_mean_s, slower_s, answer_s), name)
+        whole_s = ttft_mean_s + decode_s + added((first_s - ttft_mean_s, slower_s, answer_s), name)
         if below is not None:
             # What is nearly nothing may round either way.
             first_s, each_s = maximum(first_s, ttft[below]), maximum(each_s, tpot[below])
@@ -448,21 +479,3 @@ def _longer_prompt_s(mix: Mix, waits: _Waits, ratio: Number) -> Number:
     chunks = maximum(ratio / mix.fitting_prompts, 1.0)
     more_steps = chunks - mix.chunks
     return mix.added_s * (ratio - 1.0) + waits.busy_ratio * mix.base_s * more_steps
-
-
-def _added(excesses: tuple[Number, ...], name: str) -> Number:
-    """Excesses over the mean: medians add up, those above add in quadrature."""
-    total: Number = 0.0
-    if name == "p50":
-        for excess in excesses:
-            total = total + excess
-        return total
-    for excess in excesses:
-        total = hypot(total, maximum(excess, 0.0))
-    return total
-
-
-def _of(spread: LengthSpread, name: str) -> Number:
-    """Ratio of a percentile of lengths to their mean."""
-    ratio: Number = getattr(spread, f"{name}_ratio")
-    return ratio

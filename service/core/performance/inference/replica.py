@@ -17,6 +17,8 @@ from service.core.performance.step import RankSteps, StepLoad, StepTime
 
 #: A prompt takes at least this share of its time alone from the steps that it shares.
 _LEAST_ADDED_RATIO = 0.05
+#: Stands for as many as are wanted.
+_UNBOUNDED = 1e6
 #: Fewer prompts than this in a step are as good as none.
 _NO_PROMPTS = 1e-9
 
@@ -96,7 +98,9 @@ class Replica:
 
     ``chunk_tokens`` is the budget of a step [token]; ``drafting`` says how tokens are drafted where
     decoding is speculative, whose steps are then by the token. ``encoder`` is the pass over what an
-    encoder reads of one request, before its prompt.
+    encoder reads of one request, before its prompt. Where ``prompts_apart`` is 1, steps compute
+    prompts or decode, so that sequences wait while others' prompts are computed; where it is 0,
+    steps do both.
     """
 
     steps: RankSteps
@@ -106,6 +110,7 @@ class Replica:
     chunk_tokens: Number
     drafting: Drafting | None = None
     encoder: StepTime | None = None
+    prompts_apart: Number = 0.0
 
     @property
     def stages_at_work(self) -> Number:
@@ -119,11 +124,15 @@ class Replica:
 
     @property
     def prompts_by_budget(self) -> Number:
-        """Prompts that a step takes at most in the long run: all tokens go through steps [-]."""
+        """Prompts that a step takes at most in the long run: all tokens go through steps [-].
+
+        Those that are apart have as many steps of their own as they need between two of decoding.
+        """
         requests = self.requests
-        return self.encodable(
+        most = self.encodable(
             self.chunk_tokens / (requests.new_input_tokens + requests.later_tokens)
         )
+        return most * (1.0 + self.prompts_apart * _UNBOUNDED)
 
     def encodable(self, prompts: Number) -> Number:
         """So many prompts, or as many as an encoder has room for in a step [-].
@@ -140,7 +149,7 @@ class Replica:
         """Steps for which a request holds a slot: those of its prompt and of later tokens [-]."""
         later = self.requests.later_tokens
         chunks = 1.0 / self.prompts_by_budget - later / self.chunk_tokens
-        return later + maximum(chunks, 1.0)
+        return later + maximum(chunks, 1.0) * (1.0 - self.prompts_apart) + self.prompts_apart
 
     def fullest_prompts(self, slots: Number) -> Number:
         """Prompts that a step of a stage takes with all slots of the replica taken [-]."""
@@ -182,7 +191,9 @@ class Replica:
         decoding = prompts * requests.later_tokens
         # A sequence meets the others, beside itself.
         neighbours = decoding * (1.0 - 1.0 / maximum(sequences, 1.0))
-        room = maximum(self.chunk_tokens - neighbours, 1.0)
+        # Those that decode take no room in the steps of prompts that are apart.
+        beside = neighbours * (1.0 - self.prompts_apart)
+        room = maximum(self.chunk_tokens - beside, 1.0)
         if together is None:
             together = prompts / maximum(1.0 - exp(-prompts), _NO_PROMPTS)
         decodes = requests.later_tokens > 0
@@ -193,7 +204,7 @@ class Replica:
             tokens,
             maximum(tokens / new, 1.0),
             requests.prefill_context_tokens,
-            neighbours,
+            beside,
             alone.decode_context_tokens,
         )
         decode, mixed = self._corrected(alone, mixed_load, prefill)
@@ -218,11 +229,13 @@ class Replica:
     ) -> tuple[StepTime, StepTime]:
         """A decode step and one with prompts, drafts and own measurements included."""
         decode, mixed = self.step(alone), self.step(mixed_load)
+        if not isinstance(self.prompts_apart, float) or self.prompts_apart:
+            mixed = mixed.followed_by(decode, self.prompts_apart)
         corrections = self.calibration.corrections
         if corrections is not NO_CORRECTIONS:
             slower = corrections.decode.ratio
             # A step of both is slower by as much as its parts are one after the other.
-            decoding_share = minimum(mixed_load.decode_sequences, 1.0) * decode.total_s
+            decoding_share = minimum(alone.decode_sequences - 1.0, 1.0) * decode.total_s
             alone_s = prefill.total_s / corrections.prefill.ratio
             mixed = mixed.slowed(
                 (prefill.total_s + decoding_share * slower) / (alone_s + decoding_share)

@@ -45,13 +45,15 @@ _TIME = paths("step.step_s", "step.peak_flops_per_s")
 SPEED = (
     Formula(
         "matrix_products_s",
-        "micro_batches / stages * forward_products_s * (passes + recomputed_ratio)",
+        "micro_batches / stages * forward_products_s * (passes + recomputed_ratio"
+        " + adapters_ratio)",
         _ROOFLINE,
         "step.matrix_products_s",
         _SCHEDULE
         | _PASSES
         | paths(
             "step.micro_batch.forward_products_s",
+            "step.micro_batch.adapters_ratio",
             efficiencies="setup.calibration.performance.source",
         ),
     ),
@@ -70,7 +72,7 @@ SPEED = (
     Formula(
         "elementwise_s",
         "micro_batches / stages * (moved_bytes * (1 + 0.4 * recomputed_elementwise_ratio)"
-        " + dequantised_bytes * (2 + recomputed_ratio))"
+        " + dequantised_bytes * (2 + recomputed_ratio) + normed_bytes * (1 + recomputed_ratio))"
         " / (memory_bandwidth_bytes_per_s * memory_ratio)",
         _RECOMPUTATION,
         "step.elementwise_s",
@@ -80,18 +82,20 @@ SPEED = (
             "step.micro_batch.moved_bytes",
             "step.micro_batch.recomputed_elementwise_ratio",
             "step.micro_batch.dequantised_bytes",
+            "step.micro_batch.normed_bytes",
             recomputed_ratio="step.micro_batch.recomputed_products_ratio",
         ),
     ),
     Formula(
         "exposed_model_messages_s",
-        "micro_batches / stages * (sent_s * (1 - tensor_overlap_ratio)"
+        "micro_batches / stages * (sent_s * (1 - tensor_overlap_ratio) + exposed_experts_s"
         " + max(ring_s - attention_s, 0))",
         _MEGATRON,
         "step.exposed_model_messages_s",
         _SCHEDULE
         | paths(
             "step.micro_batch.sent_s",
+            "step.micro_batch.exposed_experts_s",
             "setup.calibration.tensor_overlap_ratio",
             "step.micro_batch.ring_s",
             "step.micro_batch.attention_s",
@@ -204,11 +208,11 @@ SPEED = (
     ),
     Formula(
         "hardware_flops",
-        "micro_batches / stages * (products_flops * (passes + recomputed_ratio)"
+        "micro_batches / stages * (products_flops * (passes + recomputed_ratio + adapters_ratio)"
         " + attention_flops * (3 + recomputed_attention_ratio))",
         _PALM,
         "step.hardware_flops",
-        _SCHEDULE | _FLOPS | _PASSES | _ATTENTION_AGAIN,
+        _SCHEDULE | _FLOPS | _PASSES | _ATTENTION_AGAIN | paths("step.micro_batch.adapters_ratio"),
     ),
     Formula(
         "six_nd_flops",

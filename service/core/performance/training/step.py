@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
+from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
@@ -26,7 +27,9 @@ from service.core.performance.training.traffic import (
     HostRates,
     context_messages_s,
     data_messages_s,
+    expert_messages_s,
     hideable_ratio,
+    layer_passes,
     offloaded_transfers_s,
     update_s,
 )
@@ -52,6 +55,11 @@ FORWARD_TRAFFIC_RATIO = 0.4
 #: Source: Hugging Face PEFT, lora/layer.py, 2024; counted for Llama layers of Transformers.
 _ADAPTER_LAUNCHES = 5.0 / 30.0
 
+#: What the norm of a matrix with its adapter moves of an element in 16 bit: their product is
+#: written, scaled, added to the matrix and read once more.
+#: Source: Hugging Face PEFT, lora/dora.py, 2025 (get_weight_norm).
+_NORM_BYTES = 14.0
+
 #: Floating-point operations per parameter and token, forward and backward.
 #: Source: Kaplan et al., 2020, section 2.1, https://arxiv.org/abs/2001.08361.
 SIX = 6.0
@@ -63,7 +71,8 @@ class TrainingStep:
 
     ``matrix_products_s``, ``attention_s`` and ``elementwise_s`` are forward, backward and
     recomputation of all micro-batches on one rank, ``recompute_s`` the part of them that is done
-    twice. ``exposed_model_messages_s`` and ``exposed_data_messages_s`` are what of the messages
+    twice. ``exposed_model_messages_s``, of which ``exposed_expert_messages_s`` are to and from
+    experts, and ``exposed_data_messages_s`` are what of the messages
     within a model copy and between copies does not hide; ``pipeline_bubble_s`` is the pipeline
     waiting, ``offload_stall_s`` the host in the way, ``overhead_s`` the accelerator waiting for its
     instructions. Per accelerator and step, ``model_flops`` leave recomputation out,
@@ -82,6 +91,7 @@ class TrainingStep:
     elementwise_s: Number
     recompute_s: Number
     exposed_model_messages_s: Number
+    exposed_expert_messages_s: Number
     hidden_tensor_messages_s: Number
     exposed_data_messages_s: Number
     hidden_data_messages_s: Number
@@ -192,7 +202,8 @@ def training_step(
     transfers_s = offloaded_transfers_s(deployment, settings, state, micro_batch, host)
     paged_s = 2.0 * paged_bytes / host.link_bytes_per_s
     offload_s = host_update_s + maximum(transfers_s - compute_s, 0.0) + paged_s
-    overhead_s = overhead_s + calibration.performance.engine.step_s
+    if settings.trains:
+        overhead_s = overhead_s + calibration.performance.engine.step_s
     step_s = (
         compute_s
         + messages_s
@@ -214,6 +225,7 @@ def training_step(
         elementwise_s=share * micro.elementwise_s,
         recompute_s=share * micro.recompute_s,
         exposed_model_messages_s=messages_s,
+        exposed_expert_messages_s=share * micro.exposed_experts_s,
         hidden_tensor_messages_s=share * micro.hidden_messages_s,
         exposed_data_messages_s=moved_s - hidden_s,
         hidden_data_messages_s=hidden_s,
@@ -244,9 +256,12 @@ def training_step(
 class MicroBatchTime:
     """Forward and backward of one micro-batch through all stages, on one rank of each [s].
 
-    ``passes`` are those of products, of which ``recomputed`` ratios come again; ``forward`` is one
-    of them. ``sent_s`` is the time of messages, ``ring_s`` of keys and values on their way round,
-    ``issue_s`` how long the host issues kernels, which counts beyond ``working_s``.
+    ``adapters_ratio`` is the work of adapters over that of a forward pass, ``normed_bytes`` what
+    norms of whole matrices move. ``passes`` are those of products, of which ``recomputed`` ratios
+    come again; ``forward`` is one of them. ``sent_s`` is the time of messages, ``experts_s`` of
+    those to and from experts, of which ``exposed_experts_s`` do not hide, ``ring_s`` of keys and
+    values on their way round, ``issue_s`` how long the host issues kernels, which counts beyond
+    ``working_s``.
     """
 
     matrix_s: Number
@@ -270,7 +285,11 @@ class MicroBatchTime:
     attention_flops: Number
     moved_bytes: Number
     dequantised_bytes: Number
+    normed_bytes: Number
+    adapters_ratio: Number
     sent_s: Number
+    experts_s: Number
+    exposed_experts_s: Number
     ring_s: Number
     routing_s: Number
     issue_s: Number
@@ -285,7 +304,7 @@ def _micro_batch(
     calibration: TrainingCalibration,
 ) -> MicroBatchTime:
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
-    tokens = batch.sequences * batch.tokens * 1.0
+    tokens = batch.sequences * (batch.tokens + virtual_tokens(settings)) * 1.0
     span = batch.tokens
     if settings.packed_document_tokens is not None:
         span = minimum(settings.packed_document_tokens, span)
@@ -296,12 +315,21 @@ def _micro_batch(
 
     products, attention = part(work.products), part(work.attention)
     again = settings.activation_checkpointing
-    passes = 2.0 + (1.0 if settings.method == "full" else 0.0)
+    through = layer_passes(settings)
+    passes = through + (1.0 if settings.method == "full" else 0.0)
     product_again, attention_again = RECOMPUTED_PRODUCTS[again], RECOMPUTED_ATTENTION[again]
-    matrix_s = products.work_s * (passes + product_again)
+    # Adapters multiply for their own gradients as well, a rotation of frozen weights does not.
+    adapters_ratio = (
+        work.adapter_flops_per_token * tokens / parallelism.context * (3.0 + product_again)
+        + work.rotation_flops * (2.0 + product_again)
+    ) / products.flops
+    if settings.adapter == "boft" and work.rotation_flops:
+        passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
+    matrix_s = products.work_s * (passes + product_again + adapters_ratio)
     wider = work.attention_slowdown(accelerator)
     forward_attention_s = attention.work_s * wider
-    attention_s = forward_attention_s * (1.0 + ATTENTION_BACKWARD + attention_again)
+    backward = ATTENTION_BACKWARD if settings.trains else 0.0
+    attention_s = forward_attention_s * (1.0 + backward + attention_again)
 
     here = tokens / parallelism.context
     bandwidth = (
@@ -312,28 +340,44 @@ def _micro_batch(
         + work.elementwise_bytes_per_pair * here * batch.tokens
     ) * calibration.elementwise_passes
     narrowed = work.narrowed_elements_per_token * here * calibration.cast_bytes
-    moved = moved + narrowed
+    moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)
     elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
     packed = deployment.precision.weights.widened_whole
     each_bytes = calibration.unpacked_bytes if packed else calibration.dequantised_bytes
     dequantised = work.quantised_elements * each_bytes
-    base_passes = 2.0 + product_again
-    elementwise_bytes = moved * (1.0 + elementwise_again) + dequantised * base_passes
+    base_passes = through + product_again
+    normed = work.normed_elements * _NORM_BYTES
+    elementwise_bytes = (
+        moved * (1.0 + elementwise_again)
+        + dequantised * base_passes
+        + normed * (1.0 + product_again)
+    )
     recompute_s = (
         products.work_s * product_again
         + forward_attention_s * attention_again
-        + (moved * elementwise_again + dequantised * product_again) / bandwidth
+        + (moved * elementwise_again + (dequantised + normed) * product_again) / bandwidth
     )
 
-    routing_s = work.products.routed_layers * calibration.routing_s * (2.0 + product_again)
-    message_passes = 2.0 + (1.0 if again == "full" else 0.0)
+    routing_s = work.products.routed_layers * calibration.routing_s * (through + product_again)
+    message_passes = through + (1.0 if again == "full" else 0.0)
     sent_s = products.interconnect_s * message_passes
+    experts_s = message_passes * expert_messages_s(deployment, settings, work, here, calibration)
+    expert_overlap: Number | None = settings.expert_overlap_ratio
+    if expert_overlap is None:
+        expert_overlap = calibration.tensor_overlap_ratio
+    exposed_experts_s = experts_s * (1.0 - expert_overlap)
     hidden_s = calibration.tensor_overlap_ratio * sent_s
-    passed_s = context_messages_s(deployment, batch, calibration)
+    passed_s = context_messages_s(deployment, settings, batch, calibration)
     exposed_s = maximum(passed_s - attention_s, 0.0)
     busy_s = (
-        matrix_s + attention_s + elementwise_bytes / bandwidth + routing_s + (sent_s - hidden_s)
+        matrix_s
+        + attention_s
+        + elementwise_bytes / bandwidth
+        + routing_s
+        + (sent_s - hidden_s)
+        + exposed_experts_s
     )
+    attention_passes = 3.0 if settings.trains else 1.0
     issue_s = _issue_s(settings, work, calibration)
     issued_late_s = maximum(issue_s - busy_s, 0.0)
     return MicroBatchTime(
@@ -341,13 +385,14 @@ def _micro_batch(
         attention_s=attention_s,
         elementwise_s=elementwise_bytes / bandwidth,
         recompute_s=recompute_s,
-        messages_s=sent_s - hidden_s + exposed_s,
-        hidden_messages_s=hidden_s + (passed_s - exposed_s),
+        messages_s=sent_s - hidden_s + exposed_experts_s + exposed_s,
+        hidden_messages_s=hidden_s + (experts_s - exposed_experts_s) + (passed_s - exposed_s),
         waiting_s=routing_s + issued_late_s,
         total_s=busy_s + exposed_s + issued_late_s,
-        model_flops=products.flops * passes + attention.flops * 3.0,
+        model_flops=products.flops * passes + attention.flops * attention_passes,
         hardware_flops=products.flops * (passes + product_again)
-        + attention.flops * (3.0 + attention_again),
+        + attention.flops * (attention_passes + attention_again)
+        + products.flops * adapters_ratio,
         memory_bytes=products.memory_bytes * (passes + product_again) + elementwise_bytes,
         passes=passes,
         recomputed_products_ratio=product_again,
@@ -359,7 +404,11 @@ def _micro_batch(
         attention_flops=attention.flops,
         moved_bytes=moved,
         dequantised_bytes=dequantised,
+        normed_bytes=normed,
+        adapters_ratio=adapters_ratio,
         sent_s=sent_s,
+        experts_s=experts_s,
+        exposed_experts_s=exposed_experts_s,
         ring_s=passed_s,
         routing_s=routing_s,
         issue_s=issue_s,
@@ -371,11 +420,12 @@ def _issue_s(
     settings: TrainingSettings, work: TrainingWork, calibration: TrainingCalibration
 ) -> Number:
     """Time in which the host issues the kernels of a micro-batch, and gathers sharded weights."""
-    passes = 2.0 + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
+    through = layer_passes(settings)
+    passes = through + RECOMPUTED_ELEMENTWISE[settings.activation_checkpointing]
     launches = 1.0 + _ADAPTER_LAUNCHES * work.adapters_per_layer
     each: Number = calibration.performance.engine.layer_s * launches * passes
     if settings.zero_stage == 3:
-        each = each + calibration.sharded_layer_s * 2.0
+        each = each + calibration.sharded_layer_s * through
     return each * work.products.layers
 
 

@@ -8,10 +8,11 @@ from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
 from service.core.memory.training.activations import layer_savings, stored_bytes
-from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
 from service.core.memory.training.state import StageState
-from service.core.performance.collectives import scale_out
+from service.core.performance.collectives import all_to_all, dispatch, scale_out
 from service.core.performance.training.calibration import TrainingCalibration
+from service.core.performance.training.work import TrainingWork
 from service.core.stacking import FIGURE
 
 #: Share of a micro-batch's work that is its backward pass.
@@ -58,7 +59,7 @@ def data_messages_s(
     gradients = state.trainable_elements * settings.gradient_bytes
     width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
     if settings.zero_stage == 3:
-        each = settings.gradient_accumulation_steps * 2.0
+        each = settings.gradient_accumulation_steps * layer_passes(settings)
         gathers = 1.0 if parallelism.pipeline > 1 else each
         moved = gradients + gathers * state.elements * width
     elif settings.zero_stage:
@@ -72,6 +73,11 @@ def data_messages_s(
     return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
 
 
+def layer_passes(settings: TrainingSettings) -> float:
+    """Passes of a micro-batch through the layers: forward, and backward where it trains [-]."""
+    return 2.0 if settings.trains else 1.0
+
+
 def hideable_ratio(settings: TrainingSettings) -> Number:
     """Share of a step's computation that runs while there is something to send [-].
 
@@ -83,9 +89,12 @@ def hideable_ratio(settings: TrainingSettings) -> Number:
 
 
 def context_messages_s(
-    deployment: Deployment, batch: MicroBatch, calibration: TrainingCalibration
+    deployment: Deployment,
+    settings: TrainingSettings,
+    batch: MicroBatch,
+    calibration: TrainingCalibration,
 ) -> Number:
-    """Keys and values on their way round, once forward and twice backward [s].
+    """Keys and values on their way round, once forward and, with gradients, twice backward [s].
 
     References
     ----------
@@ -110,7 +119,45 @@ def context_messages_s(
     inside = parallelism.tensor * ranks <= accelerator.scale_up_domain_accelerators
     link = accelerator.scale_up if inside else scale_out(accelerator)
     rate = link.bandwidth_bytes_per_s * calibration.performance.hardware.link_ratio
-    return 3.0 * elements * _WIDTH * tokens / rate
+    return (2.0 * layer_passes(settings) - 1.0) * elements * _WIDTH * tokens / rate
+
+
+def expert_messages_s(
+    deployment: Deployment,
+    settings: TrainingSettings,
+    work: TrainingWork,
+    tokens: Number,
+    calibration: TrainingCalibration,
+) -> Number:
+    """Tokens on their way to their experts and back, in a pass through all layers [s].
+
+    Parameters
+    ----------
+    deployment, settings, calibration
+        Ranks and links, how tokens are sent, and what of links is reached.
+    work
+        How often they are sent, and how large they are.
+    tokens
+        Tokens of a rank [-].
+    """
+    if not work.exchanges:
+        return 0.0
+    accelerator, ranks = deployment.accelerator, deployment.parallelism.expert
+    link_ratio = calibration.performance.hardware.link_ratio
+    floor_s = calibration.performance.engine.collective_s
+    if settings.expert_dispatch == "per-machine":
+        message = dispatch(
+            ranks,
+            work.token_copies,
+            settings.expert_machines,
+            accelerator,
+            link_ratio,
+            floor_s,
+        )
+    else:
+        message = all_to_all(ranks, accelerator, link_ratio, floor_s)
+    each_bytes = work.exchanged_bytes_per_token / deployment.parallelism.tensor
+    return work.exchanges * (message.fixed_s + message.byte_s * each_bytes * tokens)
 
 
 def update_s(
@@ -123,7 +170,8 @@ def update_s(
     """Time of the optimizer on the accelerator, and of one that runs on the host instead [s].
 
     States are read and written once, and gradients and weights with them. On the host the update
-    runs at the speed of host memory while gradients still come down; states on NVMe stream past.
+    runs at the speed of host memory while gradients still come down; states on drives stream past,
+    those in another memory are read there.
 
     References
     ----------
@@ -135,9 +183,15 @@ def update_s(
     if settings.offload.optimizer == "none":
         bandwidth = deployment.accelerator.memory_bandwidth_bytes_per_s
         return moved / (bandwidth * calibration.performance.hardware.memory_ratio), 0.0
+    states, tier = 2.0 * state.optimizer_bytes, settings.offload.tier
     updated_s = moved / host.memory_bytes_per_s
     if settings.offload.optimizer == "nvme":
-        updated_s = maximum(updated_s, 2.0 * state.optimizer_bytes / host.nvme_bytes_per_s)
+        updated_s = maximum(updated_s, states / host.nvme_bytes_per_s)
+    elif settings.offload.optimizer == "tier" and tier is not None:
+        through_host = moved if tier.is_storage else crossing
+        updated_s = maximum(
+            through_host / host.memory_bytes_per_s, states / tier.bandwidth_bytes_per_s
+        )
     return 0.0, maximum(updated_s, crossing / host.link_bytes_per_s)
 
 
@@ -156,11 +210,9 @@ def offloaded_transfers_s(
     micro_batches = settings.gradient_accumulation_steps
     seconds: Number = 0.0
     if settings.offload.parameters != "none":
-        slowest = host.link_bytes_per_s
-        if settings.offload.parameters == "nvme":
-            slowest = minimum(slowest, host.nvme_bytes_per_s)
-        seconds = 2.0 * micro_batches * state.weights_bytes / slowest
-    if settings.offload.activations == "cpu":
+        slowest = _fetched_bytes_per_s(settings.offload.parameters, settings.offload, host)
+        seconds = layer_passes(settings) * micro_batches * state.weights_bytes / slowest
+    if settings.offload.activations != "none":
         architecture, parallelism = deployment.architecture, deployment.parallelism
         width = max(deployment.precision.activations.bytes_per_element, _WIDTH)
         kept = stored_bytes(
@@ -170,5 +222,18 @@ def offloaded_transfers_s(
             batch.tokens,
             parallelism.context,
         )
-        seconds = seconds + 2.0 * micro_batches * kept / host.link_bytes_per_s
+        rate = _fetched_bytes_per_s(settings.offload.activations, settings.offload, host)
+        seconds = seconds + 2.0 * micro_batches * kept / rate
     return seconds
+
+
+def _fetched_bytes_per_s(place: Place, offload: Offload, host: HostRates) -> Number:
+    """Rate at which the accelerator reads from and writes to a place outside it [B/s]."""
+    link = host.link_bytes_per_s
+    if place == "nvme":
+        return minimum(link, host.nvme_bytes_per_s)
+    tier = offload.tier
+    if place == "tier" and tier is not None:
+        own = link if tier.link_bytes_per_s is None else tier.link_bytes_per_s
+        return minimum(own * tier.link_efficiency_ratio, tier.bandwidth_bytes_per_s)
+    return link

@@ -19,7 +19,7 @@ from service.core.architecture.tensors import TensorClass
 from service.core.deployment import Accelerator, Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.memory.training.activations import layer_savings
-from service.core.memory.training.adapters import is_adapted
+from service.core.memory.training.adapters import LOW_RANK, is_adapted
 from service.core.memory.training.settings import TrainingSettings
 from service.core.number_formats import NUMBER_FORMATS, NumberFormat
 from service.core.performance.kernels import OPERAND_BITS, peak_flops_per_s
@@ -46,7 +46,11 @@ _HALF = NUMBER_FORMATS["bf16"]
 class TrainingWork:
     """Work of a forward pass on the ranks of one model copy, over full depth.
 
-    ``products`` has everything but attention, ``attention`` nothing else.
+    ``products`` has everything but attention and messages to experts, ``attention`` nothing else.
+    ``adapter_flops_per_token`` are those of adapters, ``rotation_flops`` those of BOFT, which turns
+    whole matrices, and ``normed_elements`` are in matrices whose norms DoRA takes, both on every
+    use. There are ``exchanges`` of ``exchanged_bytes_per_token``, ``token_copies`` copies of
+    each.
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``head_ratio``
@@ -64,6 +68,12 @@ class TrainingWork:
     quantised_elements: float
     head_ratio: float
     adapters_per_layer: float
+    exchanges: float
+    exchanged_bytes_per_token: float
+    token_copies: float
+    adapter_flops_per_token: float
+    rotation_flops: float
+    normed_elements: float
 
     def attention_slowdown(self, accelerator: Accelerator) -> Number:
         """How much longer attention takes in its precision than in 16 bit [-]."""
@@ -115,6 +125,7 @@ def training_work(
             attention=(),
             elementwise_bytes_per_token=0.0,
             state_bytes_per_sequence=0.0,
+            exchanges=0.0,
         ),
         attention=replace(
             work,
@@ -134,6 +145,11 @@ def training_work(
         quantised_elements=quantised,
         head_ratio=_head_ratio(products, meeting),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
+        **_adapter_work(architecture, parallelism, settings),
+        exchanges=work.exchanges,
+        exchanged_bytes_per_token=work.exchanges_bytes_per_token,
+        token_copies=work.exchanges_bytes_per_token
+        / (architecture.hidden_size * work.activation_bytes),
     )
 
 
@@ -173,6 +189,37 @@ def _adapter_elements(
                 copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
                 elements += group.count * _uses(group, copies) * (rows + 2.0 * columns)
     return elements
+
+
+def _adapter_work(
+    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
+) -> dict[str, float]:
+    """Operations per token of adapters, and what some of them do to whole matrices.
+
+    References
+    ----------
+    huggingface/peft src/peft/tuners/lora/dora.py and src/peft/tuners/boft/layer.py, 2025: the norm
+    of the matrix with its adapter, and a rotation that is multiplied by the matrix
+    """
+    per_token = rotation = normed = 0.0
+    for group in architecture.groups:
+        for tensor in group.tensors:
+            if not is_adapted(tensor, settings):
+                continue
+            copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+            held = group.count * copies
+            if settings.adapter == "boft":
+                rotation += held * 2.0 * rows * rows * columns
+            elif settings.adapter in LOW_RANK:
+                elements = settings.lora_rank * (rows + columns)
+                per_token += 2.0 * group.count * _uses(group, copies) * elements
+            if settings.adapter == "dora":
+                normed += held * rows * columns
+    return {
+        "adapter_flops_per_token": per_token,
+        "rotation_flops": rotation,
+        "normed_elements": normed,
+    }
 
 
 def _uses(group: LayerGroup, copies: float) -> float:

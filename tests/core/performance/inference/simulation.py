@@ -1,7 +1,8 @@
 """A discrete-event simulation of a continuously batching replica, step by step.
 
 Each step gives every decoding sequence a token and fills the rest of its budget with prompts, in
-the order in which they came, as long as there are slots: the schedule of chunked prefill.
+the order in which they came, as long as there are slots: the schedule of chunked prefill. Where
+prompts are apart, those that wait come first, in steps of their own.
 """
 
 from __future__ import annotations
@@ -102,7 +103,16 @@ class Simulated:
 
 
 def simulate(
-    table, inputs, outputs, slots, budget, *, arrivals=None, concurrency=None, warm_up_ratio=0.2
+    table,
+    inputs,
+    outputs,
+    slots,
+    budget,
+    *,
+    arrivals=None,
+    concurrency=None,
+    warm_up_ratio=0.2,
+    apart=False,
 ):
     """Prompts of ``inputs`` and answers of ``outputs`` tokens, arriving then or one after another.
 
@@ -120,6 +130,8 @@ def simulate(
         Instead of that, requests that are always there: one comes when one ends.
     warm_up_ratio
         Share of the requests that comes first and does not count.
+    apart
+        Whether a step that computes prompts decodes nothing.
     """
     count = len(inputs)
     closed = arrivals is None
@@ -140,7 +152,7 @@ def simulate(
         if not (waiting or partial or decoding):
             now = came[next_one]
             continue
-        room, tokens, attended = budget - decoding, 0.0, 0.0
+        room, tokens, attended = budget - (0 if apart else decoding), 0.0, 0.0
         done = []
         while room > 0 and (partial or (waiting and decoding + len(done) < slots)):
             if not partial:
@@ -156,8 +168,9 @@ def simulate(
                 break
             done.append(partial.popleft()[0])
         if tokens:
-            steps = 1
-            took = table.seconds(tokens, attended, decoding, held)
+            steps = 0 if apart else 1
+            beside = (0, 0.0) if apart else (decoding, held)
+            took = table.seconds(tokens, attended, *beside)
         else:
             # Nothing changes until the next arrival or the next end, but contexts grow.
             each = table.seconds(0.0, 0.0, decoding, held)

@@ -43,7 +43,7 @@ def test_open_load_is_close_to_the_simulation(ratios, figure):
     assert np.quantile(errors, 0.9) < high
 
 
-def closed_loop(case: Case, concurrency: int, variation: float):
+def closed_loop(case: Case, concurrency: int, variation: float, apart: bool):
     """Rate, TTFT and TPOT of the closed form over those of the simulation."""
     random = np.random.default_rng(case.seed)
     requests = max(1500, 6 * concurrency)
@@ -57,7 +57,7 @@ def closed_loop(case: Case, concurrency: int, variation: float):
         input_spread=spread(inputs),
         output_spread=spread(outputs),
     )
-    serving = ServingSettings(chunked_prefill_tokens=case.budget)
+    serving = ServingSettings(chunked_prefill_tokens=case.budget, prompts_apart=float(apart))
     found = inference_latency(chosen, workload, serving, CALIBRATION, 1e9)
     table = StepTable(
         chosen, CALIBRATION, inputs.mean(), outputs.mean(), max(concurrency, 2), case.budget
@@ -69,6 +69,7 @@ def closed_loop(case: Case, concurrency: int, variation: float):
         concurrency,
         case.budget,
         concurrency=concurrency,
+        apart=apart,
     )
     return (
         found.requests_per_s.value / simulated.requests_per_s,
@@ -78,11 +79,16 @@ def closed_loop(case: Case, concurrency: int, variation: float):
 
 
 @pytest.mark.parametrize(
-    ("variation", "rate", "ttft", "tpot"), [(0.0, 0.03, 0.15, 0.02), (0.6, 0.04, 0.35, 0.04)]
+    ("variation", "apart", "rate", "ttft", "tpot"),
+    [
+        (0.0, False, 0.03, 0.15, 0.02),
+        (0.6, False, 0.04, 0.35, 0.04),
+        (0.6, True, 0.05, 0.20, 0.03),
+    ],
 )
-def test_closed_loops_are_close_to_the_simulation(variation, rate, ttft, tpot):
+def test_closed_loops_are_close_to_the_simulation(variation, apart, rate, ttft, tpot):
     found = [
-        closed_loop(case, max(round(case.slots * case.utilisation), 1), variation)
+        closed_loop(case, max(round(case.slots * case.utilisation), 1), variation, apart)
         for case in cases(16, seed=29)
     ]
     errors = np.median(np.abs(np.array(found) - 1.0), axis=0)
