@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.routing import Match
 
 from service.access.keyring import Keyring
 from service.api import (
@@ -25,6 +26,7 @@ from service.api import (
     llms,
     measurement_imports,
     measurements,
+    plans,
     recommendations,
     reports,
     techniques,
@@ -32,6 +34,7 @@ from service.api import (
 from service.api.catalog import collections as catalog
 from service.api.catalog import groups, imports, offers, revisions, schemas, search, writes
 from service.api.http import contract
+from service.api.http.compression import Compression
 from service.api.http.middleware import RequestMiddleware
 from service.api.http.problems import Problem, problem_response, slug_of_status
 from service.api.http.repeated import RepeatedAnswers
@@ -42,7 +45,7 @@ from service.api.observability.logs import set_up_logs
 from service.api.observability.metrics import CatalogGauges
 from service.api.observability.own_footprint import own_factors
 from service.api.observability.tracing import Tracing, WithTrace, tracing
-from service.api.portal import embedding
+from service.api.portal import embedding, learning
 from service.api.portal import pages as portal
 from service.api.sweeps import events as sweep_events
 from service.api.sweeps import jobs as sweeps
@@ -63,6 +66,7 @@ _ROUTERS = (
     estimates.router,
     comparison.router,
     recommendations.router,
+    plans.router,
     sweeps.router,
     sweep_events.router,
     sweep_results.router,
@@ -83,6 +87,7 @@ _ROUTERS = (
     writes.router,
     portal.router,
     embedding.router,
+    learning.router,
     catalog.router,
     operations.router,
     llms.router,
@@ -130,6 +135,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """What requests pass through, from the innermost."""
+    app.add_middleware(Compression)
     app.add_middleware(
         RepeatedAnswers,
         paths=[f"/v1{use_case.path}" for use_case in estimates.LINKED],
@@ -153,7 +159,7 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
             ],
             expose_headers=[
                 *("Deprecation", "ETag", "Link", "Location", "RateLimit", "RateLimit-Policy"),
-                *("Retry-After", "X-Catalog-Revision", "X-Request-ID"),
+                *("Retry-After", "Sunset", "X-Catalog-Revision", "X-Request-ID"),
             ],
         )
     app.add_middleware(RequestMiddleware, concurrency_limit=settings.concurrency_limit)
@@ -217,16 +223,40 @@ async def _work(store: CatalogStore, settings: Settings) -> None:
 async def _on_problem(http: HttpRequest, error: Exception) -> Response:
     if not isinstance(error, Problem):
         raise error
-    return problem_response(error, http.scope["request_id"])
+    return _answered(http, error)
+
+
+def _answered(http: HttpRequest, problem: Problem) -> Response:
+    """An error as people or as programs read it."""
+    if learning.wants_page(http):
+        return learning.problem_page(http, problem)
+    return problem_response(problem, http.scope["request_id"])
 
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     """Errors that the framework raises itself: no such path, no such method."""
     if not isinstance(error, HTTPException):
         raise error
+    headers = error.headers
+    if error.status_code == 405:
+        headers = {"Allow": ", ".join(_allowed(http))}
+        if http.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
     detail = {
         404: "nothing exists at this path; /docs lists all operations",
         405: f"{http.method[:20]} is not supported here",
     }.get(error.status_code, str(error.detail))
-    problem = Problem(slug_of_status(error.status_code), detail, headers=error.headers)
-    return problem_response(problem, http.scope["request_id"])
+    return _answered(http, Problem(slug_of_status(error.status_code), detail, headers=headers))
+
+
+def _allowed(http: HttpRequest) -> list[str]:
+    """Methods that a path supports, whichever of the routes to it has them."""
+    found = [
+        method
+        for method in ("GET", "POST", "PUT", "DELETE")
+        if any(
+            route.matches({**http.scope, "method": method})[0] is Match.FULL
+            for route in http.app.routes
+        )
+    ]
+    return [*found, *(["HEAD"] if "GET" in found else ()), "OPTIONS"]

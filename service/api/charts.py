@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import orjson
 from cachetools import LRUCache
+from starlette.datastructures import QueryParams
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
@@ -24,7 +25,7 @@ from service.api.http.contract import (
 from service.api.http.hub_models import with_hub_models
 from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem
-from service.api.http.queries import query_request
+from service.api.http.queries import flat_fields, query_request
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
 from service.api.portal.images import image
@@ -33,7 +34,9 @@ from service.charts.frame import style_of
 from service.estimation.charts.answers import ChartAnswer, ChartFindings, VegaLiteChart
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
+from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import Request
+from service.estimation.requests import DeploymentRequest
 
 router = Operations(prefix="/v1", tags=["charts"])
 
@@ -51,6 +54,7 @@ _IMAGES: LRUCache[str, bytes] = LRUCache(maxsize=32_000_000, getsizeof=len)
 _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _FORMS_TOLD = (
+    "Links may name what a deployment has and the chart does not need, such as its region. "
     "Accept or style.format chooses JSON (figures, text and a Vega-Lite specification), only the "
     "specification, SVG or PNG."
 )
@@ -125,6 +129,15 @@ async def drawn(
     return await _respond(http, _Drawing(kind, request, _form(http, request), snapshot))
 
 
+def _needed(query: QueryParams, kind: ChartKind) -> QueryParams:
+    """The parameters that a kind of chart takes: links about a deployment may say more of it."""
+    known = flat_fields(kind.request)
+    beyond = flat_fields(InferenceRequest).keys() - known.keys()
+    if not issubclass(kind.request, DeploymentRequest):
+        return query
+    return QueryParams([(name, text) for name, text in query.multi_items() if name not in beyond])
+
+
 def _add(kind: ChartKind) -> None:
     async def post(http: HttpRequest) -> Response:
         limit_bytes = shared(http).settings.body_limit_bytes
@@ -134,7 +147,7 @@ def _add(kind: ChartKind) -> None:
         return await _respond(http, _Drawing(kind, request, form, snapshot))
 
     async def get(http: HttpRequest) -> Response:
-        asked: Any = query_request(http.query_params, kind.request)
+        asked: Any = query_request(_needed(http.query_params, kind), kind.request)
         request = await with_hub_models(asked, shared(http).hub)
         form = _form(http, request)
         snapshot = await snapshot_for(http, request)

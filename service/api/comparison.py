@@ -5,67 +5,118 @@ They take long enough that they are computed beside the event loop, a few at a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from service.api.http.bodies import read_request
 from service.api.http.caching import confirmed_or, entity_tag
 from service.api.http.contract import (
     GET_PROBLEMS,
     LISTING_POST_PROBLEMS,
-    POST_PROBLEMS,
     Operations,
     body_of,
 )
 from service.api.http.deprecation import deprecation_headers
 from service.api.http.hub_models import with_hub_items
+from service.api.http.negotiation import preferred
 from service.api.http.problems import Problem, invalid, validation_problem
 from service.api.http.rates import charge
 from service.api.http.state import current_snapshot, shared, snapshot_for
-from service.api.http.tables import as_csv, wants_csv
+from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.comparison.answers import BatchAnswer
-from service.estimation.comparison.batch import batch_answer
+from service.estimation.comparison.batch import Item, batch_answer, batch_items
 from service.estimation.comparison.table import flat_rows
 from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
 from service.estimation.rejection import FieldError
 from service.estimation.renamed import renamed_in
+from service.estimation.tables import batch_rows
 from service.estimation.use_cases import USE_CASES
 
 router = Operations(prefix="/v1", tags=["decisions"])
+
+
+#: Forms of a batch, the one that is as welcome as others first.
+_BATCH_FORMS = ("application/json", "application/x-ndjson", "text/csv")
+#: Requests that are answered in one go where answers leave as they are made.
+_AT_ONCE = 16
 
 
 @router.post(
     "/estimates/batch",
     operation_id="createEstimateBatch",
     summary="Many estimates in one request, each answered or refused separately",
-    responses={200: {"model": BatchAnswer}, **POST_PROBLEMS},
+    responses={
+        200: {
+            "model": BatchAnswer,
+            "content": {
+                "application/x-ndjson": {"schema": {"$ref": "#/components/schemas/BatchItem"}},
+                **TABLE,
+            },
+        },
+        **LISTING_POST_PROBLEMS,
+    },
     openapi_extra=body_of(BatchRequest),
 )
 async def create_batch(http: HttpRequest) -> Response:
     """Answer a list of requests in order.
 
     Each is a body of /v1/estimates/inference or, with training, of /v1/estimates/training. One
-    that is refused has errors in the place of its answer.
+    that is refused has errors in the place of its answer. Accept chooses JSON, CSV with a row for
+    each request, or NDJSON: an item on each line, sent as soon as it is computed.
     """
+    form = preferred(http.headers.get("accept", ""), _BATCH_FORMS, "batches")
     request, snapshot = await _asked(http, BatchRequest)
     _bounded(http, len(request.requests), "/requests")
     items = await with_hub_items(request.requests, shared(http).hub)
+    headers = {
+        **deprecation_headers(renamed_in(request, snapshot)),
+        "X-Catalog-Revision": str(snapshot.revision),
+    }
+    if form == "application/x-ndjson":
+        # Nothing of what was sent is kept twice, and nothing of what was answered at all.
+        return StreamingResponse(
+            _lines(http, items, snapshot), media_type=form, headers={**headers, **_UNBUFFERED}
+        )
 
-    def compute() -> BatchAnswer:
-        return batch_answer(items, snapshot, _field_errors)
+    def compute() -> Response:
+        answer = batch_answer(items, snapshot, _field_errors)
+        if form == "text/csv":
+            return Response(as_csv(batch_rows(answer["items"])), media_type=form)
+        return _json(answer)
 
-    response = _json(await beside(http, compute))
-    response.headers.update(deprecation_headers(renamed_in(request, snapshot)))
+    response = await beside(http, compute)
+    response.headers.update(headers)
     return response
+
+
+#: Proxies pass on what leaves piece by piece (nginx's name for it).
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+
+
+async def _lines(
+    http: HttpRequest, items: Sequence[Item], snapshot: CatalogSnapshot
+) -> AsyncIterator[bytes]:
+    """Items of a batch, one a line, a few at a time and as fast as they are taken."""
+    for first in range(0, len(items), _AT_ONCE):
+
+        def compute(first: int = first) -> bytes:
+            answers = batch_items(
+                items[first : first + _AT_ONCE], snapshot, _field_errors, first=first
+            )
+            return b"".join(
+                orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE) for item in answers
+            )
+
+        yield await beside(http, compute)
 
 
 _COMPARE = USE_CASES["compare"]
@@ -77,7 +128,7 @@ _COMPARE = USE_CASES["compare"]
     summary=_COMPARE.summary,
     description=_COMPARE.description,
     responses={
-        200: {"model": _COMPARE.answer, "content": {"text/csv": {"schema": {"type": "string"}}}},
+        200: {"model": _COMPARE.answer, "content": TABLE},
         **LISTING_POST_PROBLEMS,
     },
     openapi_extra=body_of(_COMPARE.request),
@@ -87,7 +138,7 @@ async def create_comparison(http: HttpRequest) -> Response:
     table = wants_csv(http.headers.get("accept", ""))
     request, snapshot = await _asked(http, _COMPARE.request)
     _bounded(http, request.row_count, "")
-    answer = await beside(http, lambda: _COMPARE.compute(request, snapshot))
+    answer = await beside(http, lambda: _COMPARE.respond(request, snapshot))
     response = (
         Response(as_csv(flat_rows(answer)), media_type="text/csv") if table else _json(answer)
     )

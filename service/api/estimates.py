@@ -1,4 +1,7 @@
-"""Operations that estimate: each answers POST with a body and GET with a flat query."""
+"""Operations that estimate: each answers POST with a body and GET with a flat query.
+
+Both answer as JSON, or as a table of all figures.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +26,45 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
+from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
 from service.estimation.renamed import renamed_in
+from service.estimation.tables import figure_rows
 from service.estimation.use_cases import USE_CASES, UseCase
 
 router = Operations(prefix="/v1", tags=["estimates"])
 
 
 def _add(operation: UseCase) -> None:
-    def respond(request: Any, snapshot: CatalogSnapshot) -> Response:
+    def respond(request: Any, snapshot: CatalogSnapshot, table: bool) -> Response:
         try:
-            answer = operation.compute(request, snapshot)
+            answer = operation.respond(request, snapshot)
         except Rejected as rejected:
             raise invalid(rejected.errors) from None
         headers = deprecation_headers(renamed_in(request, snapshot))
+        if table:
+            return Response(as_csv(figure_rows(answer)), media_type="text/csv", headers=headers)
         return Response(orjson.dumps(answer), media_type="application/json", headers=headers)
 
     async def post(http: HttpRequest) -> Response:
+        table = wants_csv(http.headers.get("accept", ""))
         limit_bytes = shared(http).settings.body_limit_bytes
         request: Any = await read_request(http, operation.request, limit_bytes)
-        return respond(request, await snapshot_for(http, request))
+        return respond(request, await snapshot_for(http, request), table)
 
     async def get(http: HttpRequest) -> Response:
+        table = wants_csv(http.headers.get("accept", ""))
         asked: Any = query_request(http.query_params, operation.request)
         request = await with_hub_models(asked, shared(http).hub)
         snapshot = await snapshot_for(http, request)
-        tag = entity_tag(snapshot, operation.path, request.model_dump_json())
-        return confirmed_or(http, tag, lambda: respond(request, snapshot))
+        form = "csv" if table else "json"
+        tag = entity_tag(snapshot, operation.path, form, request.model_dump_json())
+        return confirmed_or(http, tag, lambda: respond(request, snapshot, table), "Accept")
 
-    documented: dict[int | str, dict[str, Any]] = {200: {"model": operation.answer}}
+    documented: dict[int | str, dict[str, Any]] = {
+        200: {"model": operation.answer, "content": TABLE}
+    }
     router.add_api_route(
         operation.path,
         post,

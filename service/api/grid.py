@@ -208,10 +208,11 @@ def _warnings(region: Entry[Region], looks: Mapping[str, Look | None]) -> list[d
             f"no live source is configured for {region.id}; the yearly average is used, with an "
             "interval of at least ±20 %"
         )
-        found.append({"code": "no_live_source", "message": message})
+        found.append({"code": "no_live_source", "pointer": "/average", "message": message})
     for signal, look in looks.items():
         if look is not None and look.problem is not None:
-            found.append({"code": f"live_{signal}_unavailable", "message": look.problem})
+            code = f"live_{signal}_unavailable"
+            found.append({"code": code, "pointer": f"/{signal}", "message": look.problem})
     return found
 
 

@@ -39,6 +39,7 @@ from service.estimation.measurements.answers import (
 from service.estimation.measurements.compared import ComparedDocument, compared
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.remarks import told
 from service.measurements import repository
 from service.settings import Settings
 
@@ -142,6 +143,7 @@ async def create_measurement(http: HttpRequest) -> Response:
         "refused": [{"metric": name, "reason": why} for name, why in found.refused.items()],
         "warnings": warning_entries(found.computed.warnings),
     }
+    answer = told(answer, Measurement, document, snapshot)
     return Response(
         orjson.dumps(answer), 201 if new else 200, headers=headers, media_type="application/json"
     )

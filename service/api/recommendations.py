@@ -19,6 +19,7 @@ from service.api.http.needs import need
 from service.api.http.negotiation import preferred
 from service.api.http.state import shared, snapshot_for
 from service.api.http.worker_threads import beside
+from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.renamed import renamed_in
 from service.estimation.use_cases import USE_CASES, UseCase
 from service.reports.document import Document
@@ -41,7 +42,7 @@ _PAGE_HEADERS = {
 _PDF_HEADERS = {"Content-Disposition": 'inline; filename="recommendation.pdf"'}
 
 
-def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
+def _add(use_case: UseCase, document: Callable[[Any, Any, CatalogSnapshot], Document]) -> None:
     async def create(http: HttpRequest) -> Response:
         form = _form(http)
         limit_bytes = shared(http).settings.body_limit_bytes
@@ -49,8 +50,11 @@ def _add(use_case: UseCase, document: Callable[[Any, Any], Document]) -> None:
         snapshot = await snapshot_for(http, request)
 
         def compute() -> Response:
-            answer = use_case.compute(request, snapshot)
-            response = _shown(form, answer, lambda: document(request, answer))
+            if form == "application/json":
+                response = _json(use_case.respond(request, snapshot))
+            else:
+                answer = use_case.compute(request, snapshot)
+                response = _shown(form, document(request, answer, snapshot))
             response.headers.update(deprecation_headers(renamed_in(request, snapshot)))
             return response
 
@@ -84,10 +88,12 @@ def _form(http: HttpRequest) -> str:
     return form
 
 
-def _shown(form: str, answer: Mapping[str, Any], document: Callable[[], Document]) -> Response:
-    """A recommendation in the form asked for."""
-    if form == "application/json":
-        return Response(orjson.dumps(answer), media_type=form)
+def _json(answer: Mapping[str, Any]) -> Response:
+    return Response(orjson.dumps(answer), media_type="application/json")
+
+
+def _shown(form: str, document: Document) -> Response:
+    """A recommendation as a document for people."""
     if form == "text/html":
-        return Response(as_html(document()), media_type=form, headers=_PAGE_HEADERS)
-    return Response(as_pdf(document()), media_type=form, headers=_PDF_HEADERS)
+        return Response(as_html(document), media_type=form, headers=_PAGE_HEADERS)
+    return Response(as_pdf(document), media_type=form, headers=_PDF_HEADERS)

@@ -23,7 +23,7 @@ from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid
 from service.api.http.queries import query_request
 from service.api.http.state import shared, snapshot_for
-from service.api.http.tables import as_csv, wants_csv
+from service.api.http.tables import TABLE, as_csv, wants_csv
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.rejection import Rejected
 from service.estimation.reports.answers import ReportAnswer
@@ -48,9 +48,7 @@ _DESCRIPTION = (
     "Accept asks for it. Lines that need metered or organisational facts (disclosure) are null "
     "without them."
 )
-_SHAPES: dict[int | str, dict[str, Any]] = {
-    200: {"model": ReportAnswer, "content": {"text/csv": {"schema": {"type": "string"}}}}
-}
+_SHAPES: dict[int | str, dict[str, Any]] = {200: {"model": ReportAnswer, "content": TABLE}}
 
 
 @router.post(

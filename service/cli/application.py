@@ -2,7 +2,15 @@
 
 import typer
 
-from service.cli.questions import decisions, detect, estimates, measurements, reports
+from service.cli.questions import (
+    anything,
+    decisions,
+    detect,
+    estimates,
+    measurements,
+    plans,
+    reports,
+)
 from service.cli.server import serving
 from service.cli.status import EPILOG
 from service.cli.upkeep import (
@@ -25,8 +33,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for name, ask in (estimates.commands() | decisions.commands()).items():
+for name, ask in (estimates.commands() | decisions.commands() | plans.commands()).items():
     app.command(name)(ask)
+app.command("ask", epilog=EPILOG)(anything.ask)
 app.command(epilog=EPILOG)(detect.detect)
 app.add_typer(measurements.measurements_app, name="measurements")
 for name, run in (

@@ -21,6 +21,7 @@ from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.client.estimator import NotReached, Refused
+from service.estimation.bodies import parsed
 from service.estimation.catalog.listing import Listing, entry_answer, list_entries
 from service.estimation.measurements.imports.imported import (
     import_answer,
@@ -60,10 +61,10 @@ class InProcess:
         """The answer to a question; see :class:`service.client.estimator.EstimatorClient`."""
         use_case = USE_CASES[question]
         try:
-            asked: Any = use_case.request.model_validate_json(orjson.dumps(body), strict=True)
+            asked: Any = parsed(use_case.request, orjson.dumps(body))
             request = await self._with_hub_models(asked)
             self._check_revision(request)
-            return {**use_case.compute(request, self._snapshot)}
+            return {**use_case.respond(request, self._snapshot)}
         except ValidationError as error:
             raise _refused(validation_problem(error, {})) from None
         except Rejected as rejected:
@@ -79,7 +80,7 @@ class InProcess:
         """Measurements of a file; see :class:`service.client.estimator.EstimatorClient`."""
         del idempotency_key
         try:
-            asked = MeasurementImportRequest.model_validate_json(orjson.dumps(body), strict=True)
+            asked = parsed(MeasurementImportRequest, orjson.dumps(body))
             file = understood_file(
                 asked.data(),
                 asked.deployment,

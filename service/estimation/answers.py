@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import isfinite
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar
 
-from pydantic import Field, with_config
+from pydantic import Field, GetJsonSchemaHandler, with_config
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType, TypedDict
 
 from service import ENGINE_VERSION
@@ -19,12 +21,28 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import interval as core
 from service.core.explanation import EstimateWarning, Step
+from service.estimation.detail import WHOLE, Detail, part_of
 
 
 @with_config(extra="forbid")
 class Answer(TypedDict):
     """Base of everything the service answers."""
 
+
+class _LeftOut:
+    """Says of a field of an answer that it is left out where it would be null."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        options = [part for part in handler(schema)["anyOf"] if part != {"type": "null"}]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+
+
+LEFT_OUT = _LeftOut()
+_Part = TypeVar("_Part")
+#: A field, declared as not required, that is left out where it does not apply or was not asked for.
+IfAny: TypeAlias = Annotated[_Part | None, LEFT_OUT]
 
 #: What was asked, as it was sent.
 AskedAs = TypeAliasType(
@@ -59,8 +77,12 @@ class Remark(Answer):
     """An assumption or a limit to be aware of."""
 
     code: str
-    """Stable code, e.g. does_not_fit."""
+    """Stable code, e.g. does_not_fit; new ones may come."""
+    pointer: str
+    """JSON pointer to the figure that it is about, in the object that holds the warnings; to a
+    field of the request, where there is no such figure."""
     message: str
+    """A sentence for whoever decides."""
 
 
 class ExplanationStep(Answer):
@@ -151,7 +173,8 @@ class FitCertainty(Answer):
     unlikely."""
 
 
-class Mitigations(Answer):
+@part_of("remedies")
+class Mitigations(Answer, total=False):
     """What would make it fit."""
 
     would_help: list[Mitigation]
@@ -167,6 +190,18 @@ class Constraint(Answer):
     verdict: Literal["pass", "fail"]
     value: float
     limit: float | None
+    margin: float | None
+    """Distance to the limit; negative if it is exceeded."""
+    unit: str
+
+
+class LimitRow(Answer):
+    """A requested limit, and whether a deployment meets it."""
+
+    name: str
+    verdict: Literal["pass", "fail", "unknown"]
+    value: float | None
+    limit: float
     margin: float | None
     """Distance to the limit; negative if it is exceeded."""
     unit: str
@@ -223,18 +258,40 @@ class CalibrationUsed(Answer):
     """The same in a sentence."""
 
 
-class Grounds(Answer):
-    """What an answer rests on, and what to know about it."""
+@part_of("provenance")
+class UsedEntries(Answer, total=False):
+    """Every figure that was used."""
+
+    entries: list[UsedEntry]
+    """Catalog entries that were used, with figures and sources."""
+
+
+class Provenance(UsedEntries):
+    """Where figures come from."""
+
+    sources: list[str]
+    """Ids of the documents that figures were taken from; GET /v1/sources/{id} tells the rest."""
+    assumed: list[str]
+    """Catalog entries with those of their figures that nobody has published and the catalog
+    assumes."""
+
+
+class Warned(Answer):
+    """What says what to know about it."""
 
     warnings: list[Remark]
     """Assumptions and limits to be aware of."""
-    provenance: list[UsedEntry]
-    """Catalog entries that were used, with figures and sources."""
+
+
+class Grounds(Warned):
+    """What an answer rests on, and what to know about it."""
+
+    provenance: Provenance
     calibration: NotRequired[CalibrationUsed]
     """What own measurements did; present if you have reported any, or if the request sets
     calibration."""
     explanation: NotRequired[list[ExplanationStep]]
-    """Present if the request sets explain."""
+    """Present if include has explanation, or the request sets explain."""
 
 
 class Repeatable(Traced, Grounds):
@@ -252,6 +309,8 @@ class FieldProblem(Answer):
     """Line in an uploaded file, from 1; absent for other bodies."""
     column: NotRequired[int]
     """Column in that line, from 1; in a table the number of the cell."""
+    suggestions: NotRequired[list[str]]
+    """Values that would be accepted there, the most likely first."""
 
 
 def figure(interval: core.Interval) -> Interval:
@@ -295,9 +354,11 @@ def explanation(steps: Iterable[Step]) -> list[ExplanationStep]:
 
 
 def warning_entries(warnings: Iterable[EstimateWarning]) -> list[Remark]:
-    """Warnings as they go over the wire, each once."""
-    seen: dict[tuple[str, str], None] = dict.fromkeys((c.code, c.message) for c in warnings)
-    return [{"code": code, "message": message} for code, message in seen]
+    """Warnings for `service.estimation.remarks`, each once: pointers are names of figures yet."""
+    return [
+        {"code": one.code, "pointer": one.about, "message": one.message}
+        for one in dict.fromkeys(warnings)
+    ]
 
 
 def frame(catalog_revision: int) -> Traced:
@@ -320,6 +381,7 @@ def grounds(
     entries: Iterable[tuple[str, Entry[Any]]],
     steps: Callable[[], Iterable[Step]] | None,
     calibration: CalibrationUsed | None = None,
+    detail: Detail = WHOLE,
 ) -> Grounds:
     """What an answer rests on.
 
@@ -335,10 +397,12 @@ def grounds(
         Tells how the figures came about; None unless that is asked for.
     calibration
         What own measurements did, None where nothing was said of them.
+    detail
+        How much is told.
     """
     rests_on: Grounds = {
         "warnings": warning_entries(warnings),
-        "provenance": provenance(snapshot, entries),
+        "provenance": provenance(snapshot, entries, detail),
     }
     if calibration is not None:
         rests_on["calibration"] = calibration
@@ -348,10 +412,57 @@ def grounds(
 
 
 def provenance(
-    snapshot: CatalogSnapshot, entries: Iterable[tuple[str, Entry[Any]]]
-) -> list[UsedEntry]:
-    """Which catalog entries an answer used, in the order given, and who states their figures."""
-    return [entry_provenance(snapshot, collection, entry) for collection, entry in entries]
+    snapshot: CatalogSnapshot, entries: Iterable[tuple[str, Entry[Any]]], detail: Detail = WHOLE
+) -> Provenance:
+    """Which documents an answer rests on, and which figures are assumed.
+
+    Parameters
+    ----------
+    snapshot
+        Holds the sources.
+    entries
+        Collection and entry, in the order they are to be listed.
+    detail
+        Whether every figure is told, too.
+    """
+    used = tuple(entries)
+    origins = [_origins(entry) for _, entry in used]
+    told: Provenance = {
+        "sources": sorted({source for sources, _ in origins for source in sources}),
+        "assumed": list(dict.fromkeys(one for _, assumed in origins for one in assumed)),
+    }
+    if detail.has("provenance"):
+        told["entries"] = [
+            entry_provenance(snapshot, collection, entry) for collection, entry in used
+        ]
+    return told
+
+
+def together(found: Iterable[Provenance]) -> Provenance:
+    """What several answers rest on, each part once."""
+    parts = tuple(found)
+    told: Provenance = {
+        "sources": sorted({source for part in parts for source in part["sources"]}),
+        "assumed": list(dict.fromkeys(one for part in parts for one in part["assumed"])),
+    }
+    entries: list[UsedEntry] = []
+    for part in parts:
+        entries += [entry for entry in part.get("entries", ()) if entry not in entries]
+    return {**told, "entries": entries} if entries else told
+
+
+@lru_cache(maxsize=1024)
+def _origins(entry: Entry[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sources of an entry's figures by id, and its assumed figures by who states them."""
+    sources = {origin.source for origin in entry.origins.values() if origin.source}
+    fetched_from = entry.document.get("fetched_from")
+    if fetched_from is not None:
+        sources.add(fetched_from["id"])
+    assumed: dict[str, list[str]] = {}
+    for name, origin in sorted(entry.origins.items()):
+        if origin.kind == "assumed":
+            assumed.setdefault(f"{origin.collection}/{origin.entry_id}", []).append(name)
+    return tuple(sources), tuple(f"{at}: {', '.join(names)}" for at, names in assumed.items())
 
 
 @lru_cache(maxsize=1024)

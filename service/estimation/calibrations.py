@@ -39,21 +39,18 @@ from service.estimation.levels import (
     Held,
     hardware_keys,
     held,
-    link_of,
+    inference_link_of,
     log_sigma,
     speed_keys,
     spread_names,
 )
 from service.estimation.overheads import memory_entries, runtime_memory
+from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _UNKNOWN_FAMILY = "unknown"
-#: Parts whose levels are told where they were not measured, as warnings call their terms.
-_TERMS_OF = {
-    "speed/hardware": "hardware",
-    "speed/kernels": "kernel",
-    "speed/engines": "engine",
-}
+#: Parts of which it is told where a level was not measured.
+_TOLD = ("speed/hardware", "speed/kernels", "speed/engines")
 
 Kept = TypeVar("Kept")
 
@@ -102,7 +99,7 @@ def calibration(
     """
     if accelerator is None:
         return _calibration(snapshot, release, _UNKNOWN_FAMILY, "", "")
-    link, machine = link_of(accelerator), accelerator.platform.kind
+    link, machine = inference_link_of(accelerator), accelerator.platform.kind
     return _calibration(snapshot, release, accelerator.family, link, machine)
 
 
@@ -123,6 +120,9 @@ def _calibration(
     }
     for part in parts:
         figures |= part.figures
+    runtime = runtime_memory(snapshot)
+    figures["fuses_attention"] = exact(runtime.of(release).fuses_attention)
+    figures["bytes_per_score"] = exact(runtime.of(release).bytes_per_score)
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"
@@ -132,7 +132,6 @@ def _calibration(
     warnings = [] if pairs else list(_speed_warnings(release, family, parts))
     power_ids, power, power_warnings = power_of(snapshot, family, machine)
     infrastructure_id, around = infrastructure_of(snapshot)
-    runtime = runtime_memory(snapshot)
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
     names = spread_names(missing)
     used += [entry for spread in spreads for entry in spread.used(snapshot, names)]
@@ -173,27 +172,22 @@ def _pairs(snapshot: CatalogSnapshot, release: str, family: str) -> tuple[str, .
 def _speed_warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:
     """What to say where levels of an engine or of hardware were not measured."""
     taken = {part.part: part for part in parts}
-    told = [
-        f"{_TERMS_OF[name]} terms from {taken[name].narrowest}"
-        for name in _TERMS_OF
-        if taken[name].missing
-    ]
-    if told:
+    if any(taken[name].missing for name in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"there are no speed measurements of {release} on {family}: {', '.join(told)}, with a "
-            "wider interval",
+            f"no measurement is known of the speed of {named_software(release)} on {family}: "
+            "similar software and hardware stand in",
         )
 
 
 def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
     """What to say where an engine's memory is that of others."""
     if measured != engine:
-        others = "typical overheads of measured engines"
+        others = "what is typical of others"
         yield EstimateWarning(
             "overheads_not_measured",
-            f"there are no memory measurements of {engine}; "
-            f"{others if measured == FALLBACK_ENGINE else f'those of {measured}'} are used",
+            f"no measurement is known of the memory that {named_software(engine)} takes: "
+            f"{others if measured == FALLBACK_ENGINE else f'that of {measured}'} stands in",
         )
 
 
@@ -218,11 +212,13 @@ def power_of(
         figures["power_log_sigma"] = exact(sigmas[POWER_SPREAD])
     warnings: tuple[EstimateWarning, ...] = ()
     if "family" in found.missing:
+        of_maker = found.narrowest == keys["vendor"]
+        other = "other hardware of its maker" if of_maker else "hardware of other makers"
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"there are no power measurements of {family}; what {found.narrowest} draws for "
-                "the same work is used, with a wider interval",
+                f"no measurement is known of the power of {family} at such loads: {other} "
+                "stands in",
             ),
         )
     model = power_model(figures, sigmas.get(MACHINES, 0.0), found.entries[-1])

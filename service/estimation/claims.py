@@ -31,6 +31,10 @@ DOCUMENTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_INFRASTRUCTURE = "infrastructure/default"
+_MORATORIA = "local_moratoria_count"
+
+
 class ClaimDocument(Answer):
     """A document that a claim stands in."""
 
@@ -130,4 +134,16 @@ def _facts(snapshot: CatalogSnapshot) -> Facts:
             for name, id_ in MODELS.items()
             if id_ in snapshot.models
         },
+        memory_tiers={id_: entry.value for id_, entry in snapshot.memory_tiers.items()},
+        hardware_life_years=float(
+            snapshot.calibrations[_INFRASTRUCTURE].value["hardware_life_years"].value
+        ),
+        local_moratoria=sum(
+            float(entry.value[_MORATORIA].value)
+            for entry in snapshot.calibrations.values()
+            if _MORATORIA in entry.value
+        ),
+        rules_in_force=frozenset(
+            id_ for id_, entry in snapshot.rules.items() if entry.value.status == "in_force"
+        ),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.core.deployment import Accelerator
 from service.core.explanation import EstimateWarning
+from service.estimation.wording import unpublished
 
 #: Figures of accelerators that memory and speed do not depend on.
 _OF_MAKING = frozenset({"embodied_kgco2e", "mass_kg"})
@@ -16,14 +17,12 @@ _OF_MAKING = frozenset({"embodied_kgco2e", "mass_kg"})
 def default_warnings(
     entry: Entry[Any], names: Iterable[str] | None = None
 ) -> list[EstimateWarning]:
-    """Warnings about an entry's stand-ins: about all of them, or those of the given names."""
-    return [
-        EstimateWarning(
-            "assumed_figure",
-            f"{entry.id} has no published {name}; the catalog's documented default is used",
-        )
-        for name in (entry.stood_in if names is None else names)
-    ]
+    """A warning about an entry's stand-ins, if any: about all, or those of the given names."""
+    stood_in = tuple(entry.stood_in if names is None else names)
+    if not stood_in:
+        return []
+    told = f"{unpublished(stood_in, entry.id)}: documented defaults stand in"
+    return [EstimateWarning("assumed_figure", told, stood_in[0])]
 
 
 def accelerator_warnings(accelerator: Entry[Accelerator]) -> list[EstimateWarning]:

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from math import floor, log10
-from typing import Any
+from typing import Literal
+
+_BYTES = {"GB": 1e9, "GiB": float(2**30)}
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What people read memory and money in; ``per_usd`` is how much of the currency is 1 USD."""
+
+    memory: Literal["GB", "GiB"] = "GB"
+    currency: str = "USD"
+    per_usd: float = 1.0
+
+
+_UNITS: ContextVar[Units] = ContextVar("units", default=Units())  # noqa: B039 - it is frozen
+
+
+@contextmanager
+def shown_in(units: Units) -> Iterator[None]:
+    """Writes memory and money in these units, within its block and nowhere else."""
+    token = _UNITS.set(units)
+    try:
+        yield
+    finally:
+        _UNITS.reset(token)
 
 
 def number(value: float) -> str:
@@ -23,8 +50,27 @@ def number(value: float) -> str:
 
 
 def gigabytes(size_bytes: float) -> str:
-    """Bytes as gigabytes (1e9 bytes) of three digits."""
-    return f"{number(size_bytes / 1e9)} GB"
+    """Bytes as gigabytes (1e9 bytes) of three digits, or as GiB for those who chose that."""
+    value, unit = in_gigabytes(size_bytes)
+    return f"{number(value)} {unit}"
+
+
+def in_gigabytes(size_bytes: float) -> tuple[float, str]:
+    """Bytes as a number of the unit that people read, and that unit."""
+    unit = _UNITS.get().memory
+    return size_bytes / _BYTES[unit], unit
+
+
+def money(usd: float) -> str:
+    """An amount of three digits in US dollars, or in the currency that was chosen."""
+    value, currency = in_currency(usd)
+    return f"{number(value)} {currency}"
+
+
+def in_currency(usd: float) -> tuple[float, str]:
+    """US dollars as an amount of the currency that people read, and that currency."""
+    units = _UNITS.get()
+    return usd * units.per_usd, units.currency
 
 
 def duration(seconds: float) -> str:
@@ -32,11 +78,3 @@ def duration(seconds: float) -> str:
     if seconds < 1.0:
         return f"{number(seconds * 1e3)} ms"
     return f"{number(seconds)} s"
-
-
-def deployment_name(echoed: Mapping[str, Any]) -> str:
-    """Model, formats and accelerators of an echoed deployment."""
-    return (
-        f"{echoed['model']} in {echoed['precision']['weights']} on "
-        f"{echoed['accelerator_count']} × {echoed['accelerator']}"
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import sqrt
 
 from service.catalog.entries.engines import kin_of
@@ -55,6 +56,8 @@ SPREADS: Mapping[str, tuple[str, ...]] = {
     "speed/spread/prefill": ("class",),
     "speed/spread/throughput": ("class",),
 }
+#: Parts that are levels of hardware itself, and pairs of engine and family in earlier revisions.
+_OF_HARDWARE = ("speed/hardware/", "training-speed/hardware/", "performance/", "training/")
 POWER_SPREAD = "power/spread"
 #: The spread of the power of whole machines, by class of machine where enough sources measured it.
 MACHINES = "power/machines"
@@ -80,8 +83,19 @@ VARIANCES = ("source_log_sigma", "model_log_sigma", "row_log_sigma")
 #: Bandwidth of one direction from which links are those of a domain of their own rather than the
 #: slots of a host [B/s]: PCIe 5.0 x16 has 63e9, the third NVLink 150e9.
 _OWN_DOMAIN_BYTES_PER_S = 1e11
+#: What ids of hardware families begin with whose chips are joined in rings and tori, without a
+#: switch: AWS, Trn1 and Inf2 architecture, 2025; Google, TPU system architecture, 2025.
+_RINGS = ("aws-", "google-tpu")
 
 Keys = Mapping[str, str]
+
+
+@lru_cache(maxsize=16)
+def measured_families(snapshot: CatalogSnapshot) -> frozenset[str]:
+    """Hardware families whose speed was measured, in serving or in training."""
+    return frozenset(
+        id_.rpartition("/")[2] for id_ in snapshot.calibrations if id_.startswith(_OF_HARDWARE)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,13 @@ def link_of(accelerator: Accelerator) -> str:
     """Key of the kind of links that join accelerators: a domain of their own, or a host's slots."""
     fast = accelerator.scale_up.bandwidth_bytes_per_s >= _OWN_DOMAIN_BYTES_PER_S
     return "scale-up" if fast else "pcie"
+
+
+def inference_link_of(accelerator: Accelerator) -> str:
+    """As `link_of`, but rings apart: small messages wait for each of their hops."""
+    link = link_of(accelerator)
+    ring = accelerator.family.startswith(_RINGS) and accelerator.scale_up_domain_accelerators > 2
+    return "ring" if ring and link == "scale-up" else link
 
 
 def engine_keys(
@@ -188,12 +209,17 @@ def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Key
             continue
         own = f"{part}/{keys[kind]}"
         id_ = next((one for one in _ids(part, kind, keys[kind], snapshot) if one in known), None)
-        if id_ != own:
+        if id_ is None or id_ != own or _is_assumed(known[id_]):
             missing.append(kind)
         if id_ is not None:
             figures.update(known[id_].value)
             entries.append(id_)
     return Held(part, figures, tuple(entries), tuple(missing))
+
+
+def _is_assumed(entry: Entry[Figures]) -> bool:
+    """Whether an entry says what is usual, and nothing was measured."""
+    return all(origin.kind == "assumed" for origin in entry.origins.values())
 
 
 def _of_newest(part: str, keys: Keys, snapshot: CatalogSnapshot) -> Keys:

@@ -193,16 +193,17 @@ def platform_warnings(
     if machine is None:
         yield EstimateWarning(
             "platform_unknown",
-            f"no platform is known for {accelerator.id}; power and making of a host are not "
-            "counted: give platform",
+            f"it is not known in which machine {accelerator.id} stands: power and making of a "
+            "host are left out until you name one",
         )
     shares = parallelism.replica_accelerators > 1
     if shares and machine is not None and machine.value.peer_to_peer is False:
         bandwidth = float(accelerator.scale_up.bandwidth_bytes_per_s)
         yield EstimateWarning(
             "no_peer_to_peer",
-            f"accelerators in {machine.id} do not reach each other's memory: what they exchange "
-            f"passes that of the host, at {bandwidth / 1e9:.3g} GB/s; give platform if yours does",
+            f"accelerators in this machine ({machine.id}) reach each other only through "
+            f"the memory of the host, at {bandwidth / 1e9:.3g} GB/s; name your machine if yours "
+            "are linked",
         )
 
 

@@ -12,13 +12,15 @@ from service.core.errors import InvalidInput
 class FieldError:
     """One thing wrong with a request: where (RFC 6901 JSON pointer) and what.
 
-    ``line`` and ``column``, counted from 1, say where it stands in a file that was sent.
+    ``line`` and ``column``, counted from 1, say where it stands in a file that was sent;
+    ``suggestions`` are values that would be accepted there.
     """
 
     pointer: str
     detail: str
     line: int | None = None
     column: int | None = None
+    suggestions: tuple[str, ...] = ()
 
 
 class Rejected(InvalidInput):

@@ -11,6 +11,7 @@ from service.catalog.entries.references import Renaming
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
 from service.estimation.answers import warning_entries
+from service.estimation.detail import WHOLE, Detail
 
 Asked = TypeVar("Asked", bound=BaseModel)
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
@@ -52,12 +53,12 @@ def renamed_in(request: BaseModel, snapshot: CatalogSnapshot) -> tuple[Renaming,
 
 
 def with_renamings(
-    compute: Callable[[Asked, CatalogSnapshot], Answered],
-) -> Callable[[Asked, CatalogSnapshot], Answered]:
+    compute: Callable[[Asked, CatalogSnapshot, Detail], Answered],
+) -> Callable[..., Answered]:
     """A use case whose answers warn of the renamed entries that they were asked about."""
 
-    def answered(request: Asked, snapshot: CatalogSnapshot) -> Answered:
-        answer = compute(request, snapshot)
+    def answered(request: Asked, snapshot: CatalogSnapshot, detail: Detail = WHOLE, /) -> Answered:
+        answer = compute(request, snapshot, detail)
         found = renamed_in(request, snapshot)
         if not found:
             return answer
@@ -70,7 +71,7 @@ def with_renamings(
 def _warning(renaming: Renaming) -> EstimateWarning:
     return EstimateWarning(
         "renamed_entry",
-        f"{renaming.old} is called {renaming.new} since {renaming.since}; ask by that id",
+        f"{renaming.old!r} is called {renaming.new!r} since {renaming.since}: ask by that id",
     )
 
 

@@ -19,6 +19,7 @@ from pydantic import (
 
 from service.core.costs import PriceKind
 from service.core.performance.inference.lengths import MOST_P95_RATIO
+from service.estimation.detail import FieldPaths, including
 from service.estimation.references import (
     BY_ID,
     EITHER,
@@ -93,6 +94,22 @@ class ParallelismRequest(Request):
     its KV cache or its activations. Must divide the sequence length of training."""
 
 
+_Length = Annotated[float, Field(ge=1.0, le=10_000_000.0)]
+_Share = Annotated[float, Field(ge=0.0, le=1e12)]
+_COLUMN = Field(min_length=1, max_length=256)
+#: Columns of a histogram, which a link can spell as one text separated by commas.
+_Lengths = Annotated[
+    tuple[_Length, ...],
+    _COLUMN,
+    BeforeValidator(separated, json_schema_input_type=Annotated[list[_Length], _COLUMN]),
+]
+_Shares = Annotated[
+    tuple[_Share, ...],
+    _COLUMN,
+    BeforeValidator(separated, json_schema_input_type=Annotated[list[_Share], _COLUMN]),
+]
+
+
 class LengthsRequest(Request):
     """Lengths that differ from request to request: mean and p95, or a histogram."""
 
@@ -101,14 +118,10 @@ class LengthsRequest(Request):
     p95: float | None = Field(None, ge=1.0, le=10_000_000.0, examples=[2000.0])
     """95th percentile, at least the mean and at most 3.8 times it: lengths are taken to be
     log-normal. For longer tails give a histogram."""
-    tokens: tuple[Annotated[float, Field(ge=1.0, le=10_000_000.0)], ...] | None = Field(
-        None, min_length=1, max_length=256
-    )
-    """Lengths of a histogram."""
-    shares: tuple[Annotated[float, Field(ge=0.0, le=1e12)], ...] | None = Field(
-        None, min_length=1, max_length=256
-    )
-    """How many requests have each of the lengths: shares or counts."""
+    tokens: _Lengths | None = None
+    """Lengths of a histogram, as a list or separated by commas."""
+    shares: _Shares | None = None
+    """How many requests have each of the lengths: shares or counts, likewise."""
 
     @model_validator(mode="after")
     def _one_form(self) -> LengthsRequest:
@@ -213,7 +226,11 @@ class MemoryTierRequest(Request):
     within one scale-up domain."""
     link_bytes_per_s: float | None = Field(None, ge=1e6, le=1e15)
     """Bandwidth between one accelerator and this memory, in one direction; if null, its host
-    link."""
+    link. A memory whose own bandwidth nobody states has this one."""
+    link_efficiency_ratio: float = Field(1.0, ge=1e-4, le=1.0)
+    """Share of the link's bandwidth that is reached. Copies that an engine plans reach nearly all;
+    pages that unified memory fetches by faults reach less, by your own measurement: no typical
+    share is published."""
 
 
 TierReference = Annotated[
@@ -261,7 +278,7 @@ class ServingRequest(Request):
 
     engine: EngineReference | None = None
     """Engine whose measured overheads apply: id or alias of one in /v1/engines that runs on the
-    accelerator; if null, the one that most people run on it."""
+    accelerator; if null, llama.cpp for weights in GGUF files, else the one that most people run."""
     engine_version: ReleaseText | None = Field(None, examples=["0.11.0"])
     """Release of the engine: a version (0.5.3, v0.11.0, b4000), a date (2024-08), or a generation
     of it in /v1/engines; if null, the newest generation."""
@@ -287,6 +304,11 @@ class ServingRequest(Request):
     flash_attention: bool | None = None
     """Whether attention is fused, so that its scores are never stored; if null, the engine's
     default."""
+    attention_density_ratio: float = Field(1.0, gt=0.0, le=1.0)
+    """Share of the tokens before it that a token attends to in layers that see everything, with
+    kernels that leave the others out (Quest, MInference, block-sparse). Saves reads of the cache
+    and arithmetic of attention; the cache keeps all. Windows, and models that select by themselves,
+    stay as they are."""
     limit_mm_per_prompt: int | None = Field(None, ge=0, le=10_000)
     """Images that a prompt may hold, for which vLLM measures the vision tower; if null, one."""
     speculative: SpeculativeRequest | None = None
@@ -370,12 +392,27 @@ class DeploymentRequest(CatalogRequest):
     """Add a step-by-step explanation."""
 
 
+if TYPE_CHECKING:
+    _OfMemory: TypeAlias = tuple[str, ...]
+    _OfLatency: TypeAlias = tuple[str, ...]
+else:
+    _OfMemory = including("provenance", "explanation", "deployment", "memory.by_class", "remedies")
+    _OfLatency = including("provenance", "explanation", "deployment", "latency.breakdown")
+
+
 class MemoryInferenceRequest(DeploymentRequest):
     """Memory of an inference deployment."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD}]}
     )
+
+    include: _OfMemory = ()
+    fields: FieldPaths = ()
+
+
+#: There and back between users and the service [s].
+NetworkRoundTrip = Annotated[float | None, Field(ge=0.0, le=60.0, examples=[0.05])]
 
 
 class LatencyInferenceRequest(DeploymentRequest):
@@ -384,3 +421,9 @@ class LatencyInferenceRequest(DeploymentRequest):
     model_config = ConfigDict(
         json_schema_extra={"examples": [EXAMPLE_DEPLOYMENT | {"workload": EXAMPLE_WORKLOAD}]}
     )
+
+    network_round_trip_s: NetworkRoundTrip = None
+    """Time of the network between users and the service, there and back; latency.over_network then
+    has the times that users see. Limits and percentiles are those of the service."""
+    include: _OfLatency = ()
+    fields: FieldPaths = ()

@@ -155,7 +155,7 @@ def resolve_model(
         architecture = _warned_if_old(architecture, model)
     stated_bytes = _stated_bytes(model)
     if stated_bytes is not None:
-        shipped = _weights_format(PrecisionRequest(), architecture)
+        shipped = weights_format(PrecisionRequest(), architecture)
         architecture = with_checkpoint(architecture, shipped, stated_bytes)
         document |= {"checkpoint_bytes": stated_bytes}
     return Entry(id_, document, architecture, {})
@@ -233,14 +233,17 @@ def _dated_region(entry: Entry[Region], snapshot: CatalogSnapshot, as_of: int) -
 def resolve_precision(precision: PrecisionRequest, architecture: ModelArchitecture) -> Precision:
     """Number formats by their ids; weights are as the checkpoint ships unless said otherwise."""
     return Precision(
-        _weights_format(precision, architecture),
+        weights_format(precision, architecture),
         NUMBER_FORMATS[precision.kv_cache or "bf16"],
         NUMBER_FORMATS[precision.activations or "bf16"],
     )
 
 
 def served_precision(
-    asked: PrecisionRequest, architecture: ModelArchitecture, problems: Problems
+    asked: PrecisionRequest,
+    architecture: ModelArchitecture,
+    problems: Problems,
+    pointer: str = "/precision",
 ) -> Precision:
     """Number formats of serving: weights of fewer than 16 bits meet activations as asked for.
 
@@ -254,7 +257,7 @@ def served_precision(
     operands = activations.matrix_precision
     if not meets(weights.matrix_precision, weights.bits_per_element, operands):
         problems.add(
-            "/precision/activations",
+            f"{pointer}/activations",
             f"no kernel multiplies {weights.id} weights by {activations.id} activations; "
             f"those of {weights.id} take {', '.join(met_by(weights))}",
         )
@@ -263,7 +266,8 @@ def served_precision(
     )
 
 
-def _weights_format(precision: PrecisionRequest, architecture: ModelArchitecture) -> NumberFormat:
+def weights_format(precision: PrecisionRequest, architecture: ModelArchitecture) -> NumberFormat:
+    """The format of weights asked for, else the one that the checkpoint ships in."""
     name = precision.weights
     native = architecture.native_number_format
     if name is None:

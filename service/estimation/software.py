@@ -12,6 +12,7 @@ from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import (
     USUAL_ENGINE,
+    USUAL_ENGINE_OF_GGUF,
     Engine,
     EngineRelease,
     EngineWorkload,
@@ -76,14 +77,17 @@ def resolve_engine(
 def resolve_serving_engine(
     asked: ServingRequest,
     accelerators: Sequence[Accelerator],
+    weights_formats: Sequence[str],
     snapshot: CatalogSnapshot,
     problems: Problems,
 ) -> EngineRelease:
     """As `resolve_engine`, for the engine that serves: the one asked for, else the usual one.
 
-    Of several accelerators, the first whose usual engine runs on all of them decides.
+    Of several accelerators, the first whose usual engine runs on most of them decides. What comes
+    in GGUF files alone, by the ids of the formats of weights, is served by the engine that made
+    this form.
     """
-    reference = asked.engine or _usual_engine(accelerators, snapshot)
+    reference = asked.engine or _usual_engine(accelerators, weights_formats, snapshot)
     pointers = (_ENGINE, _VERSION)
     return resolve_engine(
         reference, asked.engine_version, "inference", pointers, snapshot, problems
@@ -145,7 +149,8 @@ def check_runs_on(
     problems.add(
         pointer,
         f"{detail}, nor does any other engine that the catalog knows: its maker's own software "
-        "has no published measurements to estimate with",
+        "has no published measurements to estimate with. For chips with on-chip memory "
+        "memory/near-memory tells how many it takes and the least time of a step",
     )
 
 
@@ -230,19 +235,32 @@ def release_warnings(
         first = engine.generations[0]
         yield EstimateWarning(
             "release_before_first",
-            f"the oldest generation of {engine.id} that is known is {first.id} (since "
-            f"{first.since}); its figures are used for what is older",
+            f"the oldest known generation of {engine.id} ({first.id}) is of {first.since}: its "
+            "figures stand in for what is older",
         )
 
 
-def _usual_engine(accelerators: Sequence[Accelerator], snapshot: CatalogSnapshot) -> str:
-    """Id of the engine that most people run on the accelerators."""
-    found = [_usual_on(one.hardware, snapshot) for one in accelerators]
-    for id_ in filter(None, found):
+def _usual_engine(
+    accelerators: Sequence[Accelerator],
+    weights_formats: Sequence[str],
+    snapshot: CatalogSnapshot,
+) -> str:
+    """Id of the engine that most people run on the accelerators, and that runs on most of them."""
+    of_gguf = snapshot.engines.get(USUAL_ENGINE_OF_GGUF)
+    if (
+        of_gguf is not None
+        and weights_formats
+        and all(one.startswith("gguf-") for one in weights_formats)
+        and all(of_gguf.value.runs_on(one.hardware) for one in accelerators)
+    ):
+        return of_gguf.id
+    found = dict.fromkeys(filter(None, (_usual_on(one.hardware, snapshot) for one in accelerators)))
+
+    def runs_on(id_: str) -> int:
         engine = snapshot.engines[id_].value
-        if all(engine.runs_on(one.hardware) for one in accelerators):
-            return id_
-    return USUAL_ENGINE
+        return sum(engine.runs_on(one.hardware) for one in accelerators)
+
+    return max(found, key=runs_on, default=USUAL_ENGINE)
 
 
 @lru_cache(maxsize=1024)

@@ -93,6 +93,7 @@ def resolve_serving(
         max_running_sequences=start.max_running_sequences,
         chunked_prefill_tokens=start.chunked_prefill_tokens,
         memory_utilization_ratio=start.memory_utilization_ratio,
+        prompts_apart=start.prompts_apart,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.comparison.answers import ComparisonAnswer
@@ -17,6 +17,7 @@ from service.estimation.comparison.table import comparison_answer
 from service.estimation.compliance.answers import ComplianceAnswer
 from service.estimation.compliance.check import compliance_answer
 from service.estimation.compliance.requests import ComplianceRequest
+from service.estimation.detail import WHOLE, Detail, Group
 from service.estimation.impacts.answers import ImpactsAnswer
 from service.estimation.impacts.estimate import impacts_answer
 from service.estimation.impacts.requests import ImpactsRequest
@@ -31,6 +32,17 @@ from service.estimation.inference.estimate import (
     inference_memory_answer,
 )
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.plans.answers import FleetPlanAnswer, SitePlanAnswer, TrafficPlanAnswer
+from service.estimation.plans.fleet import fleet_plan_answer
+from service.estimation.plans.requests import FleetPlanRequest, SitePlanRequest, TrafficPlanRequest
+from service.estimation.plans.site import site_plan_answer
+from service.estimation.plans.traffic import traffic_plan_answer
+from service.estimation.post_training.answers import PostTrainingAnswer
+from service.estimation.post_training.estimate import post_training_answer
+from service.estimation.post_training.requests import PostTrainingRequest
+from service.estimation.profile.answers import MemoryProfileAnswer
+from service.estimation.profile.estimate import memory_profile_answer
+from service.estimation.profile.requests import MemoryProfileRequest
 from service.estimation.projections.answers import MemoryChoiceAnswer, ProjectionAnswer
 from service.estimation.projections.memory_choice import MemoryChoiceRequest, memory_choice_answer
 from service.estimation.projections.over_time import projection_answer
@@ -42,11 +54,24 @@ from service.estimation.recommendations.training.answers import TrainingRecommen
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from service.estimation.references import Request
+from service.estimation.remarks import remarking
 from service.estimation.renamed import with_renamings
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
+from service.estimation.retrieval.answers import RetrievalAnswer
+from service.estimation.retrieval.estimate import retrieval_answer
+from service.estimation.retrieval.requests import RetrievalRequest
+from service.estimation.shaping import shape
+from service.estimation.society.answers import SocialLicenceAnswer
+from service.estimation.society.estimate import social_licence_answer
+from service.estimation.society.requests import SocialLicenceRequest
 from service.estimation.storage.answers import NearMemoryAnswer, StoreAnswer
 from service.estimation.storage.estimate import near_memory_answer, store_answer
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
+from service.estimation.storage.transfers import (
+    TransferAnswer,
+    TransferRequest,
+    transfer_answer,
+)
 from service.estimation.training.answers import (
     EstimateTrainingAnswer,
     LatencyTrainingAnswer,
@@ -64,6 +89,15 @@ from service.estimation.training.requests import (
 )
 
 
+class Compute(Protocol):
+    """What answers a question; whole unless less is wanted."""
+
+    def __call__(
+        self, request: Any, snapshot: CatalogSnapshot, detail: Detail = WHOLE, /
+    ) -> Mapping[str, Any]:
+        """The answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class UseCase:
     """One question: where it is asked, in what words, and who answers.
@@ -78,8 +112,45 @@ class UseCase:
     description: str
     request: type[Request]
     answer: type[Any]
-    compute: Callable[[Any, CatalogSnapshot], Mapping[str, Any]]
+    compute: Compute
     searches: bool = False
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What may be included in the answer beyond the usual."""
+        field = self.request.model_fields.get("include")
+        return () if field is None else get_args(get_args(field.annotation)[0])
+
+    def respond(self, request: Any, snapshot: CatalogSnapshot) -> Mapping[str, Any]:
+        """The answer in the shape that a request asks for by ``include`` and ``fields``.
+
+        Raises
+        ------
+        Rejected
+            If the request cannot be answered, or asks for fields that there are none of.
+        """
+        # Comparisons are as they are: a table of what deployments are compared by.
+        include, fields = getattr(request, "include", ()), getattr(request, "fields", ())
+        answer: Any = self.answer
+        asked = shape(answer, include, fields)
+        return asked.told(self.compute(request, snapshot, asked.detail))
+
+
+def grounded(compute: Callable[[Any, CatalogSnapshot], Mapping[str, Any]]) -> Compute:
+    """A use case whose answers have no groups but the grounds of every answer."""
+
+    def answered(
+        request: Any, snapshot: CatalogSnapshot, detail: Detail = WHOLE, /
+    ) -> Mapping[str, Any]:
+        if detail.has("explanation"):
+            request = request.model_copy(update={"explain": True})
+        answer = compute(request, snapshot)
+        if detail.has("provenance"):
+            return answer
+        told = {name: part for name, part in answer["provenance"].items() if name != "entries"}
+        return {**answer, "provenance": told}
+
+    return answered
 
 
 _USE_CASES = (
@@ -130,6 +201,29 @@ _USE_CASES = (
         store_answer,
     ),
     UseCase(
+        "/memory/profile",
+        "MemoryProfile",
+        "Memory of a model in training and in inference, and what paging and pruning save",
+        "The parts of both side by side with their ratio, activations by the rule of thumb beside "
+        "the estimate, caches in pages against caches reserved in one piece for a distribution of "
+        "lengths, and weights that are pruned whole, two of four or anywhere, with what the "
+        "accelerator gains.",
+        MemoryProfileRequest,
+        MemoryProfileAnswer,
+        grounded(memory_profile_answer),
+    ),
+    UseCase(
+        "/memory/transfers",
+        "MemoryTransfers",
+        "Bytes over links and out of memories: time, energy, price and making",
+        "Each link and each memory with the time that the bytes take, alone or beside the traffic "
+        "of others, the energy of moving them, the price of holding them and the greenhouse gases "
+        "of making so much memory. What nobody states is null.",
+        TransferRequest,
+        TransferAnswer,
+        grounded(transfer_answer),
+    ),
+    UseCase(
         "/latency/inference",
         "InferenceLatency",
         "Latency, throughput and bottlenecks of an inference deployment",
@@ -174,6 +268,18 @@ _USE_CASES = (
         compliance_answer,
     ),
     UseCase(
+        "/social-licence",
+        "SocialLicence",
+        "How welcome a site is likely to be in a place: an index with its parts and their sources",
+        "Moratoria, bills, waiting times for the grid, water stress, noise, local benefit, "
+        "disputes and published figures, each as a concern from 0 to 1 with its indicator, year, "
+        "source and weight. Parts of which nothing is known are null and widen the interval. The "
+        "index is judgement, and no probability that a site is refused.",
+        SocialLicenceRequest,
+        SocialLicenceAnswer,
+        grounded(social_licence_answer),
+    ),
+    UseCase(
         "/estimates/inference",
         "InferenceEstimate",
         "Everything about one inference deployment in one answer",
@@ -193,6 +299,28 @@ _USE_CASES = (
         EstimateTrainingRequest,
         EstimateTrainingAnswer,
         training_estimate,
+    ),
+    UseCase(
+        "/estimates/post-training",
+        "PostTrainingEstimate",
+        "Distillation, DPO and GRPO: one step of all their parts",
+        "Memory, time, energy, footprint and cost of a training step together with what its loss "
+        "needs: a teacher's or a reference's forward pass, beside the model, apart from it or "
+        "stored before, or completions that an inference deployment generates. Each part is "
+        "estimated as it is by itself.",
+        PostTrainingRequest,
+        PostTrainingAnswer,
+        grounded(post_training_answer),
+    ),
+    UseCase(
+        "/retrieval",
+        "Retrieval",
+        "Answers with retrieved context, end to end: embedding, search, injection, generation",
+        "Time, energy and carbon of each stage, per task and per year. Injection is what the "
+        "retrieved chunks add to the generation; the first token comes after embedding and search.",
+        RetrievalRequest,
+        RetrievalAnswer,
+        grounded(retrieval_answer),
     ),
     UseCase(
         "/projections",
@@ -242,6 +370,42 @@ _USE_CASES = (
         searches=True,
     ),
     UseCase(
+        "/plans/fleet",
+        "FleetPlan",
+        "Several models and loads over years: accelerators, power, money, emissions, water, waste",
+        "Each load names one copy of what serves it, a rate of requests, and how that grows. The "
+        "plan counts copies for the busiest hour with a reserve, buys and retires accelerators, "
+        "and adds up the estimates of every year, with rent and purchase side by side.",
+        FleetPlanRequest,
+        FleetPlanAnswer,
+        grounded(fleet_plan_answer),
+        searches=True,
+    ),
+    UseCase(
+        "/plans/traffic",
+        "TrafficPlan",
+        "A day of traffic: copies, times, energy, emissions and rent, interval by interval",
+        "Takes the mean rate of requests in each interval of a day and one copy of what serves "
+        "them. Copies are fixed or follow the traffic, with a reserve; the answer has percentiles "
+        "of times, idle share, energy and emissions with the grid of the hour, and rent, beside "
+        "those of a fixed number of copies.",
+        TrafficPlanRequest,
+        TrafficPlanAnswer,
+        grounded(traffic_plan_answer),
+        searches=True,
+    ),
+    UseCase(
+        "/plans/site",
+        "SitePlan",
+        "What a site's power, racks and place allow: how much of which hardware, and what it does",
+        "Fills a site with each of the options and says what stops it, what it draws, emits and "
+        "serves, its noise, heat and water, and which rules of the place it breaks.",
+        SitePlanRequest,
+        SitePlanAnswer,
+        grounded(site_plan_answer),
+        searches=True,
+    ),
+    UseCase(
         "/compare",
         "Comparison",
         "One workload over lists of deployments, as a table",
@@ -249,15 +413,18 @@ _USE_CASES = (
         "A combination that is refused has errors in the place of its results.",
         CompareRequest,
         ComparisonAnswer,
-        comparison_answer,
+        lambda request, snapshot, _=WHOLE, /: comparison_answer(request, snapshot),
         searches=True,
     ),
 )
 
-#: Use cases by the path below ``/v1`` that they are asked at; all warn of renamed entries.
+#: Use cases by the path below ``/v1`` that they are asked at; all warn of renamed entries, in
+#: words for people.
 USE_CASES: Mapping[str, UseCase] = MappingProxyType(
     {
-        use_case.path.removeprefix("/"): replace(use_case, compute=with_renamings(use_case.compute))
+        use_case.path.removeprefix("/"): replace(
+            use_case, compute=remarking(use_case.answer)(with_renamings(use_case.compute))
+        )
         for use_case in _USE_CASES
     }
 )

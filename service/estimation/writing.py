@@ -13,8 +13,10 @@ from operator import attrgetter
 from types import NoneType, UnionType, new_class
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     Literal,
+    NotRequired,
     TypeAlias,
     TypeVar,
     Union,
@@ -25,7 +27,7 @@ from typing import (
 
 from typing_extensions import is_typeddict
 
-from service.estimation.answers import Answer, Interval, figure, known_figure
+from service.estimation.answers import LEFT_OUT, Answer, Interval, figure, known_figure
 from service.estimation.references import Request
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ def repeated(request: type[Request], *left_out: str) -> Any:
 
 
 def _repeated(type_: Any) -> Any:
+    if get_origin(type_) in (Union, UnionType) and NoneType in get_args(type_):
+        return NotRequired[Annotated[type_, LEFT_OUT]]
     if get_origin(type_) is tuple:
         return list[get_args(type_)[0]]  # type: ignore[misc]
     return repeated(type_) if isinstance(type_, type) and issubclass(type_, Request) else type_

@@ -8,6 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+#: What the digests read beyond the usual, by the question that is asked.
+INCLUDED: Mapping[str, tuple[str, ...]] = {
+    "memory/inference": ("provenance", "deployment", "memory.by_class", "remedies"),
+    "memory/training": ("provenance", "deployment", "remedies"),
+    "latency/inference": ("provenance", "latency.breakdown"),
+    "latency/training": ("provenance",),
+    "impacts": ("provenance", "deployment", "impacts.breakdown"),
+    "recommendations": ("provenance",),
+}
+
 _MEMORY = (
     "weights_bytes",
     "gradients_bytes",
@@ -115,18 +125,18 @@ def choices(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(choice: Mapping[str, Any]) -> dict[str, Any]:
-    candidate, estimate = choice["candidate"], choice["estimate"]
-    footprint = estimate["impacts"]["per_1k_tokens"]
+    candidate, figures = choice["candidate"], choice["figures"]
     return {
         "best_for": choice["priorities"],
         "against": choice["against"],
         "start": (choice.get("start") or {}).get("command"),
         **_fields(candidate, _CHOSEN),
-        **_fields(estimate["latency"], ("ttft_s", "tpot_s", "output_tokens_per_s")),
-        "total_bytes_per_accelerator": estimate["memory"]["total_bytes"],
-        "total_gco2e_per_1k_tokens": footprint["carbon"]["total_gco2e"],
-        "total_l_per_1k_tokens": footprint["water"]["total_l"],
-        "rented_usd_per_1k_tokens": candidate["metrics"].get("cost"),
+        **_fields(figures, ("ttft_s", "tpot_s", "output_tokens_per_s")),
+        "total_bytes_per_accelerator": figures["total_bytes"],
+        "total_gco2e_per_1k_tokens": figures["gco2e_per_1k_tokens"],
+        "total_l_per_1k_tokens": figures["l_per_1k_tokens"],
+        "usd_per_million_output_tokens": candidate["metrics"].get("cost"),
+        "usd_per_month": candidate["usd_per_month"],
         "robust_share_ratio": choice["robustness"]["share_ratio"],
     }
 
@@ -149,7 +159,7 @@ def _close(*answers: Mapping[str, Any]) -> dict[str, Any]:
     sources = {
         source["id"]: {"title": source["title"], "url": source["url"]}
         for answer in answers
-        for entry in answer["provenance"]
+        for entry in answer["provenance"]["entries"]
         for source in entry["sources"]
     }
     return {

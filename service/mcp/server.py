@@ -1,4 +1,4 @@
-"""The server: four tools, chosen so that an assistant can tell them apart."""
+"""The server: a few tools, chosen so that an assistant can tell them apart."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import Field
 
 from service import ENGINE_VERSION
 from service.client.estimator import EstimatorClient, NotReached, Refused
+from service.estimation.use_cases import USE_CASES
 from service.mcp import digests
 from service.mcp.bodies import body
 
@@ -62,6 +63,13 @@ Collection = Literal[
     "instances",
     "engines",
 ]
+#: Questions about one thing that have no tool of their own.
+Question = Annotated[
+    str,
+    Field(
+        json_schema_extra={"enum": [path for path, case in USE_CASES.items() if not case.searches]}
+    ),
+]
 
 
 def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
@@ -77,7 +85,10 @@ def mcp_server(door: EstimatorClient) -> MCPServer[Any]:
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
     tools = Tools(door)
-    for tool in (tools.fit_and_speed, tools.footprint, tools.recommend, tools.look_up_catalog):
+    for tool in (
+        *(tools.fit_and_speed, tools.footprint, tools.recommend, tools.look_up_catalog),
+        tools.ask_question,
+    ):
         server.add_tool(tool, annotations=read_only)
     return server
 
@@ -127,8 +138,8 @@ class Tools:
         }
         kind = "inference" if training is None else "training"
         return digests.memory_and_speed(
-            await self._ask(f"memory/{kind}", body(asked)),
-            await self._ask(f"latency/{kind}", body(asked)),
+            await self._ask_for_digest(f"memory/{kind}", body(asked)),
+            await self._ask_for_digest(f"latency/{kind}", body(asked)),
         )
 
     async def footprint(
@@ -169,7 +180,7 @@ class Tools:
             "energy_kwh": energy_kwh,
             "accelerator_hours": accelerator_hours,
         }
-        return digests.impacts(await self._ask("impacts", body(asked)))
+        return digests.impacts(await self._ask_for_digest("impacts", body(asked)))
 
     async def recommend(
         self,
@@ -183,6 +194,10 @@ class Tools:
         requests_per_s: Rate = None,
         ttft_s: Annotated[Limit, Field(description="Longest time to the first token.")] = None,
         tpot_s: Annotated[Limit, Field(description="Longest time between tokens.")] = None,
+        percentile: Annotated[
+            Literal["mean", "p50", "p95", "p99"] | None,
+            Field(description="What of these times is limited, with requests_per_s; null: means."),
+        ] = None,
         usd_per_hour: Annotated[
             Limit, Field(description="Highest rent of all accelerators together.")
         ] = None,
@@ -210,6 +225,7 @@ class Tools:
             "workload.requests_per_s": requests_per_s,
             "limits.ttft_s": ttft_s,
             "limits.tpot_s": tpot_s,
+            "limits.percentile": percentile,
             "limits.usd_per_hour": usd_per_hour,
             "limits.kgco2e_per_year": kgco2e_per_year,
             "limits.weight_bits_at_least": weight_bits_at_least,
@@ -217,7 +233,7 @@ class Tools:
             "search.regions": regions,
             "search.max_accelerators": max_accelerators,
         }
-        return digests.choices(await self._ask("recommendations", body(asked)))
+        return digests.choices(await self._ask_for_digest("recommendations", body(asked)))
 
     async def look_up_catalog(
         self,
@@ -234,6 +250,28 @@ class Tools:
             return {"items": await self._door.look_up(collection, text, limit)}
         except (Refused, NotReached) as error:
             raise ToolError(str(error)) from None
+
+    async def ask_question(
+        self,
+        question: Question,
+        request: Annotated[
+            dict[str, Any],
+            Field(description="The fields of the question; a wrong one is answered with its name."),
+        ],
+    ) -> dict[str, Any]:
+        """Questions that no other tool asks, by their path and fields in the API.
+
+        social-licence ({"region"}), compliance ({"region", "on"}), projections of a training run
+        against inference, memory/stores of vectors, memory/near-memory (models in on-chip memory)
+        and what else the API answers about one thing.
+        """
+        if question not in USE_CASES or USE_CASES[question].searches:
+            raise ToolError(f"no such question: {question[:80]}")
+        return await self._ask(question, request)
+
+    async def _ask_for_digest(self, question: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer with all that its digest reads."""
+        return await self._ask(question, {**asked, "include": digests.INCLUDED[question]})
 
     async def _ask(self, question: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         try:

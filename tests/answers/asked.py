@@ -21,6 +21,7 @@ from asgi_lifespan import LifespanManager
 from service import ENGINE_VERSION
 from service.api.app import create_app
 from service.settings import Settings
+from tests.answers.whole import whole_body, whole_path
 
 QUESTIONS = Path(__file__).parent / "questions.jsonl"
 
@@ -44,8 +45,8 @@ async def answers(
     for asked in asked_for:
         response = await client.request(
             asked["method"],
-            asked["path"],
-            json=asked.get("body"),
+            whole_path(asked["method"], asked["path"]),
+            json=whole_body(asked.get("body"), asked["path"]),
             headers={"Accept": asked["accept"]} if "accept" in asked else None,
         )
         content: Any = response.text

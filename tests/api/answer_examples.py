@@ -23,13 +23,14 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import warning_entries
 from service.estimation.charts.memory import MemoryChartRequest
 from service.estimation.comparison.answers import BatchAnswer
-from service.estimation.measurements.answers import measured_figure
+from service.estimation.measurements.answers import Measurement, measured_figure
 from service.estimation.measurements.compared import compared
 from service.estimation.measurements.imports.requests import MeasurementImportRequest
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.recommendations.requests import (
     BatchRequest,
 )
+from service.estimation.remarks import told
 from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import ReportRequest
 from service.estimation.sweeps.chunks import evaluate_chunk
@@ -135,7 +136,7 @@ def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) ->
     """A report as it would be kept first, without a database to keep it in."""
     found = compared(asked, snapshot)
     computed = found.computed
-    return {
+    example = {
         "id": 1,
         "created_at": "2026-11-02T09:30:00+00:00",
         "organisation": None,
@@ -153,6 +154,7 @@ def measurement_example(asked: MeasurementRequest, snapshot: CatalogSnapshot) ->
         "refused": [],
         "warnings": warning_entries(computed.warnings),
     }
+    return dict(told(example, Measurement, asked, snapshot))
 
 
 def sweep_examples(snapshot: CatalogSnapshot) -> dict[str, Any]:
@@ -267,14 +269,13 @@ async def make() -> dict[str, Any]:
 
 
 def shortened(value: Any) -> Any:
-    """The same with one provenance entry, and two figures and one source of each entry."""
+    """The same with fewer parts, and two figures and one source of each entry of the catalog."""
     if isinstance(value, list):
         return [shortened(item) for item in value]
     if not isinstance(value, dict):
         return value
     result = {name: shortened(inner) for name, inner in value.items()}
     for name, most in (
-        ("provenance", 1),
         ("figures", 2),
         ("sources", 1),
         ("choices", 1),
@@ -286,7 +287,7 @@ def shortened(value: Any) -> Any:
         kept = result.get(name)
         if isinstance(kept, list):
             result[name] = kept[:most]
-        elif isinstance(kept, dict):
+        elif isinstance(kept, dict) and "total_bytes" not in kept:
             result[name] = dict(list(kept.items())[:most])
     return result
 

@@ -11,6 +11,7 @@ from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
 from service.estimation.recommendations.answers import RecommendationAnswer, WorkloadPage
 from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
 from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
+from tests.answers.whole import whole_body
 from tests.api.conftest import MAIN
 from tests.api.shapes import validated
 
@@ -115,11 +116,17 @@ async def test_too_many_combinations_are_refused(client):
 async def test_recommendations_have_their_documented_shape(client):
     response = await client.post("/v1/recommendations", json=RECOMMENDATION)
     assert response.status_code == 200, response.text
-    answer = validated(RecommendationAnswer, response.json())
+    small = validated(RecommendationAnswer, response.json())
+    assert len(response.content) <= 24_000
+    body = whole_body(RECOMMENDATION, "/v1/recommendations")
+    whole = (await client.post("/v1/recommendations", json=body)).json()
+    answer = validated(RecommendationAnswer, whole)
+    assert small["choices"][0].keys() < answer["choices"][0].keys()
+    assert small["choices"][0]["figures"] == answer["choices"][0]["figures"]
     assert "balanced" in answer["choices"][0]["priorities"]
     assert answer["choices"][0]["estimate"]["memory"]["fits"]
     assert answer["front"]
-    assert {entry["collection"] for entry in answer["provenance"]} == {
+    assert {entry["collection"] for entry in answer["provenance"]["entries"]} == {
         "models",
         "accelerators",
         "regions",
@@ -160,10 +167,18 @@ TRAINING = {
 }
 
 
+CLOUDS = TRAINING["search"] | {"regions": ["aws/eu-north-1"]}
+
+
 async def test_recommendations_of_training_have_their_documented_shape(client):
     response = await client.post("/v1/recommendations/training", json=TRAINING)
     assert response.status_code == 200, response.text
-    answer = validated(TrainingRecommendationAnswer, response.json())
+    small = validated(TrainingRecommendationAnswer, response.json())
+    assert len(response.content) <= 24_000
+    body = whole_body(TRAINING, "/v1/recommendations/training")
+    whole = (await client.post("/v1/recommendations/training", json=body)).json()
+    answer = validated(TrainingRecommendationAnswer, whole)
+    assert small["choices"][0]["figures"] == answer["choices"][0]["figures"]
     assert "balanced" in answer["choices"][0]["priorities"]
     assert answer["choices"][0]["estimate"]["memory"]["fits"]
     assert answer["front"]
@@ -189,7 +204,8 @@ async def test_recommendations_of_training_have_their_documented_shape(client):
         ({"search": {"accelerators": ["h100-of-some-kind"]}}, "/search/accelerators/0"),
         ({"search": {"accelerator_counts": [0]}}, "/search/accelerator_counts/0"),
         ({"usd_per_accelerator_hour": {"abacus": 1.0}}, "/usd_per_accelerator_hour/abacus"),
-        ({"weights": {"cost": 1.0}, "list_prices": False}, "/weights"),
+        # In clouds alone, as what is bought has prices of its own.
+        ({"weights": {"cost": 1.0}, "list_prices": False, "search": CLOUDS}, "/weights"),
     ],
 )
 async def test_what_is_wrong_with_a_search_of_training_is_said(client, change, pointer):

@@ -4,6 +4,7 @@ import math
 import re
 
 from service.core.explanation import names
+from service.estimation.post_training.requests import EXAMPLE_DISTILLATION, EXAMPLE_GRPO
 from tests.answers.asked import questions
 from tests.equations import evaluate, registered
 
@@ -54,7 +55,17 @@ IMPACTS = {
     "region": {"parent": "aws/eu-north-1", "figures": {"adpe_kgsbeq_per_kwh": 5e-8}},
     "electricity": {"contracted_ratio": 0.5, "marginal_gco2e_per_kwh": 700},
 }
+PROFILE = {
+    "model": MODELS[0],
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "pruning": {"structure": "2:4"},
+}
+TRANSFER = {"bytes": 1e9, "tiers": ["cxl-2.0-ddr5-direct"], "utilisation_ratio": 0.5}
 ASKED = [
+    ("/v1/memory/profile", PROFILE),
+    ("/v1/memory/transfers", TRANSFER),
+    ("/v1/estimates/post-training", EXAMPLE_DISTILLATION),
+    ("/v1/estimates/post-training", EXAMPLE_GRPO),
     *(("/v1/estimates/inference", body) for body in DEPLOYMENTS),
     *(
         ("/v1/estimates/inference", POOLED | {"workload": load})

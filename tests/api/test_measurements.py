@@ -89,7 +89,8 @@ async def test_a_report_is_compared_with_the_same_estimate_and_kept(kept):
 
 async def test_training_counters_are_compared_with_what_they_count(kept):
     answer = await report(kept, TRAINING)
-    memory = (await kept.post("/v1/memory/training", json=TRAINING["request"])).json()
+    by_class = TRAINING["request"] | {"include": ["memory.by_class"]}
+    memory = (await kept.post("/v1/memory/training", json=by_class)).json()
     by = {figure["metric"]: figure for figure in answer["figures"]}
     total = memory["total_bytes"]["value"]
     assert by["reserved_bytes"]["estimate"] == pytest.approx(
@@ -103,7 +104,8 @@ async def test_training_counters_are_compared_with_what_they_count(kept):
 
 async def test_energy_and_emissions_are_compared(kept):
     answer = await report(kept, IMPACTS)
-    asked = (await kept.post("/v1/impacts", json=IMPACTS["request"])).json()["impacts"]["period"]
+    by_part = IMPACTS["request"] | {"include": ["impacts.breakdown"]}
+    asked = (await kept.post("/v1/impacts", json=by_part)).json()["impacts"]["period"]
     by = {figure["metric"]: figure for figure in answer["figures"]}
     assert by["it_energy_j"]["estimate"] == pytest.approx(asked["it_energy_kwh"]["value"] * 3.6e6)
     carbon = asked["carbon"]["operational_location_gco2e"]
@@ -114,9 +116,8 @@ async def test_energy_and_emissions_are_compared(kept):
 async def test_power_is_compared_with_what_the_whole_estimate_says(kept):
     body = REPORT | {"measured": {"it_power_w": 5000.0, "accelerator_power_w": 500.0}}
     answer = await report(kept, body)
-    energy = (
-        await kept.post("/v1/estimates/inference", json=UNPLACED | {"region": "country/SE"})
-    ).json()["energy"]
+    by_part = UNPLACED | {"region": "country/SE", "include": ["energy.breakdown"]}
+    energy = (await kept.post("/v1/estimates/inference", json=by_part)).json()["energy"]
     by = {figure["metric"]: figure["estimate"] for figure in answer["figures"]}
     assert by["it_power_w"] == energy["it_power_w"]["value"]
     assert by["accelerator_power_w"] == energy["accelerator_mean_power_w"]["value"]
@@ -127,7 +128,8 @@ async def test_an_engine_that_allocates_ahead_is_compared_with_its_share(kept):
     [figure] = (
         await report(kept, REPORT | {"request": request, "measured": {"process_bytes": 6e10}})
     )["figures"]
-    memory = (await kept.post("/v1/memory/inference", json=UNPLACED)).json()
+    by_class = UNPLACED | {"include": ["memory.by_class"]}
+    memory = (await kept.post("/v1/memory/inference", json=by_class)).json()
     # The driver's context and captured graphs lie outside the share.
     outside = memory["context_bytes"]["value"] + memory["graphs_bytes"]["value"]
     assert figure["estimate"] == pytest.approx(0.8 * memory["capacity_bytes"] + outside)

@@ -185,7 +185,8 @@ async def test_training_learns_from_its_steps(parties):
         },
     }
     assert (await acme.post("/v1/measurements", json=body)).status_code == 201
-    own = (await acme.post("/v1/latency/training", json=TRAINING | {"explain": True})).json()
+    by_part = TRAINING | {"explain": True, "include": ["latency.breakdown"]}
+    own = (await acme.post("/v1/latency/training", json=by_part)).json()
     validated(LatencyTrainingAnswer, own)
     ratio = own["calibration"]["corrections"]["step"]["correction_ratio"]
     assert 1.2 < ratio < 1.4
@@ -304,6 +305,7 @@ async def test_recommendations_choose_by_what_was_measured(parties):
             "regions": ["SE"],
         },
         "workload": {"input_tokens": 1024, "output_tokens": 256, "concurrency": 16},
+        "include": ["front"],
     }
 
     async def best(**more: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A client in TypeScript that a well-known generator makes: complete, typed, and it works."""
+"""Clients in TypeScript that well-known generators make: complete, typed, and they work."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ from tests.faults.processes import working
 from tests.node.needs import PACKAGES, node
 
 PROGRAM = Path(__file__).parent / "typescript"
+#: Generators beside the first, each with its default options, and where they write to.
+OTHERS = (
+    ("openapi-typescript/bin/cli.js", "--output", "schema.d.ts"),
+    ("oazapfts/dist/cli.js", "oazapfts.ts"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +57,21 @@ def generated(
             (folder / f"page-{page.stem}.ts").write_text(written)
     (folder / "node_modules").symlink_to(PACKAGES)
     generator = str(PACKAGES / "@hey-api" / "openapi-ts" / "bin" / "run.js")
-    address = f"{service[0]}/openapi.json"
-    told = node(generator, "--input", address, cwd=folder)
+    (folder / "openapi.json").write_bytes(
+        httpx.get(f"{service[0]}/openapi.json", timeout=600).content
+    )
+    told = node(generator, "--input", "openapi.json", cwd=folder)
     assert told.returncode == 0, told.stdout
+    for other, *arguments in OTHERS:
+        made = node(str(PACKAGES / other), "openapi.json", *arguments, cwd=folder)
+        assert made.returncode == 0, made.stdout
     return folder, told
 
 
 def test_nothing_of_the_contract_is_left_out(generated: Any, service: Any) -> None:
     folder, told = generated
     assert not re.search("warn|error", told.stdout, re.IGNORECASE), told.stdout
-    document = httpx.get(f"{service[0]}/openapi.json").json()
+    document = httpx.get(f"{service[0]}/openapi.json", timeout=600).json()
     operations = {
         operation["operationId"]
         for item in document["paths"].values()
@@ -92,6 +102,14 @@ def test_what_the_pages_say_works(compiled: Path) -> None:
     for program in programs:
         used = node(str(program), cwd=compiled.parent)
         assert used.returncode == 0, used.stdout[-3000:]
+
+
+@pytest.mark.parametrize("program", ["use-openapi-fetch", "use-oazapfts"])
+def test_clients_of_other_generators_ask_it_too(
+    compiled: Path, service: tuple[str, str], program: str
+) -> None:
+    used = node(str(compiled / f"{program}.js"), service[0], cwd=compiled.parent)
+    assert used.stdout.strip() == "works", used.stdout[-3000:]
 
 
 def test_it_asks_a_running_service(

@@ -35,7 +35,11 @@ def test_searches_propose_what_can_be_had(
             "model": MODEL,
             "workload": {"input_tokens": 512, "output_tokens": 128, "requests_per_s": 1},
             "workload_kind": "sustainable",
-            "search": {"accelerators": named},
+            "search": {
+                "accelerators": named,
+                "placement": "anywhere",
+                "include_unmeasured": True,
+            },
         }
     )
     searched = {entry.id for entry in resolve_search(request, packaged_snapshot).accelerators}

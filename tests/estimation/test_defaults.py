@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.catalog.entries.specs import FIGURES
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.inference.estimate import (
     inference_estimate,
@@ -16,6 +17,7 @@ from service.estimation.inference.requests import InferenceRequest
 from service.estimation.requests import LatencyInferenceRequest, MemoryInferenceRequest
 from service.estimation.training.estimate import training_estimate, training_memory_answer
 from service.estimation.training.requests import EstimateTrainingRequest, MemoryTrainingRequest
+from service.estimation.wording import in_words
 
 #: Neither its making nor its mass is published, and its link is that of a usual slot.
 CARD = "nvidia-rtx-4090-24gb"
@@ -24,10 +26,11 @@ MODEL = "meta-llama/Llama-3.1-8B"
 
 def told(answer: dict[str, Any]) -> set[str]:
     """Figures that the answer says were assumed."""
+    said = [one["message"] for one in answer["warnings"] if one["code"] == "assumed_figure"]
     return {
-        remark["message"].split("has no published ")[1].split(";")[0]
-        for remark in answer["warnings"]
-        if remark["code"] == "assumed_figure" and CARD in remark["message"]
+        name
+        for name in FIGURES["accelerators"]
+        if any(f"the {in_words(name)}" in one.lower() and "4090" in one for one in said)
     }
 
 

@@ -75,9 +75,9 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
     assert not found.performance.measured
     said = [one.message for one in found.warnings]
     assert [message for message in said if "acme" in message] == [
-        "there are no speed measurements of acme on apple-silicon: engine terms from "
-        "llama.cpp@2025, with a wider interval",
-        "there are no memory measurements of acme; those of llama.cpp are used",
+        "no measurement is known of the speed of acme on apple-silicon: similar software and "
+        "hardware stand in",
+        "no measurement is known of the memory that acme takes: that of llama.cpp stands in",
     ]
     memory = runtime_memory(snapshot)
     like = memory.of("llama.cpp")
@@ -92,8 +92,8 @@ def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(pa
     assert "speed/hardware/nvidia-ampere" in ids(found)
     assert "speed/engines/compiled" in ids(found)
     assert found.warnings[0].message == (
-        "there are no speed measurements of openvino on nvidia-ampere: engine terms from compiled, "
-        "with a wider interval"
+        "no measurement is known of the speed of openvino on nvidia-ampere: similar software and "
+        "hardware stand in"
     )
 
 
@@ -166,7 +166,7 @@ def test_what_is_older_than_all_that_is_known_is_answered_as_the_oldest(packaged
     answer = inference_memory_answer(asked("vllm", "2019"), packaged_snapshot)
     assert answer["deployment"]["serving"]["engine_generation"] == "before-0.6"
     [said] = [one for one in answer["warnings"] if one["code"] == "release_before_first"]
-    assert "before-0.6 (since 2023-06)" in said["message"]
+    assert "(before-0.6) is of 2023-06" in said["message"]
 
 
 def on(accelerator, **serving):
@@ -217,6 +217,44 @@ def test_an_engine_that_does_not_run_on_the_hardware_is_refused_with_those_that_
 def test_the_engine_is_what_most_people_run_on_the_hardware(packaged_snapshot, accelerator, engine):
     answer = inference_memory_answer(on(accelerator), packaged_snapshot)
     assert answer["deployment"]["serving"]["engine"] == engine
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "weights", "named", "engine"),
+    [
+        ("nvidia-h100-sxm-80gb", "gguf-q4_k_m", {}, "llama.cpp"),
+        ("nvidia-h100-sxm-80gb", "gguf-q4_k_m", {"engine": "ollama"}, "ollama"),
+        ("nvidia-h100-sxm-80gb", "awq-int4", {}, "vllm"),
+        ("apple-m4-max-128gb", "bf16", {}, "llama.cpp"),
+    ],
+)
+def test_gguf_files_are_served_by_llama_cpp_unless_another_engine_is_named(
+    packaged_snapshot, accelerator, weights, named, engine
+):
+    body = on(accelerator, **named).model_dump(exclude_unset=True)
+    request = MemoryInferenceRequest(**body | {"precision": {"weights": weights}})
+    answer = inference_memory_answer(request, packaged_snapshot)
+    assert answer["deployment"]["serving"]["engine"] == engine
+
+
+def test_one_request_of_a_small_model_fits_one_card_with_every_engine(packaged_snapshot):
+    # 16 GB of weights; an engine that knows no bound of a step has not measured an endless one.
+    card = packaged_snapshot.accelerators["nvidia-h100-sxm-80gb"].value.hardware
+    tried = [
+        entry.id
+        for entry in packaged_snapshot.engines.values()
+        if "inference" in entry.value.workloads
+        and entry.value.unestimated is None
+        and entry.value.runs_on(card)
+        and entry.value.formats.has("bf16")
+    ]
+    assert len(tried) > 15
+    for engine in tried:
+        body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb"}
+        request = MemoryInferenceRequest(**body, serving={"engine": engine})
+        answer = inference_memory_answer(request, packaged_snapshot)
+        assert answer["activations_bytes"]["value"] < 10e9, engine
+        assert answer["fits"], engine
 
 
 def test_no_accelerator_has_two_usual_engines_and_each_engine_runs_where_it_is_usual(
@@ -303,7 +341,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     h100 = snapshot.accelerators["nvidia-h100-sxm-80gb"].value
     figures = training_figures(snapshot, "acme", h100)
     assert "training-speed/frameworks/torchtitan" in figures.entries
-    assert "framework terms from torchtitan" in figures.warnings[0].message
+    assert "training speed of acme on nvidia-hopper" in figures.warnings[0].message
     assert training_memory_overheads(snapshot).of("acme").framework == "torchtitan"
 
 

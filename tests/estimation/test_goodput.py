@@ -48,7 +48,7 @@ def test_a_limit_that_cannot_be_kept_answers_zero_with_the_reason(packaged_snaps
 
 
 def test_without_limits_there_is_no_goodput(packaged_snapshot):
-    assert ask(packaged_snapshot)["goodput"] is None
+    assert "goodput" not in ask(packaged_snapshot)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_both_names_answer_alike_but_for_the_warning(packaged_snapshot: CatalogS
     told = [one for one in then["warnings"] if one["code"] == "renamed_entry"]
     assert [one for one in then["warnings"] if one not in told] == now["warnings"]
     assert len(told) == 1
-    assert NEW in told[0]["message"]
+    assert repr(NEW) in told[0]["message"]
     assert then["latency"] == now["latency"]
 
 

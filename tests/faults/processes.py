@@ -110,7 +110,9 @@ def kill_postgres(data: Path) -> None:
     postmaster = psutil.Process(number)
     family = [postmaster, *postmaster.children(recursive=True)]
     for process in family:
-        process.kill()
+        # Whoever served a client that is gone may have ended by itself meanwhile.
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(family, timeout=PATIENCE_S)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
+from service.estimation.sweeps.answers import SweepInterruption
+from tests.api.shapes import validated
 from tests.faults.processes import serving
 
 SWEEP = {"models": ["llama-3.1-8b"], "space": {"max_accelerators": 2}}
@@ -26,5 +30,7 @@ def test_watchers_are_told_to_come_back_and_do_not_delay_a_stop(
             rest = list(lines)
         assert "event: reconnect" in rest
         assert "retry: 500" in rest
+        told = [json.loads(line[6:]) for line in rest if line.startswith("data: ")]
+        validated(SweepInterruption, told[-1])
         # Hung up on only after the time for graceful ends (30 s), it would exit otherwise.
         assert service.process.wait(timeout=600) == 0

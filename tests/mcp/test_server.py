@@ -60,10 +60,11 @@ async def refused(door: Any, tool: str, **arguments: Any) -> str:
     return text
 
 
-async def test_four_tools_say_what_they_are_for(door):
+async def test_tools_say_what_they_are_for(door):
     async with connected(door) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {"fit_and_speed", "footprint", "recommend", "look_up_catalog"}
+    named = {"fit_and_speed", "footprint", "recommend", "look_up_catalog", "ask_question"}
+    assert set(tools) == named
     for tool in tools.values():
         assert len(tool.description) > 80
         assert tool.annotations.read_only_hint
@@ -121,7 +122,7 @@ async def test_a_recommendation_names_choices_and_limits(door):
         accelerators=["h100", "l40s"],
         regions=["country/SE"],
         requests_per_s=1,
-        tpot_s=0.05,
+        tpot_s=0.01,
         max_accelerators=4,
     )
     assert "balanced" in digest["choices"][0]["best_for"]
@@ -156,6 +157,8 @@ async def test_answers_leave_room_in_a_context(door):
         ("footprint", {"region": "country/SE"}, "either a model"),
         ("footprint", {"region": "atlantis", "energy_kwh": 1}, "/region"),
         ("recommend", {"model": "llama-3.1-8b", "workload_kind": "fun"}, "workload_kind"),
+        ("ask_question", {"question": "social-licence", "request": {}}, "/region"),
+        ("ask_question", {"question": "recommendations", "request": {}}, "no such question"),
         ("look_up_catalog", {"collection": "secrets"}, "accelerators"),
         ("look_up_catalog", {"collection": "models", "limit": 1000}, "limit"),
     ],

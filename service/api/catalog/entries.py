@@ -30,6 +30,10 @@ class CatalogFigure(Stated):
     source: str
     kind: Literal["datasheet", "measured", "derived", "assumed"]
     note: NotRequired[str]
+    date: NotRequired[str]
+    """Day, month or year of a price."""
+    price_kind: NotRequired[Literal["launch", "list", "street"]]
+    """Of a purchase price: the vendor's when sales began, the vendor's since, or that of shops."""
 
 
 class CatalogEntry(Stated):
@@ -192,7 +196,6 @@ class InstancePrice(CatalogFigure):
     """An on-demand price of one instance, without taxes [USD/h]."""
 
     region: NotRequired[str]
-    date: NotRequired[str]
 
 
 class InstanceEntry(CatalogEntry):
@@ -203,6 +206,8 @@ class InstanceEntry(CatalogEntry):
     accelerator: str
     accelerators: int
     described_by: str
+    marketplace: NotRequired[bool]
+    """Whoever owns such a machine rents it out through the provider, at a price of his own."""
     aliases: list[str]
     figures: dict[str, CatalogFigure]
     prices: list[InstancePrice]
@@ -225,6 +230,8 @@ class EngineDefaults(Stated):
     memory_utilization_ratio: NotRequired[float]
     whole_prompts: NotRequired[bool]
     """Whether a step has room for the longest sequence."""
+    prompts_apart: NotRequired[bool]
+    """Whether a step that computes prompts decodes nothing."""
     usage: NotRequired[Literal["server", "offline"]]
     hardware: NotRequired[list[str]]
     but_not: NotRequired[list[str]]
@@ -265,6 +272,19 @@ class EngineFormats(Stated):
     source: str
 
 
+class EngineRecipes(Stated):
+    """What a framework can train with; anything where nothing is said."""
+
+    methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
+    degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
+    """Kinds of parallelism that it has."""
+    most_zero_stage_in_pipeline: NotRequired[int]
+    """Highest zero_stage that goes with a pipeline."""
+    zero_stages: NotRequired[list[int]]
+    """Values of zero_stage that it has switches for, which searches try."""
+    source: str
+
+
 class EngineStart(Stated):
     """How an engine's server is started with the settings of an estimate."""
 
@@ -275,6 +295,28 @@ class EngineStart(Stated):
     flags: dict[str, Any]
     """How each setting is told to it: a flag, one that stands alone, or one for some values."""
     fixed: NotRequired[list[str]]
+    source: str
+
+
+class EngineConfigurationFile(Stated):
+    """A configuration that a command reads."""
+
+    name: str
+    entries: dict[str, str]
+    """Settings by where they stand: names with dots between them."""
+    fixed: NotRequired[dict[str, Any]]
+
+
+class EngineStartsTraining(Stated):
+    """How a training run is started with the settings of an estimate."""
+
+    command: list[str]
+    """Words, of which {machines}, {ranks} and {accelerators} stand for numbers."""
+    flags: dict[str, Any]
+    """How each setting is told to it: a flag, or words for some values."""
+    file: NotRequired[EngineConfigurationFile]
+    fixed: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
     source: str
 
 
@@ -289,6 +331,7 @@ class EngineEntry(CatalogEntry):
     generations: NotRequired[list[EngineGeneration]]
     runs_on: NotRequired[EngineHardware]
     reads: NotRequired[EngineFormats]
+    trains: NotRequired[EngineRecipes]
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]
     preempting: NotRequired[bool]
@@ -296,6 +339,9 @@ class EngineEntry(CatalogEntry):
     """Later rules that hold outdo earlier ones."""
     unestimated: NotRequired[str]
     start: NotRequired[EngineStart]
+    starts_training: NotRequired[EngineStartsTraining]
+    started_as: NotRequired[list[str]]
+    """Frameworks as which runs are started of one that stands for any of them."""
     source: str
 
 

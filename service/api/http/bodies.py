@@ -10,9 +10,11 @@ from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 
 from service.api.http.hub_models import with_hub_models
-from service.api.http.problems import Problem, validation_problem
+from service.api.http.problems import Problem, invalid, validation_problem
 from service.api.http.state import shared
+from service.estimation.bodies import parsed, refuse_repeated_keys
 from service.estimation.references import Request
+from service.estimation.rejection import Rejected
 
 Asked = TypeVar("Asked", bound=Request)
 
@@ -33,9 +35,11 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     """
     body = await _json_body(http, limit_bytes)
     try:
-        request = model.model_validate_json(body, strict=True)
+        request = parsed(model, body)
     except ValidationError as error:
         raise validation_problem(error, {}) from None
+    except Rejected as rejected:
+        raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)
 
 
@@ -45,13 +49,17 @@ async def read_json(http: HttpRequest, limit_bytes: int) -> Any:
     Raises
     ------
     Problem
-        If the body is too large (413) or not JSON (415, 422).
+        If the body is too large (413), not JSON or has a key twice (415, 422).
     """
     body = await _json_body(http, limit_bytes)
     try:
-        return orjson.loads(body)
+        found = orjson.loads(body)
+        refuse_repeated_keys(body)
     except orjson.JSONDecodeError as error:
         raise Problem("malformed-json", str(error)) from None
+    except Rejected as rejected:
+        raise invalid(rejected.errors) from None
+    return found
 
 
 def content_kind(http: HttpRequest) -> str:

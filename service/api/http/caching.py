@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from service import ENGINE_VERSION
+from service.api.http.compression import plain_tag, tag_of_form
 from service.catalog.entries.documents import Document, document_hash
 from service.catalog.snapshot import CatalogSnapshot
 
@@ -43,7 +44,7 @@ def entry_tag(document: Document, body: bytes) -> str:
 
 def hash_in_tag(tag: str) -> str:
     """The document's hash in such a tag; "" for what is no such tag, which no document has."""
-    found = _ENTRY_TAG.fullmatch(tag.strip())
+    found = _ENTRY_TAG.fullmatch(plain_tag(tag.strip()))
     return found[1] if found else ""
 
 
@@ -83,18 +84,28 @@ async def confirmed_or_awaited(
     return _kept(http, response, tag, held, vary)
 
 
-def _held(http: HttpRequest) -> set[str]:
-    """Entity tags of what the client holds."""
+def _held(http: HttpRequest) -> dict[str, str]:
+    """Entity tags of what the client holds, as it states them, by those of the plain bytes."""
     stated = ",".join(http.headers.getlist("if-none-match"))
-    return {part.strip().removeprefix("W/") for part in stated.split(",")}
+    tags = [part.strip().removeprefix("W/") for part in stated.split(",")]
+    return {plain_tag(tag): tag for tag in tags}
 
 
 def _kept(
-    http: HttpRequest, response: Response | None, tag: str, held: set[str], vary: str | None
+    http: HttpRequest,
+    response: Response | None,
+    tag: str,
+    held: Mapping[str, str],
+    vary: str | None,
 ) -> Response:
+    differs = "Authorization" if vary is None else f"Authorization, {vary}"
+    sent_as = tag
     if response is None or "*" in held:
+        # With the headers of what the client holds, which was compressed for it or not.
+        sent_as = held.get(tag) or tag_of_form(tag, http.scope, response)
         response = Response(status_code=304)
-    response.headers["ETag"] = tag
+        differs = f"{differs}, Accept-Encoding"
+    response.headers["ETag"] = sent_as
     response.headers["Cache-Control"] = _FRESH_FOR_ONE if is_keyed(http) else _FRESH
-    response.headers["Vary"] = "Authorization" if vary is None else f"Authorization, {vary}"
+    response.headers["Vary"] = differs
     return response

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import orjson
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import ModelSchema, TypedDictSchema
+from pydantic_core.core_schema import ModelSchema, TypedDictSchema, WithDefaultSchema
 
 from service import ENGINE_VERSION
 from service.api.http.answers import ProblemDetails
+from service.api.http.negotiation import negotiated
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
 from service.api.http.topics import TOPICS
@@ -26,6 +27,7 @@ from service.catalog.files import read_files
 from service.core.engines import EngineWorkload
 from service.descriptions import descriptions
 from service.estimation.charts.answers import VegaLiteChart
+from service.estimation.detail import grouped_fields
 from service.estimation.references import ENGINES_OF, Request
 from service.settings import Settings
 
@@ -95,13 +97,17 @@ _answers: dict[str, Any] = {}
 #: Names the model of an operation's query, until the document spells its fields out.
 _QUERY_OF = "x-query-of"
 
+#: What holds for a field of a request that is left out.
+DEFAULT = "x-default"
+
 _NAME: Mapping[str, Any] = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
 class Operations(APIRouter):
     """Routes whose answers are declared as ``{200: {"model": …}}``.
 
-    FastAPI would make a validator of each model, which nothing here asks for.
+    FastAPI would make a validator of each model, which nothing here asks for. Those of the API
+    refuse clients that accept none of the forms that are declared (406).
     """
 
     def add_api_route(
@@ -114,6 +120,15 @@ class Operations(APIRouter):
     ) -> None:
         """Add a route, with its models as references into the document."""
         written = {status: _with_schema(given) for status, given in (responses or {}).items()}
+        offered = {
+            kind: None
+            for status, given in written.items()
+            if str(status).startswith("2")
+            for kind in given.get("content", ())
+        }
+        if offered and f"{self.prefix}{path}".startswith("/v1/"):
+            endpoint = negotiated(endpoint, tuple(offered))
+            written[406] = _problem(406)
         super().add_api_route(path, endpoint, responses=written, **declared)
 
 
@@ -123,8 +138,18 @@ def _with_schema(given: Mapping[str, Any]) -> dict[str, Any]:
     if model is not None:
         _answers[model.__name__] = model
         schema = {"schema": {"$ref": _REF.format(model=model.__name__)}}
-        response["content"] = {**response.get("content", {}), "application/json": schema}
+        response["content"] = {"application/json": schema, **response.get("content", {})}
     return response
+
+
+def one_of(*models: Any) -> dict[str, Any]:
+    """The declaration of content that is one of several models, told apart by its ``event``."""
+    _answers.update((model.__name__, model) for model in models)
+    names = {each: model for model in models for each in get_args(get_type_hints(model)["event"])}
+    mapping = {name: _REF.format(model=model.__name__) for name, model in names.items()}
+    options = [{"$ref": _REF.format(model=model.__name__)} for model in models]
+    discriminator = {"propertyName": "event", "mapping": mapping}
+    return {"schema": {"oneOf": options, "discriminator": discriminator}}
 
 
 def body_of(model: type[Request]) -> dict[str, Any]:
@@ -192,17 +217,20 @@ def _spelled_query(model: type[Request]) -> list[dict[str, Any]]:
                 "in": "query",
                 "required": len(place) == 1 and name in schema.get("required", ()),
                 "schema": _scalar(stated, schema),
+                **_LISTED.get(stated.get("type"), {}),
                 **({"description": stated["description"]} if "description" in stated else {}),
             }
         )
     return parameters
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of the application."""
-    if app.openapi_schema is not None:
-        return app.openapi_schema
-    result = get_openapi(
+#: How a parameter is spelled that is a list: its parts separated by commas.
+_LISTED: Mapping[Any, Mapping[str, Any]] = {"array": {"style": "form", "explode": False}}
+
+
+def outline(app: FastAPI) -> dict[str, Any]:
+    """The operations of the OpenAPI document by subject, without the shapes that take longest."""
+    return get_openapi(
         title="Headroom",
         version=ENGINE_VERSION,
         summary="Memory, speed and footprint of LLM deployments, with the source of every figure.",
@@ -212,6 +240,13 @@ def document(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": "/"}],
         tags=[{"name": name, "description": told} for name, told in TOPICS.items()],
     )
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of the application."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    result = outline(app)
     for operation in (one for path in result["paths"].values() for one in path.values()):
         asked = operation.pop(_QUERY_OF, None)
         if asked is not None:
@@ -231,6 +266,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas |= _schemas([*_answers.values(), ProblemDetails, VegaLiteChart], "serialization")
     schemas |= _schemas(REQUESTS.values(), "validation")
     _name_engines(result)
+    for schema in schemas.values():
+        _tell_defaults(schema)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()
@@ -251,8 +288,29 @@ def _schemas(models: Iterable[Any], mode: Literal["validation", "serialization"]
     return schemas
 
 
+def _tell_defaults(schema: dict[str, Any]) -> None:
+    """Say defaults of fields beside their types instead of in them.
+
+    To generators of clients, a field that has a default is always there, in what is sent as in what
+    is answered; those of requests may be left out.
+    """
+    for field in schema.get("properties", {}).values():
+        default = field.pop("default", None)
+        if default not in (None, [], {}):
+            field[DEFAULT] = default
+
+
 class _Described(GenerateJsonSchema):
-    """Writes schemas with the descriptions that stand below the fields."""
+    """Writes schemas with the descriptions that stand below the fields, and no default of null.
+
+    A field that may be left out is not required; generators take one with a default for required.
+    """
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        written = super().default_schema(schema)
+        if "default" in written and written["default"] is None:
+            del written["default"]
+        return written
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         return _with_descriptions(super().model_schema(schema), schema["cls"])
@@ -262,8 +320,12 @@ class _Described(GenerateJsonSchema):
 
 
 def _with_descriptions(written: JsonSchemaValue, class_: type) -> JsonSchemaValue:
+    properties = written["properties"]
     for name, description in descriptions(class_).items():
-        written["properties"][name].setdefault("description", description)
+        properties[name].setdefault("description", description)
+    for name, group in grouped_fields(class_).items():
+        told = f"{properties[name].get('description', '')} Present if include has {group}."
+        properties[name]["description"] = told.strip()
     return written
 
 

@@ -201,6 +201,8 @@ def _listed(error: FieldError) -> dict[str, Any]:
     listed: dict[str, Any] = {"pointer": error.pointer, "detail": _printable(error.detail)}
     if error.line is not None:
         listed |= {"line": error.line, "column": error.column}
+    if error.suggestions:
+        listed["suggestions"] = [_printable(one) for one in error.suggestions]
     return listed
 
 
@@ -234,7 +236,7 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
     """
     if error.error_count() > _MOST_EXAMINED:
         return invalid([FieldError("", f"{error.error_count()} errors, too many to list")])
-    details = error.errors(include_url=False, include_context=False, include_input=False)
+    details = error.errors(include_url=False, include_input=False)
     if any(item["type"] == "json_invalid" for item in details):
         return Problem("malformed-json", details[0]["msg"])
     found = []
@@ -242,7 +244,9 @@ def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], s
         place = tuple(part for part in item["loc"] if part not in TAGS)
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
-        found.append(FieldError(pointer, _printable(item["msg"].removeprefix("Value error, "))))
+        detail = _printable(item["msg"].removeprefix("Value error, "))
+        near = tuple(item.get("ctx", {}).get("suggestions", ()))
+        found.append(FieldError(pointer, detail, suggestions=near))
     return invalid(found)
 
 

@@ -31,7 +31,7 @@ def flat_fields(model: type[Request]) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, field in model.model_fields.items():
         nested = _nested(field.annotation)
-        if _lists_objects(field.annotation) or get_origin(field.annotation) is dict:
+        if _beyond_text(field.annotation):
             continue
         if nested is not None and issubclass(nested, CatalogRequest):
             continue
@@ -48,7 +48,7 @@ def _places(
     """Names and places of what an object within the request holds."""
     for name, field in model.model_fields.items():
         nested = _nested(field.annotation)
-        if _lists_objects(field.annotation):
+        if _beyond_text(field.annotation):
             continue
         if nested is None:
             yield f"{prefix}{name}", (*place, name)
@@ -144,14 +144,16 @@ def _check_count(query: QueryParams) -> None:
         )
 
 
-def _lists_objects(annotation: Any) -> bool:
-    """Whether a field holds a list of request models, or that or nothing."""
+def _beyond_text(annotation: Any) -> bool:
+    """Whether no text spells a field: a list of request models, or values under own names."""
+    if get_origin(annotation) is dict:
+        return True
     if get_origin(annotation) is Annotated:
-        return _lists_objects(get_args(annotation)[0])
+        return _beyond_text(get_args(annotation)[0])
     if get_origin(annotation) is list:
         return _nested(annotation) is not None
     options = [option for option in get_args(annotation) if option is not NoneType]
-    return len(options) == 1 and _lists_objects(options[0])
+    return len(options) == 1 and _beyond_text(options[0])
 
 
 def _nested(annotation: Any) -> type[Request] | None:

@@ -33,6 +33,7 @@ _WEIGHTS = (
     ("/training-recommendation.", _SEARCH),
     ("/v1/sweeps", 20),
     ("/v1/catalog/imports", 20),
+    ("/v1/plans", _SEARCH),
     ("/v1/charts", 5),
     ("/v1/compare", 5),
     ("/v1/estimates/batch", 5),

@@ -2,7 +2,8 @@
 
 An estimate follows from its question and the catalog alone, so that the bytes of an answer can
 stand for it until a new revision lands. Portals and pipelines ask the same again and again; this
-layer stands before the framework, whose routing alone costs more than looking an answer up.
+layer stands before the framework, whose routing alone costs more than looking an answer up, and
+before compression: an answer is kept as it goes out, compressed or not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, TypeAlias
 from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.http.compression import accepts_gzip
+
 _LARGEST_QUESTION_BYTES = 32_768
 _LARGEST_ANSWER_BYTES = 262_144
 #: What an entry takes beside its question and answer, roughly [byte].
@@ -24,7 +27,7 @@ _NAMES_THE_HUB = re.compile(rb'hf(?::|%3a)|"hub"', re.IGNORECASE)
 
 #: Whatever the answers follow from beside the questions; compared by identity.
 Basis: TypeAlias = Callable[[], Any]
-_Key: TypeAlias = tuple[str, str, bytes, bytes, bytes]
+_Key: TypeAlias = tuple[str, str, bytes, bytes, bytes, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class RepeatedAnswers:
         if scope["type"] != "http" or scope["path"] not in self._paths:
             await self._app(scope, receive, send)
             return
-        content_type = b""
+        content_type = accept = b""
         for name, value in scope["headers"]:
             # Own entries, and copies that the client may hold: the application knows about these.
             if name in (b"authorization", b"if-none-match"):
@@ -72,10 +75,12 @@ class RepeatedAnswers:
                 return
             if name == b"content-type":
                 content_type = value
+            elif name == b"accept":
+                accept = value
         first = await receive()
         whole = first["type"] == "http.request" and not first.get("more_body", False)
         question = first.get("body", b"")
-        length = len(question) + len(scope["query_string"]) + len(content_type)
+        length = len(question) + len(scope["query_string"]) + len(content_type) + len(accept)
         if not whole or length > _LARGEST_QUESTION_BYTES:
             await self._app(scope, _replay(first, receive), send)
             return
@@ -86,7 +91,9 @@ class RepeatedAnswers:
         if _NAMES_THE_HUB.search(question) or _NAMES_THE_HUB.search(scope["query_string"]):
             await self._app(scope, _replay(first, receive), send)
             return
-        key = (scope["method"], scope["path"], scope["query_string"], content_type, question)
+        encoding = b"gzip" if accepts_gzip(scope) else b""
+        target = (scope["method"], scope["path"], scope["query_string"])
+        key = (*target, content_type, accept, encoding, question)
         held = self._answers.get(key)
         if held is None:
             await self._answered(key, basis, scope, _replay(first, receive), send)
@@ -118,7 +125,7 @@ class RepeatedAnswers:
         current = basis is self._held_for and basis is self._basis()
         if start is None or start["status"] != 200 or not complete or not current:
             return
-        # The query and the type of the body are as long as the client likes.
+        # The query and the types of bodies are as long as the client likes.
         size_bytes = len(body) + sum(map(len, key)) + _OVERHEAD_BYTES
         if len(body) <= _LARGEST_ANSWER_BYTES and size_bytes <= self._answers.maxsize:
             self._answers[key] = _Answer(start, body, scope.get("route"), size_bytes)

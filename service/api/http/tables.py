@@ -9,6 +9,9 @@ from typing import Any
 
 from service.api.http.negotiation import preferred
 
+#: How a table among the forms of an answer is declared.
+TABLE: dict[str, Any] = {"text/csv": {"schema": {"type": "string"}}}
+
 
 def wants_csv(accept: str) -> bool:
     """Whether ``Accept`` prefers a table to JSON; JSON where both are as welcome.
@@ -18,7 +21,7 @@ def wants_csv(accept: str) -> bool:
     Problem
         If it takes neither (406).
     """
-    return preferred(accept, ("application/json", "text/csv"), "lists") == "text/csv"
+    return preferred(accept, ("application/json", "text/csv"), "answers") == "text/csv"
 
 
 def as_csv(items: Iterable[Mapping[str, Any]]) -> str:

@@ -4,6 +4,7 @@
 TOPICS = {
     "estimates": "What a deployment needs: memory, speed, energy, footprint and cost.",
     "decisions": "Comparisons, recommendations and batches of estimates.",
+    "plans": "Fleets over years, days of traffic, and what sites hold.",
     "charts": "Figures of an estimate as charts.",
     "sweeps": "Whole design spaces, evaluated as background jobs.",
     "reports": "Footprints in the form of disclosure standards.",

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from dataclasses import asdict
-from functools import lru_cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import orjson
@@ -25,32 +22,6 @@ from service.extras import EXTRAS, is_installed
 router = Operations(tags=["operations"])
 
 _ALIVE = orjson.dumps({"status": "alive"})
-#: Files of the documentation page: media type, and whether they are stored compressed.
-_ASSETS = {
-    "swagger-ui-bundle.js": ("text/javascript", True),
-    "swagger-ui.css": ("text/css", True),
-    "docs.js": ("text/javascript", False),
-}
-_PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
-)
-_DOCS_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Headroom API</title>
-<link rel="icon" href="portal/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<main id="swagger-ui"></main>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/docs.js"></script>
-</body>
-</html>
-"""
 
 
 @router.get(
@@ -106,32 +77,6 @@ async def metrics(http: HttpRequest) -> Response:
     """Expose the metrics of this process and of the other workers on its port."""
     text = await asyncio.to_thread(shared(http).exposition.text)
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-@router.get("/docs", include_in_schema=False)
-async def docs() -> Response:
-    """Show the OpenAPI document, without files from elsewhere."""
-    return HTMLResponse(_DOCS_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
-
-
-@router.get("/docs/{name}", include_in_schema=False)
-async def docs_asset(http: HttpRequest, name: str) -> Response:
-    """A file of the documentation page."""
-    if name not in _ASSETS:
-        raise Problem("not-found", "no such file")
-    media_type, compressed = _ASSETS[name]
-    headers = {"Cache-Control": "public, max-age=86400", "Vary": "Accept-Encoding"}
-    packed = compressed and "gzip" in http.headers.get("accept-encoding", "")
-    if packed:
-        headers["Content-Encoding"] = "gzip"
-    content = _asset(f"{name}.gz" if compressed else name, unpack=compressed and not packed)
-    return Response(content, media_type=media_type, headers=headers)
-
-
-@lru_cache(maxsize=2 * len(_ASSETS))
-def _asset(file_name: str, unpack: bool) -> bytes:
-    content = files("service.api").joinpath("static", file_name).read_bytes()
-    return gzip.decompress(content) if unpack else content
 
 
 @router.get("/problems/{slug}", include_in_schema=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 from starlette.datastructures import QueryParams
@@ -20,12 +21,19 @@ from service.api.http.contract import (
 )
 from service.api.http.hub_models import with_hub_models
 from service.api.http.problems import Problem, invalid
-from service.api.http.queries import filled, plain_query, query_request, whole_number
+from service.api.http.queries import (
+    filled,
+    flat_fields,
+    plain_query,
+    query_request,
+    whole_number,
+)
 from service.api.http.state import shared, snapshot_for
+from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import Answer
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.rejection import FieldError, Rejected
-from service.portal import views
+from service.portal import sharing, views
 from service.portal.questions import PageRequest
 
 router = Operations(tags=["page"])
@@ -72,21 +80,65 @@ _IMAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"
     openapi_extra=query_of(InferenceRequest),
 )
 async def badge(http: HttpRequest) -> Response:
-    """The badge of a deployment as SVG, with the query parameters of /v1/estimates/inference."""
-    asked: Any = query_request(http.query_params, InferenceRequest)
-    request = await with_hub_models(asked, shared(http).hub)
-    snapshot = await snapshot_for(http, request)
+    """The badge of a deployment as SVG, with the query parameters of /v1/estimates/inference.
+
+    Whoever asks for an image gets one that says what is wrong, where something is.
+    """
+    try:
+        request, snapshot = await _asked(http)
+
+        def make() -> Response:
+            return _image(sharing.badge_image(request, snapshot))
+
+        tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
+        return confirmed_or(http, tag, _or_invalid(make), "Accept")
+    except Problem as problem:
+        # What shows images shows a broken one for anything but an image, and nobody knows why.
+        if "image/" not in http.headers.get("accept", ""):
+            raise
+        reason = problem.errors[0].detail if problem.errors else problem.detail
+        response = _image(sharing.refused_badge_image(reason))
+        response.headers.update({"Cache-Control": "no-store", "Vary": "Accept"})
+        return response
+
+
+@router.get("/verdict.json", include_in_schema=False)
+async def verdict(http: HttpRequest) -> Response:
+    """The verdict on a deployment, its figures in words, and the estimate: for the component."""
+    request, snapshot = await _asked(http)
+    known = flat_fields(PageRequest)
+    link = urlencode([pair for pair in http.query_params.multi_items() if pair[0] in known])
 
     def make() -> Response:
+        told = sharing.told(request, snapshot) | {"link": link}
+        return Response(orjson.dumps(told), media_type="application/json")
+
+    tag = entity_tag(snapshot, http.url.path, link, request.model_dump_json())
+    return confirmed_or(http, tag, _or_invalid(make))
+
+
+async def _asked(http: HttpRequest) -> tuple[InferenceRequest, CatalogSnapshot]:
+    """The deployment that a link of the API describes, and the catalog to answer it from."""
+    asked: Any = query_request(http.query_params, InferenceRequest)
+    request: Any = await with_hub_models(asked, shared(http).hub)
+    return request, await snapshot_for(http, request)
+
+
+def _or_invalid(make: Callable[[], Response]) -> Callable[[], Response]:
+    """The same, which tells what the use case rejects as a problem."""
+
+    def made() -> Response:
         try:
-            image = views.badge_image(request, snapshot)
+            return make()
         except Rejected as rejected:
             raise invalid(rejected.errors) from None
-        headers = {"Content-Security-Policy": _IMAGE_POLICY}
-        return Response(image, media_type="image/svg+xml", headers=headers)
 
-    tag = entity_tag(snapshot, http.url.path, request.model_dump_json())
-    return confirmed_or(http, tag, make)
+    return made
+
+
+def _image(text: str) -> Response:
+    headers = {"Content-Security-Policy": _IMAGE_POLICY}
+    return Response(text, media_type="image/svg+xml", headers=headers)
 
 
 class OEmbedAnswer(Answer):

@@ -6,6 +6,7 @@ chart takes too long.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -37,10 +38,22 @@ async def image(
         If that takes longer than the settings allow, waiting for others included (503), or what
         draws is not installed (501).
     """
+    draw = partial(rendered, specification, form, title, description, ratio)
+    return await beside_service(http, draw, "the chart")
+
+
+async def beside_service(http: HttpRequest, draw: Callable[[], bytes], what: str) -> bytes:
+    """What a function draws, in one of the processes for that.
+
+    Raises
+    ------
+    Problem
+        If that takes longer than the settings allow, waiting for others included (503), or what
+        draws is not installed (501).
+    """
     need("images")
     settings = shared(http).settings
     limiter = _LIMITERS.setdefault(id(http.app), CapacityLimiter(settings.chart_processes))
-    draw = partial(rendered, specification, form, title, description, ratio)
     try:
         with fail_after(settings.chart_timeout_s):
             try:
@@ -49,7 +62,7 @@ async def image(
                 # It may have been ended while it had nothing to do: another one takes its place.
                 return await to_process.run_sync(draw, cancellable=True, limiter=limiter)
     except TimeoutError:
-        detail = f"the chart was not drawn within {settings.chart_timeout_s:g} s"
+        detail = f"{what} was not drawn within {settings.chart_timeout_s:g} s"
     except BrokenWorkerProcess:
         detail = "the process that draws charts ended"
     raise Problem("unavailable", detail, headers={"Retry-After": _RETRY_AFTER_S})

@@ -15,11 +15,12 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from service.api.http.contract import KEPT_ITEM_PROBLEMS, Operations
+from service.api.http.contract import KEPT_ITEM_PROBLEMS, Operations, one_of
 from service.api.http.problems import Problem
 from service.api.http.queries import plain_query
 from service.api.http.state import RETRY_AFTER_S, shared
 from service.api.sweeps.access import ID_PARAMETER, NOT_KEPT, answered, found
+from service.estimation.sweeps.answers import SweepInterruption, SweepNews
 from service.jobs.tables import UNFINISHED
 
 router = Operations(prefix="/v1", tags=["sweeps"])
@@ -32,7 +33,10 @@ _LONGEST_WATCH_S = 3600.0
 _RETRY_MS = 5000
 #: The listener is closed before the streams end, so that whoever comes back meets another process.
 _AT_ONCE_MS = 500
-_STOPPING = '{"detail":"this process is stopping; reconnect to continue"}'
+_STOPPING: SweepInterruption = {
+    "event": "reconnect",
+    "detail": "this process is stopping; reconnect to continue",
+}
 
 
 class Events(StreamingResponse):
@@ -59,7 +63,10 @@ class Events(StreamingResponse):
     "`reconnect` when the service is about to stop",
     response_class=Events,
     responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        200: {
+            "description": "Each event's data is JSON that names the event, too",
+            "content": {"text/event-stream": one_of(SweepNews, SweepInterruption)},
+        },
         **KEPT_ITEM_PROBLEMS,
     },
     openapi_extra={"parameters": [ID_PARAMETER]},
@@ -67,7 +74,9 @@ class Events(StreamingResponse):
 async def watch_sweep(http: HttpRequest) -> Response:
     """Stream the progress of a sweep until it is finished.
 
-    A stream ends after an hour at the latest: connect again to go on watching.
+    The data of progress and finished is the sweep without its request; after reconnect, connect
+    anew, as browsers do by themselves. A stream ends after an hour at the latest: connect again to
+    go on watching.
     """
     plain_query(http.query_params, {})
     kept = await found(http, http.path_params["id"])
@@ -86,9 +95,9 @@ async def _events(http: HttpRequest, kept: dict[str, Any]) -> AsyncIterator[byte
         ended = kept["status"] not in UNFINISHED
         shown = await answered(http, kept)
         del shown["request"]
-        news = orjson.dumps(shown)
+        event = "finished" if ended else "progress"
+        news = orjson.dumps({"event": event, **shown})
         if news != told:
-            event = "finished" if ended else "progress"
             yield format_sse_event(data_str=news.decode(), event=event, retry=_RETRY_MS)
             told, told_s = news, time.monotonic()
         elif time.monotonic() - told_s > _QUIET_S:
@@ -99,7 +108,8 @@ async def _events(http: HttpRequest, kept: dict[str, Any]) -> AsyncIterator[byte
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_EVERY_S):
                 await draining.wait()
-            yield format_sse_event(data_str=_STOPPING, event="reconnect", retry=_AT_ONCE_MS)
+            stopping = orjson.dumps(_STOPPING).decode()
+            yield format_sse_event(data_str=stopping, event="reconnect", retry=_AT_ONCE_MS)
             return
         try:
             kept = await found(http, str(kept["id"]))

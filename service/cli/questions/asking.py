@@ -59,6 +59,8 @@ def ask(
     """
     if given["json"] and given["csv"]:
         raise misused("--json and --csv exclude each other")
+    if not given["json"]:
+        body = _with_all_shown(question, body)
     try:
         answer = asyncio.run(door_to(given["server"]).ask(question, body))
     except Refused as refused:
@@ -77,6 +79,22 @@ def ask(
             console.print(part)
     if given.get("must_fit") and not _fits(answer):
         raise typer.Exit(DOES_NOT_FIT)
+
+
+def _with_all_shown(question: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request with all that tables show.
+
+    Raises
+    ------
+    typer.Exit
+        With a complaint, if it chooses fields, of which tables may need others.
+    """
+    from service.estimation.use_cases import USE_CASES
+
+    if "fields" in body:
+        raise misused("fields are chosen for --json alone")
+    groups = [group for group in USE_CASES[question].groups if group != "explanation"]
+    return {**body, "include": [*body.get("include", ()), *groups]} if groups else body
 
 
 def tell(problem: Mapping[str, Any], whole: str = "request") -> None:

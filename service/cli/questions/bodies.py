@@ -75,6 +75,8 @@ def read_json(name: str, flag: str) -> dict[str, Any]:
     typer.Exit
         With a complaint, if there is none.
     """
+    from service.estimation.bodies import repeated_keys
+
     try:
         if name == "-":
             content = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -84,6 +86,9 @@ def read_json(name: str, flag: str) -> dict[str, Any]:
         if len(content) > _MOST_BYTES:
             raise misused(f"{flag} {name}: larger than {_MOST_BYTES} bytes")
         body = json.loads(content)
+        twice = next(repeated_keys(content), None)
+        if twice is not None:
+            raise misused(f"{flag} {name}: {twice} is given more than once; keep one of them")
     except OSError as error:
         raise misused(f"{flag} {name}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -20,7 +20,11 @@ _RECOMMEND = (
     options.ENGINE,
     options.ENGINE_VERSION,
     *options.DEPLOYMENT_LIMIT_OPTIONS,
+    options.PERCENTILE,
+    options.RESERVE,
     options.MOST_ACCELERATORS,
+    options.WHERE,
+    options.UNMEASURED,
     *options.ASKING,
 )
 _RECOMMEND_TRAINING = (
@@ -31,6 +35,8 @@ _RECOMMEND_TRAINING = (
     *options.RUN,
     *options.RUN_LIMIT_OPTIONS,
     options.MOST_ACCELERATORS,
+    options.WHERE,
+    options.UNMEASURED,
     *options.ASKING,
 )
 _COMPARE = (
@@ -42,6 +48,8 @@ _COMPARE = (
     *options.LOAD,
     options.ENGINE,
     options.ENGINE_VERSION,
+    *options.DEPLOYMENT_LIMIT_OPTIONS,
+    options.PERCENTILE,
     *options.ASKING,
 )
 

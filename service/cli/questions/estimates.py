@@ -1,4 +1,4 @@
-"""``headroom estimate``, ``memory``, ``latency``, ``impacts``: about one deployment."""
+"""``headroom estimate``, ``memory``, ``latency``, ``impacts`` …: about one deployment."""
 
 from __future__ import annotations
 
@@ -57,6 +57,20 @@ QUESTIONS = (
         (*_WHAT, *options.LAYOUT, *_INFERENCE, *_TRAINING, *_ASKING),
     ),
     Question(
+        "post-training",
+        "Distillation, DPO and GRPO: a training step with its teacher, reference or rollouts.",
+        "estimates/post-training",
+        None,
+        (
+            *_WHAT,
+            options.REGION,
+            *options.POST_TRAINING,
+            *options.LAYOUT,
+            *options.TRAINING,
+            *_ASKING,
+        ),
+    ),
+    Question(
         "impacts",
         "Energy, carbon and water of a deployment, of energy, or of accelerator time.",
         "impacts",
@@ -86,7 +100,8 @@ def _asking(question: Question) -> Callable[[dict[str, Any]], None]:
     def run(given: dict[str, Any]) -> None:
         from service.cli.questions.asking import ask
         from service.cli.questions.models import model_reference
-        from service.cli.views.estimates import figure_rows, view
+        from service.cli.views.estimates import view
+        from service.estimation.tables import figure_rows
 
         body = body_from(given, question.options)
         path = _path(question, given, body)

@@ -210,6 +210,32 @@ TRAINING = tuple(
         ("mfu_ratio", float, "Known utilisation, from which the time of a step follows."),
     )
 )
+POST_TRAINING = tuple(
+    Option((flag,), kind, text, place, _TRAINING)
+    for flag, kind, text, place in (
+        ("--teacher", str, "Model to distil from.", ("distillation", "teacher", "model")),
+        (
+            "--teacher-placement",
+            str,
+            "same, own or stored: where the teacher computes.",
+            ("distillation", "teacher", "placement"),
+        ),
+        ("--dpo", str, "Learn from pairs; reference copy, base or stored.", ("dpo", "reference")),
+        (
+            "--completion-tokens",
+            int,
+            "Learn from rewards (GRPO) of completions of so many tokens.",
+            ("grpo", "completion_tokens"),
+        ),
+        ("--prompt-tokens", int, "Tokens of their prompts.", ("grpo", "prompt_tokens")),
+        (
+            "--samples-per-prompt",
+            int,
+            "Completions of each prompt.",
+            ("grpo", "samples_per_prompt"),
+        ),
+    )
+)
 PLAIN_ENERGY = (
     Option(
         ("--energy-kwh",),
@@ -267,6 +293,34 @@ MOST_ACCELERATORS = Option(
     int,
     "Largest number of accelerators of a candidate.",
     ("search", "max_accelerators"),
+    _LIMITS,
+)
+WHERE = Option(
+    ("--where",),
+    list[str],
+    "How hardware may be had: cloud, owned, workstation, laptop or edge; may be repeated.",
+    ("search", "where"),
+    _LIMITS,
+)
+UNMEASURED = Option(
+    ("--include-unmeasured",),
+    bool,
+    "Also search accelerators whose speed nobody has measured.",
+    ("search", "include_unmeasured"),
+    _LIMITS,
+)
+PERCENTILE = Option(
+    ("--percentile",),
+    str,
+    "What of times is limited under a rate of requests: mean, p50, p95 or p99.",
+    ("limits", "percentile"),
+    _LIMITS,
+)
+RESERVE = Option(
+    ("--reserve-ratio",),
+    float,
+    "Share of the rate that replicas could carry within the limits which is left free [-].",
+    ("search", "reserve_ratio"),
     _LIMITS,
 )
 

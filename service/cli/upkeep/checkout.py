@@ -107,6 +107,12 @@ def bench_sweeps(context: typer.Context) -> None:
     raise typer.Exit(run_python("-m", "benchmarks.sweeps", *context.args))
 
 
+@bench_app.command("plans", context_settings=PASS_ON)
+def bench_plans(context: typer.Context) -> None:
+    """Time of planning a fleet over years, and of reading a trace (--json for programs)."""
+    raise typer.Exit(run_python("-m", "benchmarks.plans", *context.args))
+
+
 def docs(context: typer.Context) -> None:
     """Build the documentation site into build/site; other arguments are mkdocs' (serve)."""
     arguments = context.args or ("build", "--strict", "--quiet")

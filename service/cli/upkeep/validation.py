@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -62,12 +62,18 @@ def calibrate(
     write: Annotated[
         bool, typer.Option("--write/--check", help="Write the fitted constants, or only compare.")
     ] = False,
+    only: Annotated[
+        Literal["inference", "training"] | None,
+        typer.Option(help="Refit constants of one of them alone; power belongs to inference."),
+    ] = None,
 ) -> None:
     """Refit efficiencies to the packaged measurements; fails if the catalog says otherwise."""
     from service.calibration.command import CalibrationRefused, calibration
 
     try:
-        differing = calibration(Settings().catalog_directory, write=write, note=notices.print)
+        differing = calibration(
+            Settings().catalog_directory, write=write, note=notices.print, only=only
+        )
     except CalibrationRefused as refused:
         print(refused, file=sys.stderr)
         raise typer.Exit(REFUSED) from None

@@ -45,7 +45,7 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         ]
         parts += [
             Text(" · ".join(same), style="bold"),
-            columns_table([("", names), ("fits", fits)], numbers),
+            columns_table([("", names), ("fits", fits), *_limits(answered)], numbers),
         ]
     refused = Counter(
         f"{error['pointer'].removeprefix('/')}: {error['detail']}"
@@ -56,6 +56,20 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         count = "1 row" if times == 1 else f"{times} rows"
         parts.append(Text(f"{count} refused: {complaint}", style="red"))
     return [*parts, footer(answer)]
+
+
+def _limits(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Text]]]:
+    """Which limits each row misses, in a column of its own where there are limits that bind."""
+    if not any(limit["limit"] for row in rows for limit in row["limits"]):
+        return []
+    told = []
+    for row in rows:
+        missed = [limit["name"] for limit in row["limits"] if limit["verdict"] != "pass"]
+        if row["meets_limits"]:
+            told.append(Text("met", "green"))
+        else:
+            told.append(Text(", ".join(missed) or "no room or load not carried", "red"))
+    return [("limits", told)]
 
 
 def _named(row: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -25,6 +25,7 @@ _SPEED = (
     "tokens_per_s_per_accelerator",
     "mfu_ratio",
 )
+_STEP = ("step_s", "tokens_per_s", "tokens_per_step", "generated_tokens_per_step")
 _BURST = ("ttft_p50_s", "ttft_p95_s", "ttft_p99_s", "makespan_s")
 _RUN = ("days", "accelerator_hours", "goodput_ratio", "expected_failures")
 _ENERGY = (
@@ -64,6 +65,8 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
         parts += memory_view(memory)
     if latency:
         parts += _speed(latency)
+    if "phases" in (answer.get("step") or ()):
+        parts += _phases(answer["step"])
     if any(name in (answer.get("energy") or ()) for name in _ENERGY):
         parts += [heading("Energy"), figures_table(answer["energy"], _ENERGY)]
     if answer.get("impacts"):
@@ -74,22 +77,6 @@ def view(answer: Mapping[str, Any]) -> Sequence[Any]:
     if answer.get("explanation"):
         parts += _explanation(answer["explanation"])
     return [*parts, *warnings(answer), footer(answer)]
-
-
-def figure_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every figure of an answer by its path, with its interval; units are in the names."""
-    return list(_figures(answer, ""))
-
-
-def _figures(value: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    for name, inner in value.items():
-        place = f"{path}.{name}" if path else name
-        if isinstance(inner, Mapping) and inner.keys() == {"value", "low", "high"}:
-            yield {"figure": place, **inner}
-        elif isinstance(inner, Mapping):
-            yield from _figures(inner, place)
-        elif isinstance(inner, bool | int | float | str):
-            yield {"figure": place, "value": inner, "low": None, "high": None}
 
 
 def _speed(latency: Mapping[str, Any]) -> list[Any]:
@@ -107,6 +94,16 @@ def _speed(latency: Mapping[str, Any]) -> list[Any]:
     if latency.get("run"):
         parts += [heading("The whole run"), figures_table(latency["run"], _RUN)]
     return parts
+
+
+def _phases(step: Mapping[str, Any]) -> list[Any]:
+    """A step of post-training, and what it is spent on."""
+    table = plain_table("phase", "on", "time", "share", right=("time", "share"))
+    for each in step["phases"]:
+        time = quantity("time_s", each["time_s"]["value"])
+        words = each["phase"].replace("_", " ")
+        table.add_row(words, each["pool"], time, f"{each['time_ratio']:.0%}")
+    return [heading("A step"), figures_table(step, _STEP), indented(table)]
 
 
 def _burst(latency: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +140,7 @@ def _cost(cost: Mapping[str, Any]) -> list[Any]:
         return []
     parts = [heading("Cost"), indented(table)]
     rented = cost.get("rented")
-    if rented:
+    if rented and "instance" in rented:
         parts.append(
             indented(
                 Text(

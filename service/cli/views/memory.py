@@ -26,6 +26,7 @@ _LIMITS = (
     "process_bytes",
     "host_bytes",
     "nvme_bytes",
+    "tier_bytes",
     "kv_cache_bytes_per_token",
     "max_concurrency",
     "max_context_tokens",
@@ -58,6 +59,7 @@ def memory_view(memory: Mapping[str, Any]) -> list[Any]:
     table.add_row("total", *figure_cells("_bytes", memory["total_bytes"]), bar, style="bold")
     shown = {**memory, "host_bytes": _some(memory, "host_bytes")}
     shown["nvme_bytes"] = _some(memory, "nvme_bytes")
+    shown["tier_bytes"] = _some(memory, "tier_bytes")
     return [
         heading("Memory per accelerator"),
         indented(table),

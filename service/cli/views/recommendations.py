@@ -34,7 +34,10 @@ def choice_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
             choice,
             _FIGURES,
             {name: choice["candidate"]["precision"][name] for name in ("weights", "kv_cache")}
-            | {"concurrency_per_replica": choice["candidate"]["concurrency_per_replica"]},
+            | {
+                "concurrency_per_replica": choice["candidate"]["concurrency_per_replica"],
+                "usd_per_million_output_tokens": choice["candidate"]["metrics"]["cost"],
+            },
         )
         for choice in answer["choices"]
     ]
@@ -65,6 +68,7 @@ def _row(choice: Mapping[str, Any], figures: _Figures, own: Mapping[str, Any]) -
         **own,
         **{name: candidate["parallelism"][name] for name in ("tensor", "pipeline", "data")},
         "usd_per_hour": candidate["usd_per_hour"],
+        "usd_per_month": candidate["usd_per_month"],
         "score_ratio": candidate["score_ratio"],
     }
     for _, path, _ in figures:
@@ -101,7 +105,16 @@ def _view(answer: Mapping[str, Any], figures: _Figures) -> Sequence[Any]:
         for limit in answer["excluded"]:
             table.add_row(limit["limit"], _threshold(limit), f"{limit['candidates']:,}")
         parts += [heading("What the limits excluded"), indented(table)]
+    parts += _told("What was not searched", answer["not_searched"])
+    parts += _told("Limits that nobody set", answer["implied"])
     return [*parts, *warnings(answer), footer(answer)]
+
+
+def _told(head: str, reasons: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Reasons in sentences under a heading; nothing where there are none."""
+    if not reasons:
+        return []
+    return [heading(head), *(indented(Text(f"{one['in_words']}.")) for one in reasons)]
 
 
 def _threshold(limit: Mapping[str, Any]) -> str:
@@ -154,12 +167,11 @@ def _none_left(answer: Mapping[str, Any]) -> list[Any]:
     parts: list[Any] = [Text("No candidate meets all limits.", style="bold red")]
     if answer["least_violating"]:
         parts.append(heading("Closest candidates"))
-    for near in answer["least_violating"]:
-        changes = ", ".join(
-            f"{change['limit']} is {change['value']:.3g}" for change in near["must_change"]
-        )
-        named = f"{near['accelerator_count']} × {near['accelerator']} {near['weights']}"
-        parts.append(indented(Text(f"{named}: {changes}")))
+    parts += [
+        indented(Text(f"{near['in_words']}."))
+        for near in answer["least_violating"]
+        if near["in_words"]
+    ]
     return parts
 
 

@@ -28,6 +28,8 @@ class ChartPoint(Answer):
     """One figure of a series."""
 
     label: str
+    name: NotRequired[str]
+    """What people call it, where the label is an id."""
     group: str | None
     x: Interval | None
     """Null if the labels are on the axis."""

@@ -14,17 +14,18 @@ from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
-from service.estimation.formatting import deployment_name, gigabytes
+from service.estimation.formatting import gigabytes
 from service.estimation.inference.estimate import inference_memory_answer
-from service.estimation.requests import EXAMPLE_WORKLOAD, MemoryInferenceRequest
+from service.estimation.requests import EXAMPLE_WORKLOAD, DeploymentRequest
 from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.requests import MemoryTrainingRequest, TrainingSettingsRequest
+from service.estimation.verdict.names import deployment_name
 
 #: Parts of memory, in the order in which they are stacked.
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "runtime")
 
 
-class MemoryChartRequest(MemoryInferenceRequest):
+class MemoryChartRequest(DeploymentRequest):
     """What fills the memory of an accelerator, in inference, in training, or in both."""
 
     model_config = ConfigDict(
@@ -81,7 +82,7 @@ def memory_chart(request: MemoryChartRequest, snapshot: CatalogSnapshot) -> Char
     if "inference" in memories:
         limits.append(limit("usable by the engine", "y", exact(some["usable_bytes"]), "B"))
     return chart(
-        f"{_finding(memories)}: {deployment_name(some['deployment'])}",
+        f"{_finding(memories)}: {deployment_name(some['deployment'], snapshot)}",
         " ".join(_told(phase, memory) for phase, memory in memories.items()),
         (None, axis("memory per accelerator", "B")),
         [*(one for one in parts if one["points"]), total],

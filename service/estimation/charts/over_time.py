@@ -52,7 +52,8 @@ def over_time_chart(request: OverTimeChartRequest, snapshot: CatalogSnapshot) ->
         }
         limits.append(limit("inference overtakes training", "x", ends, "d"))
     return chart(
-        f"{_finding(crossover)}: emissions of a training run and of the inference that follows",
+        f"{_finding(crossover, request.days)}: emissions of a training run and of the inference "
+        "that follows",
         _told(crossover, training, rows[-1]),
         (axis("days of operation", "d"), axis("cumulative emissions", "kgCO2e")),
         [
@@ -78,9 +79,12 @@ def _sum(training: answers.Interval, inference: answers.Interval) -> Interval:
     return independent_sum((Interval(**training), Interval(**inference)))
 
 
-def _finding(crossover: OpenEndedInterval | None) -> str:
+def _finding(crossover: OpenEndedInterval | None, days: float) -> str:
+    """What the picture shows, which ends on the last of its days."""
     if crossover is None:
         return "Inference never emits as much as training"
+    if crossover["value"] > days:
+        return f"Inference emits less than training did in the {days:,.0f} days shown"
     return f"Inference has emitted as much as training on day {crossover['value']:,.0f}"
 
 

@@ -18,16 +18,17 @@ from service.estimation.charts.answers import ChartFindings, ChartLocation
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
-from service.estimation.formatting import deployment_name, number
+from service.estimation.formatting import number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.echo import echo
-from service.estimation.inference.requests import InferenceRequest
+from service.estimation.inference.requests import PlacedRequest
 from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.platforms import sited
 from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.verdict.names import deployment_name, place_names
 
 _BASES = {"per_request": "request", "per_1k_tokens": "1,000 output tokens", "per_year": "year"}
 #: Name and unit of an impact, its total, and the parts that it is stacked from.
@@ -42,6 +43,12 @@ _IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, 
         },
     ),
     "water": (
+        "water weighted by stress",
+        "L",
+        ("water", "stress_weighted_l"),
+        {"water weighted by stress": ("water", "stress_weighted_l")},
+    ),
+    "water-volume": (
         "water",
         "L",
         ("water", "total_l"),
@@ -64,7 +71,7 @@ Placed = tuple[str, Mapping[str, Any]]
 MOST_REGIONS = 60
 
 
-class RegionsChartRequest(InferenceRequest):
+class RegionsChartRequest(PlacedRequest):
     """The impact of one deployment in many regions."""
 
     model_config = ConfigDict(
@@ -83,9 +90,10 @@ class RegionsChartRequest(InferenceRequest):
     ] = ()
     """Catalog ids or aliases (as a list or separated by commas); if empty, all cloud regions of the
     provider of region, or of all providers if region is not a cloud region."""
-    impact: Literal["carbon", "water", "energy"] = "carbon"
+    impact: Literal["carbon", "water", "water-volume", "energy"] = "carbon"
     """carbon: location-based operation and manufacturing of hardware; water: on site and at power
-    stations; energy: that of the facility."""
+    stations, weighted by the water stress of the place; water-volume: the same in litres wherever
+    they are taken; energy: that of the facility."""
     basis: Literal["per_request", "per_1k_tokens", "per_year"] = "per_1k_tokens"
     """Basis of the impact: one request, 1,000 output tokens, or a year of the whole deployment."""
     shown: int = Field(20, ge=1, le=MOST_REGIONS)
@@ -138,7 +146,8 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
     if unknown:
         warnings.append(
             EstimateWarning(
-                "impact_unknown", f"{request.impact} is not known for {_listed(unknown)}"
+                "impact_unknown",
+                f"{_IMPACTS[request.impact][0]} is not known for {_listed(unknown)}",
             )
         )
     entries = [
@@ -147,16 +156,18 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
     ]
     answer: Repeatable = {**frame(snapshot.revision), **grounds(snapshot, warnings, entries, None)}
     basis = _BASES[request.basis]
+    names = place_names(entries_by_id, snapshot)
     return chart(
-        f"{_finding(placed, total, name)}: {deployment_name(echo(computed.resolved))}",
-        _told(placed, total, home.id, unit, basis),
+        f"{_finding(shown, total, name, home.id, names)}: "
+        f"{deployment_name(echo(computed.resolved), snapshot)}",
+        _told(placed, total, home.id, unit, basis, names),
         (None, axis(f"{name} per {basis}", unit)),
         [
             *(
                 series(
                     part,
                     [
-                        point(id_, _found(impact, path))
+                        point(id_, _found(impact, path), name=names[id_])
                         for id_, impact in shown
                         if _found(impact, path) is not None
                     ],
@@ -171,6 +182,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
                         _found(impact, total),
                         group=ASKED_ABOUT if id_ == home.id else None,
                         location=located(entries_by_id[id_]),
+                        name=names[id_],
                     )
                     for id_, impact in shown
                 ],
@@ -199,7 +211,8 @@ def map_chart(request: MapChartRequest, snapshot: CatalogSnapshot) -> ChartFindi
     adrift = [point["label"] for point in total["points"] if point["location"] is None]
     adrift.sort(key=lambda label: label != request.region)
     unplaced = EstimateWarning("place_unknown", f"the location of {_listed(adrift)} is not known")
-    missing = f" Not on the map: {_listed(adrift)}." if adrift else ""
+    names = place_names(adrift, snapshot)
+    missing = f" Not on the map: {_listed([names[one] for one in adrift])}." if adrift else ""
     return {
         **shown,
         "description": shown["description"] + missing,
@@ -253,28 +266,42 @@ def _found(impact: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return found
 
 
-def _finding(placed: list[Placed], total: tuple[str, ...], name: str) -> str:
-    least_id, least = placed[0]
-    most_id, most = placed[-1]
-    lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
-    finding = f"Least {name} in {least_id}"
-    if lowest <= 0.0 or most_id == least_id:
+def _finding(
+    shown: list[Placed],
+    total: tuple[str, ...],
+    name: str,
+    home: str,
+    names: Mapping[str, str],
+) -> str:
+    """The least of what is shown, and how much more the place that was asked about has."""
+    least_id, least = shown[0]
+    other_id = home if home in dict(shown) and home != least_id else shown[-1][0]
+    lowest, other = (float(_found(one, total)["value"]) for one in (least, dict(shown)[other_id]))
+    finding = f"Least {name} in {names[least_id]}"
+    if lowest <= 0.0 or other_id == least_id:
         return finding
-    return f"{finding}, {number(highest / lowest)} times as much in {most_id}"
+    return f"{finding}, {number(other / lowest)} times as much in {names[other_id]}"
 
 
-def _told(placed: list[Placed], total: tuple[str, ...], home: str, unit: str, basis: str) -> str:
+def _told(
+    placed: list[Placed],
+    total: tuple[str, ...],
+    home: str,
+    unit: str,
+    basis: str,
+    names: Mapping[str, str],
+) -> str:
     least_id, least = placed[0]
     most_id, most = placed[-1]
     lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
     told = (
-        f"Of {len(placed)} regions, {least_id} is the lowest with {number(lowest)} {unit} per "
-        f"{basis} and {most_id} the highest with {number(highest)}."
+        f"Of {len(placed)} regions, {names[least_id]} is the lowest with {number(lowest)} {unit} "
+        f"per {basis} and {names[most_id]} the highest with {number(highest)}."
     )
     if home in dict(placed):
         rank = [id_ for id_, _ in placed].index(home) + 1
         own = float(_found(dict(placed)[home], total)["value"])
-        told += f" {home} is number {rank} of {len(placed)} with {number(own)}."
+        told += f" {names[home]} is number {rank} of {len(placed)} with {number(own)}."
     return told
 
 

@@ -34,4 +34,7 @@ Training = TypeVar("Training", bound=TrainingRequest)
 
 def same_training(kind: type[Training], request: Request) -> Training:
     """The training of a chart's model on the chart's accelerators."""
-    return kind(**{name: getattr(request, name) for name in TrainingRequest.model_fields})
+    asked = {name: getattr(request, name) for name in TrainingRequest.model_fields}
+    # The cache is that of the inference beside it.
+    asked["precision"] = asked["precision"].model_copy(update={"kv_cache": None})
+    return kind(**asked)

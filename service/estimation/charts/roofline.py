@@ -20,7 +20,7 @@ from service.estimation.charts.answers import ChartFindings, ChartSeries
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
-from service.estimation.formatting import deployment_name, number
+from service.estimation.formatting import number
 from service.estimation.inference.answers import LatencyInferenceAnswer, Phase
 from service.estimation.inference.deployment import (
     ComputedDeployment,
@@ -28,8 +28,9 @@ from service.estimation.inference.deployment import (
 )
 from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.learning.deployments import learnt_deployment
-from service.estimation.requests import LatencyInferenceRequest
+from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
+from service.estimation.verdict.names import deployment_name
 
 #: How far the roof is drawn beyond the outermost operators, as a factor of intensity.
 _MARGIN = 4.0
@@ -41,7 +42,7 @@ _PLAIN_STEPS = EstimateWarning(
 )
 
 
-class RooflineChartRequest(LatencyInferenceRequest):
+class RooflineChartRequest(DeploymentRequest):
     """The operators of prefill and decode under the roof of the accelerator."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [DEPLOYED]})
@@ -85,10 +86,10 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     accelerator = computed.estimate.deployment.accelerator
     ridge = answer["prefill"]["ridge_point_flop_per_byte"]
     return chart(
-        f"{_finding(answer)}: {deployment_name(answer['deployment'])}",
+        f"{_finding(answer)}: {deployment_name(answer['deployment'], snapshot)}",
         f"{accelerator.name} computes at most {_peak(computed) / 1e12:,.0f} TFLOP/s and "
         f"reads {accelerator.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s: below "
-        f"{ridge:,.0f} FLOP per byte it is bound by memory. Prefill, at "
+        f"{ridge:,.0f} FLOP per byte its roof is bandwidth, above it is compute. Prefill, at "
         f"{answer['prefill']['arithmetic_intensity_flop_per_byte']:,.0f} FLOP per byte, is bound "
         f"by {_plain(answer['prefill']['bottleneck'])}{_of_decode(answer['decode'])}.",
         (axis("arithmetic intensity", "FLOP/B"), axis("speed of one accelerator", "FLOP/s")),
@@ -115,6 +116,7 @@ def _phases(computed: ComputedDeployment) -> dict[str, tuple[Operator, ...]]:
             deployment.accelerator,
             parallelism,
             computed.estimate.calibration,
+            resolved.serving.flash_attention,
         )
 
     phases = {"prefill": operators(prompt_load(requests, resolved.serving.chunked_prefill_tokens))}
@@ -163,13 +165,19 @@ def _of_decode(decode: Phase | None) -> str:
 
 
 def _finding(answer: LatencyInferenceAnswer) -> str:
-    prefill = _plain(answer["prefill"]["bottleneck"])
+    """Under which part of the roof the phases stand, which is what the picture shows."""
+    prefill = _roof_above(answer["prefill"])
     if answer["decode"] is None:
-        return f"The pass over a sequence is bound by {prefill}"
-    decode = _plain(answer["decode"]["bottleneck"])
+        return f"The pass over a sequence is under the {prefill} roof"
+    decode = _roof_above(answer["decode"])
     if prefill == decode:
-        return f"Prefill and decode are bound by {prefill}"
-    return f"Prefill is bound by {prefill}, decode by {decode}"
+        return f"Prefill and decode are under the {prefill} roof"
+    return f"Prefill is under the {prefill} roof, decode under the {decode} roof"
+
+
+def _roof_above(phase: Phase) -> str:
+    computes = phase["arithmetic_intensity_flop_per_byte"] >= phase["ridge_point_flop_per_byte"]
+    return "compute" if computes else "bandwidth"
 
 
 def _plain(bottleneck: str) -> str:

@@ -12,24 +12,25 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.bars import sensitivity
 from service.core.deployment import Accelerator, Region
-from service.core.interval import Interval, exact
+from service.core.interval import Interval, exact, from_log_sigma
 from service.estimation.answers import frame, provenance, warning_entries
 from service.estimation.charts.answers import ChartFindings
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, limit, point, series
-from service.estimation.formatting import deployment_name, number
+from service.estimation.formatting import number
 from service.estimation.impacts.estimate import deployment_impacts
 from service.estimation.inference.deployment import (
     ResolvedDeployment,
     compute_deployment,
 )
 from service.estimation.inference.echo import echo
-from service.estimation.inference.requests import InferenceRequest
+from service.estimation.inference.requests import PlacedRequest
 from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.platforms import sited
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems, resolve_region
+from service.estimation.verdict.names import deployment_name
 
 #: Name and unit of the figure whose movement is shown.
 _FIGURES = {
@@ -59,11 +60,10 @@ class _Input:
 
     name: str
     span: Interval
-    stated: bool
     changed: Callable[[float], _Case]
 
 
-class SensitivityChartRequest(InferenceRequest):
+class SensitivityChartRequest(PlacedRequest):
     """How much a figure changes with each of its inputs."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [PLACED]})
@@ -79,8 +79,9 @@ class SensitivityChartRequest(InferenceRequest):
     ] = "gco2e_per_1k_tokens"
     """Figure to explain: memory of an accelerator, TTFT, TPOT, throughput of the deployment, IT
     energy per request, or carbon or water per 1,000 output tokens."""
-    change_ratio: float = Field(0.2, gt=0.0, le=0.9)
-    """Relative change, up and down, of inputs that have no interval of their own."""
+    change_ratio: float | None = Field(None, gt=0.0, le=0.9)
+    """Relative change, up and down, of every input; if null, each goes over its 90 % interval, and
+    those that state none are left out: they are what you ask, or exact."""
     style: StyleRequest = StyleRequest()
 
 
@@ -105,6 +106,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
     if base is None:
         raise Rejected([FieldError("/figure", "is not known for this deployment")])
     moved = []
+    over = "90 % interval" if request.change_ratio is None else f"±{request.change_ratio:.0%}"
     for one in _inputs(case, request.change_ratio):
         ends = (_figure(request, one.changed(float(end))) for end in (one.span.low, one.span.high))
         low, high = ends
@@ -119,10 +121,9 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
         "warnings": warning_entries(computed.warnings),
         "provenance": provenance(snapshot, [*resolved.entries(), ("regions", region)]),
     }
-    change = f"±{request.change_ratio:.0%}"
     return chart(
-        f"{_finding(name, base, moved)}: {deployment_name(echo(resolved))}",
-        _told(name, unit, base, moved, change),
+        f"{_finding(name, base, moved)}: {deployment_name(echo(resolved), snapshot)}",
+        _told(name, unit, base, moved, over),
         (None, axis(name, unit)),
         [
             series(
@@ -132,7 +133,7 @@ def sensitivity_chart(request: SensitivityChartRequest, snapshot: CatalogSnapsho
                         one.name,
                         exact(low if end == "low" else high),
                         exact(one.span.low if end == "low" else one.span.high),
-                        "90 % interval" if one.stated else change,
+                        over,
                     )
                     for one, low, high in moved
                 ],
@@ -164,9 +165,10 @@ def _figure(request: SensitivityChartRequest, case: _Case) -> float | None:
     return None if known is None else float(known["value"])
 
 
-def _inputs(case: _Case, change: float) -> Iterator[_Input]:
+def _inputs(case: _Case, change: float | None) -> Iterator[_Input]:
     """What may be another: the load, the accelerator's figures, and the place's."""
-    yield from _load_inputs(case, change)
+    if change is not None:
+        yield from _load_inputs(case, change)
     yield from _accelerator_inputs(case, change)
     for name, field in (
         ("grid intensity", "grid_gco2e_per_kwh"),
@@ -176,7 +178,7 @@ def _inputs(case: _Case, change: float) -> Iterator[_Input]:
     ):
         figure: Interval | None = getattr(case.region.value, field)
         if figure is not None and figure.value > 0.0:
-            yield _input(name, figure, change, _placed(case, field))
+            yield from _input(name, figure, change, _placed(case, field))
 
 
 def _load_inputs(case: _Case, change: float) -> Iterator[_Input]:
@@ -189,17 +191,20 @@ def _load_inputs(case: _Case, change: float) -> Iterator[_Input]:
         span = Interval(
             value, max(round(value * (1.0 - change)), 1), max(round(value * (1.0 + change)), 1)
         )
-        yield _Input(name, span, False, _loaded(case, field))
+        yield _Input(name, span, _loaded(case, field))
     if rate is not None:
-        yield _input("request rate", exact(float(rate)), change, _loaded(case, "requests_per_s"))
+        yield from _input(
+            "request rate", exact(float(rate)), change, _loaded(case, "requests_per_s")
+        )
 
 
-def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
+def _accelerator_inputs(case: _Case, change: float | None) -> Iterator[_Input]:
     accelerator = case.resolved.deployment.accelerator
+    calibration = case.resolved.calibration.performance
     bandwidth = float(accelerator.memory_bandwidth_bytes_per_s)
-    yield _input(
-        "memory bandwidth",
-        exact(bandwidth),
+    yield from _input(
+        "memory bandwidth that is reached",
+        from_log_sigma(bandwidth, calibration.decode_log_sigma),
         change,
         lambda value: _with(case, replace(accelerator, memory_bandwidth_bytes_per_s=value)),
     )
@@ -208,10 +213,12 @@ def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
         peaks = {name: peak * ratio for name, peak in accelerator.peak_flops_per_s.items()}
         return _with(case, replace(accelerator, peak_flops_per_s=peaks))
 
-    yield _input("peak FLOP/s", exact(1.0), change, faster)
+    pipeline = case.resolved.deployment.parallelism.pipeline
+    reached = from_log_sigma(1.0, calibration.prefill_log_sigma(pipeline))
+    yield from _input("FLOP/s that are reached", reached, change, faster)
     power = accelerator.thermal_design_power_w
     if power is not None:
-        yield _input(
+        yield from _input(
             "design power",
             exact(float(power)),
             change,
@@ -219,7 +226,7 @@ def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
         )
     made = accelerator.embodied_kgco2e
     if made is not None and made.value > 0.0:
-        yield _input(
+        yield from _input(
             "manufacturing of the accelerator",
             made,
             change,
@@ -227,12 +234,16 @@ def _accelerator_inputs(case: _Case, change: float) -> Iterator[_Input]:
         )
 
 
-def _input(name: str, figure: Interval, change: float, changed: Callable[[float], _Case]) -> _Input:
-    """An input over its own interval, or where it has none over the change asked for."""
-    stated = figure.low < figure.high
+def _input(
+    name: str, figure: Interval, change: float | None, changed: Callable[[float], _Case]
+) -> Iterator[_Input]:
+    """An input over its own interval, if it has one, or over the change asked for."""
     value = float(figure.value)
-    span = figure if stated else Interval(value, value * (1.0 - change), value * (1.0 + change))
-    return _Input(name, span, bool(stated), changed)
+    if change is not None:
+        span = Interval(value, value * (1.0 - change), value * (1.0 + change))
+        yield _Input(name, span, changed)
+    elif figure.low < figure.high:
+        yield _Input(name, figure, changed)
 
 
 def _loaded(case: _Case, field: str) -> Callable[[float], _Case]:
@@ -274,17 +285,16 @@ def _finding(name: str, base: float, moved: list[tuple[_Input, float, float]]) -
 
 
 def _told(
-    name: str, unit: str, base: float, moved: list[tuple[_Input, float, float]], change: str
+    name: str, unit: str, base: float, moved: list[tuple[_Input, float, float]], over: str
 ) -> str:
     told = f"{name.capitalize()} is {number(base)} {unit} for this request."
     if not moved:
         return f"{told} None of the inputs changes it."
     listed = "; ".join(
-        f"{one.name} over {'its 90 % interval' if one.stated else change}, to {number(low)} and "
-        f"{number(high)}"
-        for one, low, high in moved[:3]
+        f"{one.name}, to {number(low)} and {number(high)}" for one, low, high in moved[:3]
     )
-    return f"{told} These inputs change it most: {listed}."
+    scale = "over its 90 % interval" if over.startswith("90") else f"by {over}"
+    return f"{told} Each input goes {scale}. These change it most: {listed}."
 
 
 KINDS = (
@@ -292,8 +302,8 @@ KINDS = (
         "sensitivity",
         "SensitivityChart",
         "Chart: how far a figure moves with each of what it depends on",
-        "The figure at both ends of each input, one input at a time and the widest first: over "
-        "its 90 % interval where it has one, else by change_ratio.",
+        "The figure at both ends of the 90 % interval of each input, one input at a time and the "
+        "widest first; with change_ratio, every input goes by that instead.",
         SensitivityChartRequest,
         sensitivity_chart,
         sensitivity,

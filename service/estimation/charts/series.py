@@ -27,6 +27,7 @@ def point(
     x: Interval | Figure | None = None,
     group: str | None = None,
     location: ChartLocation | None = None,
+    name: str | None = None,
 ) -> ChartPoint:
     """One figure of a series.
 
@@ -40,14 +41,19 @@ def point(
         What it belongs to beside its series.
     location
         Where on Earth it is, in degrees.
+    name
+        What people call it, where the label is an id.
     """
-    return {
+    found: ChartPoint = {
         "label": label,
         "group": group,
         "x": None if x is None else _figure(x),
         "y": _figure(y),
         "location": location,
     }
+    if name is not None:
+        found["name"] = name
+    return found
 
 
 def series(name: str, points: Iterable[ChartPoint]) -> ChartSeries:
@@ -113,7 +119,7 @@ def chart(
         "limits": list(limits),
         "warnings": _each_once(answer["warnings"] for answer in sources),
         "sources": _each_once(
-            entry["sources"] for answer in sources for entry in answer["provenance"]
+            entry["sources"] for answer in sources for entry in answer["provenance"]["entries"]
         ),
     }
     explained = [step for answer in sources for step in answer.get("explanation", ())]

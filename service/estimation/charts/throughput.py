@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import nan
 from typing import Annotated, Any, Literal
 
@@ -11,21 +12,21 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from service.catalog.snapshot import CatalogSnapshot
 from service.charts.curves import throughput_latency
 from service.core.interval import exact
-from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.charts.answers import ChartFindings, ChartLimit, ChartPoint
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import DEPLOYED, StyleRequest, same_training
 from service.estimation.charts.series import axis, chart, limit, point, series
-from service.estimation.formatting import deployment_name, duration, number
+from service.estimation.formatting import duration, number
 from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.estimate import inference_latency_answer
 from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.references import separated
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.requests import LatencyInferenceRequest
+from service.estimation.requests import DeploymentRequest
 from service.estimation.resolution import Problems
 from service.estimation.training.estimate import training_latency_answer
 from service.estimation.training.requests import LatencyTrainingRequest, TrainingSettingsRequest
+from service.estimation.verdict.names import deployment_name
 
 _NAMES = {
     "ttft_s": "time to first token",
@@ -37,6 +38,8 @@ _MOST_IN_FLIGHT = 1024
 #: The last power of two is left out if the most that is held is nearer than this factor.
 _APART = 1.4
 
+#: Series of the load that was asked for, and of the best that keeps the limit.
+HERE, BEST = "you are here", "best that meets the limit"
 #: Concurrencies that one curve may have.
 MOST_POINTS = 64
 
@@ -52,7 +55,7 @@ def _counts(given: object) -> object:
     )
 
 
-class ThroughputChartRequest(LatencyInferenceRequest):
+class ThroughputChartRequest(DeploymentRequest):
     """Throughput against latency over the number of requests in flight."""
 
     model_config = ConfigDict(
@@ -68,8 +71,7 @@ class ThroughputChartRequest(LatencyInferenceRequest):
     latency: Literal["ttft_s", "tpot_s", "e2e_s"] = "ttft_s"
     """Latency on the horizontal axis."""
     limit_s: float | None = Field(None, gt=0.0, le=1e6)
-    """Service level objective, drawn as a line; if null, that of real-time inference in the
-    decision matrix, and none for e2e_s."""
+    """Service level objective, drawn as a line; if null, there is none."""
     concurrencies: Annotated[
         tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...],
         Field(max_length=MOST_POINTS),
@@ -89,10 +91,12 @@ class ThroughputChartRequest(LatencyInferenceRequest):
 
 
 def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> ChartFindings:
-    """Output tokens a second of one accelerator against latency, and the best within the limit."""
+    """Output tokens a second of one accelerator against latency, with the load that was asked."""
+    asked = _asked(request, snapshot)
+    steps = {*(request.concurrencies or _powers(asked.most)), *asked.here}
     answers: list[Mapping[str, Any]] = [
         inference_latency_answer(_with_concurrency(request, number), snapshot)
-        for number in request.concurrencies or _powers(request, snapshot)
+        for number in sorted(steps)
     ]
     if answers[0]["output_tokens_per_s_per_accelerator"] is None:
         raise Rejected([FieldError("/workload/task", "this chart is of models that generate")])
@@ -104,20 +108,25 @@ def throughput_chart(request: ThroughputChartRequest, snapshot: CatalogSnapshot)
         )
         for answer in answers
     ]
-    limit_s = request.limit_s or _usual_limit(request.latency)
-    within = [p for p in points if limit_s is None or _latency_s(p) <= limit_s]
+    limit_s = request.limit_s
+    within = [p for p in points if limit_s is not None and _latency_s(p) <= limit_s]
     best = max(within, key=lambda p: float(p["y"]["value"]), default=None)
+    here = next((p for p in points if p["label"] in map(str, asked.here)), None)
     lines = [series("requests in flight", points)]
     if best is not None:
-        lines.append(series("best that meets the limit" if limit_s else "best", [best]))
+        lines.append(series(BEST, [best]))
+    if here is not None:
+        lines.append(series(HERE, [here]))
     name = _NAMES[request.latency]
     fits = bool(answers[0]["fits"])
     trained = None
     if request.phases == "both":
         trained = training_latency_answer(same_training(LatencyTrainingRequest, request), snapshot)
     return chart(
-        f"{_finding(name, best, limit_s, fits)}: {deployment_name(answers[0]['deployment'])}",
-        _told(name, points, best, limit_s, fits) + ("" if trained is None else _trained(trained)),
+        f"{_finding(name, points, here, best, limit_s, fits)}: "
+        f"{deployment_name(answers[0]['deployment'], snapshot)}",
+        _told(name, points, here, best, limit_s, fits)
+        + ("" if trained is None else _trained(trained)),
         (axis(name, "s"), axis("output tokens per second and accelerator", "1/s")),
         lines,
         [*answers, *([] if trained is None else [trained])],
@@ -149,14 +158,30 @@ def _with_concurrency(request: ThroughputChartRequest, number: int) -> Throughpu
     return request.model_copy(update={"workload": workload})
 
 
-def _powers(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> list[int]:
-    """Powers of two up to what memory holds, and at least up to what was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The load that was asked for: what memory holds, and the requests in flight.
+
+    ``here`` has the requests in flight, if that is what was asked; a rate sets none.
+    """
+
+    most: int
+    here: tuple[int, ...]
+
+
+def _asked(request: ThroughputChartRequest, snapshot: CatalogSnapshot) -> _Asked:
     computed = compute_deployment(learnt_deployment(request, snapshot, Problems()))
-    replicas = computed.estimate.deployment.parallelism.data
-    held = min(float(computed.memory.max_concurrency.value), _MOST_IN_FLIGHT * replicas)
+    most_run = _MOST_IN_FLIGHT * computed.estimate.deployment.parallelism.data
+    held = min(float(computed.memory.max_concurrency.value), most_run)
     asked = int(computed.resolved.workload.concurrency)
-    most = max(int(held), min(asked, _MOST_IN_FLIGHT * replicas), 1)
-    steps = (2**power for power in range(MOST_POINTS - 1))
+    rate = request.workload.requests_per_s
+    here = (asked,) if rate is None and asked <= most_run else ()
+    return _Asked(max(int(held), min(asked, most_run), 1), here)
+
+
+def _powers(most: int) -> list[int]:
+    """Powers of two up to the most requests in flight."""
+    steps = (2**power for power in range(MOST_POINTS - 2))
     return [*(step for step in steps if step * _APART <= most), most]
 
 
@@ -164,24 +189,39 @@ def _latency_s(shown: ChartPoint) -> float:
     return shown["x"]["value"] if shown["x"] is not None else nan
 
 
-def _usual_limit(latency: str) -> float | None:
-    limits = WORKLOAD_KINDS["real-time-inference"]
-    return {"ttft_s": limits.ttft_s, "tpot_s": limits.tpot_s}.get(latency)
-
-
-def _finding(name: str, best: ChartPoint | None, limit_s: float | None, fits: bool) -> str:
+def _finding(
+    name: str,
+    points: list[ChartPoint],
+    here: ChartPoint | None,
+    best: ChartPoint | None,
+    limit_s: float | None,
+    fits: bool,
+) -> str:
+    """What the picture shows in a line: the limit, or else the load that was asked for."""
     if not fits:
         return "Does not fit; throughput and latency assume enough memory"
-    if best is None:
-        return f"No number of requests keeps {name} within {duration(limit_s or 0.0)}"
-    reached = f"{number(best['y']['value'])} tokens/s per accelerator at {best['label']} in flight"
-    if limit_s is None:
-        return reached
-    return f"{name[0].upper()}{name[1:]} stays within {duration(limit_s)} up to {reached}"
+    if limit_s is not None and best is None:
+        return f"No number of requests keeps {name} within {duration(limit_s)}"
+    if limit_s is not None and best is not None:
+        reached = f"{number(best['y']['value'])} tokens/s per accelerator"
+        return (
+            f"{name[0].upper()}{name[1:]} stays within {duration(limit_s)} up to {best['label']} "
+            f"in flight, at {reached}"
+        )
+    shown = here or points[-1]
+    return (
+        f"With {shown['label']} in flight, {name} is {duration(_latency_s(shown))} at "
+        f"{number(shown['y']['value'])} tokens/s per accelerator"
+    )
 
 
 def _told(
-    name: str, points: list[ChartPoint], best: ChartPoint | None, limit_s: float | None, fits: bool
+    name: str,
+    points: list[ChartPoint],
+    here: ChartPoint | None,
+    best: ChartPoint | None,
+    limit_s: float | None,
+    fits: bool,
 ) -> str:
     first, last = points[0], points[-1]
     span = (
@@ -191,6 +231,11 @@ def _told(
         f"from {number(first['y']['value'])} to {number(last['y']['value'])} output tokens per "
         "second."
     )
+    if here is not None:
+        span += (
+            f" You asked for {here['label']} in flight: {duration(_latency_s(here))} and "
+            f"{number(here['y']['value'])} tokens per second."
+        )
     if limit_s is None:
         return span
     if best is None:
@@ -208,7 +253,7 @@ KINDS = (
         "ThroughputChart",
         "Chart: throughput against latency over the requests in flight",
         "Output tokens per second and accelerator against a latency, one point for each number "
-        "of requests in flight, with the best point within the limit.",
+        "of requests in flight, with the load that was asked for and the best within the limit.",
         ThroughputChartRequest,
         throughput_chart,
         throughput_latency,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.estimation.answers import Answer, FieldProblem, Interval, Traced
+from service.estimation.answers import Answer, FieldProblem, Interval, LimitRow, Traced
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.training.answers import EstimateTrainingAnswer
 
@@ -46,6 +46,28 @@ class ComparedFigures(Answer):
     rented_usd_per_million_output_tokens: Interval | None
 
 
+class ComparedRunFigures(Answer):
+    """Figures of one training run; null where a factor is unknown."""
+
+    total_bytes: Interval
+    headroom_bytes: Interval
+    step_s: Interval
+    tokens_per_s: Interval
+    mfu_ratio: Interval
+    days: Interval | None
+    accelerator_hours: Interval | None
+    facility_energy_kwh: Interval | None
+    """Energy of the facility for the run."""
+    operational_gco2e: Interval | None
+    """Location-based, operation only."""
+    total_gco2e: Interval | None
+    """Location-based, operation and manufacturing of hardware."""
+    total_l: Interval | None
+    rented_usd_per_hour: Interval | None
+    rented_usd: Interval | None
+    """Rent of the whole run."""
+
+
 class ComparisonRow(Answer):
     """One combination; if it was refused, it has errors instead of results."""
 
@@ -59,6 +81,11 @@ class ComparisonRow(Answer):
     data: int | None
     accelerator_count: int | None
     fits: bool | None
+    meets_limits: bool | None
+    """Whether it fits, carries the load and meets all limits; null where a limited figure is
+    unknown."""
+    limits: list[LimitRow]
+    """The limits that are set, each with its figure, verdict and margin."""
     results: ComparedFigures | None
     errors: list[FieldProblem]
 

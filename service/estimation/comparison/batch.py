@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.answers import frame
+from service.estimation.answers import FieldProblem, frame
+from service.estimation.bodies import whole_numbers
 from service.estimation.comparison.answers import BatchAnswer, BatchItem
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.remarks import remarking
 from service.estimation.renamed import with_renamings
+from service.estimation.shaping import shape
 from service.estimation.training.answers import EstimateTrainingAnswer
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
@@ -40,10 +43,14 @@ def batch_answer(
     explain
         Puts a validation error in the words of the door that the requests came through.
     """
-    return {
-        **frame(snapshot.revision),
-        "items": [_item(at, body, snapshot, explain) for at, body in enumerate(requests)],
-    }
+    return {**frame(snapshot.revision), "items": batch_items(requests, snapshot, explain)}
+
+
+def batch_items(
+    requests: Iterable[Item], snapshot: CatalogSnapshot, explain: Explain, first: int = 0
+) -> list[BatchItem]:
+    """Items of a batch, or of a part of it that begins at ``first``."""
+    return [_item(at, body, snapshot, explain) for at, body in enumerate(requests, first)]
 
 
 def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> BatchItem:
@@ -61,8 +68,15 @@ def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> B
     return {
         "index": at,
         "answer": None,
-        "errors": [{"pointer": error.pointer, "detail": error.detail} for error in errors],
+        "errors": [_problem(error) for error in errors],
     }
+
+
+def _problem(error: FieldError) -> FieldProblem:
+    told: FieldProblem = {"pointer": error.pointer, "detail": error.detail}
+    if error.suggestions:
+        told["suggestions"] = list(error.suggestions)
+    return told
 
 
 def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRequest:
@@ -73,18 +87,24 @@ def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRe
     ValidationError
         If it means none.
     """
-    if "training" in body:
-        return EstimateTrainingRequest.model_validate(body, strict=True)
-    return InferenceRequest.model_validate(body, strict=True)
+    model: Any = EstimateTrainingRequest if "training" in body else InferenceRequest
+    try:
+        return cast("InferenceRequest", model.model_validate(body, strict=True))
+    except ValidationError:
+        # Whole numbers may be spelled with a fraction of zero.
+        return cast("InferenceRequest", model.model_validate(whole_numbers(body), strict=True))
 
 
 def _answered(
     request: InferenceRequest | EstimateTrainingRequest, snapshot: CatalogSnapshot
 ) -> InferenceAnswer | EstimateTrainingAnswer:
     _refuse_another_catalog(request, snapshot)
+    asked: tuple[Any, Any] = (InferenceAnswer, inference_estimate)
     if isinstance(request, EstimateTrainingRequest):
-        return with_renamings(training_estimate)(request, snapshot)
-    return with_renamings(inference_estimate)(request, snapshot)
+        asked = (EstimateTrainingAnswer, training_estimate)
+    wanted = shape(asked[0], request.include, request.fields)
+    answer = remarking(asked[0])(with_renamings(asked[1]))(request, snapshot, wanted.detail)
+    return cast("InferenceAnswer | EstimateTrainingAnswer", wanted.told(answer))
 
 
 def _refuse_another_catalog(request: CatalogRequest, snapshot: CatalogSnapshot) -> None:

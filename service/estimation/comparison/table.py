@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
-from service.estimation.comparison.answers import ComparedFigures, ComparisonAnswer, ComparisonRow
-from service.estimation.inference.answers import InferenceAnswer
+from service.estimation.comparison.answers import ComparisonAnswer, ComparisonRow
+from service.estimation.comparison.figures import compared_figures
+from service.estimation.detail import SMALL
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
+from service.estimation.recommendations.limits import Bounds, bounds_of
 from service.estimation.recommendations.requests import CompareRequest
+from service.estimation.recommendations.verification import held_to
 from service.estimation.references import HUB_PREFIX, HubModel
 from service.estimation.rejection import Rejected
 from service.estimation.requests import ParallelismRequest
+from service.estimation.resolution import resolve_region
+
+#: Members of a row that tables have no column for.
+_NESTED = ("results", "errors", "limits")
 
 
 def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> ComparisonAnswer:
@@ -48,6 +56,7 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
                 power_limit_w=request.power_limit_w,
             ),
             (model_at, accelerator_at, region_at),
+            bounds_of(request.limits),
             snapshot,
         )
         for (model_at, model), (accelerator_at, accelerator), precision, layout, (
@@ -62,7 +71,7 @@ def flat_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows with each figure's value, low and high in columns of their own, for tables."""
     flat = []
     for row in answer["rows"]:
-        line = {name: value for name, value in row.items() if name not in ("results", "errors")}
+        line = {name: value for name, value in row.items() if name not in _NESTED}
         for name, figure in (row["results"] or {}).items():
             for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
                 line[f"{name}{suffix}"] = None if figure is None else figure[end]
@@ -72,10 +81,10 @@ def flat_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(
-    request: InferenceRequest, at: tuple[int, int, int], snapshot: CatalogSnapshot
+    request: InferenceRequest, at: tuple[int, int, int], bounds: Bounds, snapshot: CatalogSnapshot
 ) -> ComparisonRow:
     try:
-        estimate = inference_estimate(request, snapshot, advise=False)
+        estimate = inference_estimate(request, snapshot, SMALL)
     except Rejected as rejected:
         return {
             "model": _reference(request.model, at[0]),
@@ -88,12 +97,18 @@ def _row(
             "data": None,
             "accelerator_count": request.accelerator_count,
             "fits": None,
+            "meets_limits": None,
+            "limits": [],
             "results": None,
             "errors": [
                 {"pointer": error.pointer, "detail": error.detail} for error in rejected.errors
             ],
         }
     deployment = estimate["deployment"]
+    stress = resolve_region(request.region, snapshot).value.water_stress_ratio
+    limits = held_to(
+        estimate, DEPLOYMENT_LIMITS, bounds, None if stress is None else float(stress.value)
+    )
     return {
         "model": deployment["model"],
         "accelerator": deployment["accelerator"],
@@ -105,9 +120,19 @@ def _row(
         "data": deployment["parallelism"]["data"],
         "accelerator_count": deployment["accelerator_count"],
         "fits": estimate["memory"]["fits"],
-        "results": _figures(estimate),
+        "meets_limits": _met([*limits, *estimate["constraints"]]),
+        "limits": limits,
+        "results": compared_figures(estimate),
         "errors": [],
     }
+
+
+def _met(held: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether all limits are met; None where nobody knows."""
+    verdicts = {one["verdict"] for one in held}
+    if "fail" in verdicts:
+        return False
+    return None if "unknown" in verdicts else True
 
 
 def _reference(given: Any, position: int) -> str:
@@ -115,29 +140,3 @@ def _reference(given: Any, position: int) -> str:
     if isinstance(given, HubModel):
         return f"{HUB_PREFIX}{given.hub}"
     return given if isinstance(given, str) else f"inline {position}"
-
-
-def _figures(estimate: InferenceAnswer) -> ComparedFigures:
-    memory, latency = estimate["memory"], estimate["latency"]
-    energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
-    tokens = None if impacts is None else impacts["per_1k_tokens"]
-    return {
-        "total_bytes": memory["total_bytes"],
-        "headroom_bytes": memory["headroom_bytes"],
-        "ttft_s": latency["ttft_s"],
-        "tpot_s": latency["tpot_s"],
-        "e2e_s": latency["e2e_s"],
-        "output_tokens_per_s": latency["output_tokens_per_s"],
-        "requests_per_s": latency["requests_per_s"],
-        "it_energy_per_request_wh": None if energy is None else energy["it_energy_per_request_wh"],
-        "operational_gco2e_per_1k_tokens": None
-        if tokens is None
-        else tokens["carbon"]["operational_location_gco2e"],
-        "gco2e_per_1k_tokens": None if tokens is None else tokens["carbon"]["total_gco2e"],
-        "l_per_1k_tokens": None if tokens is None else tokens["water"]["total_l"],
-        "kwh_per_year": None if impacts is None else impacts["per_year"]["facility_energy_kwh"],
-        "rented_usd_per_hour": None if rented is None else rented["usd_per_hour"],
-        "rented_usd_per_million_output_tokens": None
-        if rented is None
-        else rented["usd_per_million_output_tokens"],
-    }

@@ -30,7 +30,15 @@ from service.estimation.compliance.answers import (
     FailedRequirement,
     RuleFinding,
 )
+from service.estimation.compliance.localities import (
+    LOCALITY,
+    NO_LOCALITY,
+    localities,
+    locality_of,
+    states_by_name,
+)
 from service.estimation.compliance.requests import FACTS, ComplianceRequest, RuleFacts
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.resolution import Problems, resolve_region
 
 _ADVICE = EstimateWarning(
@@ -40,7 +48,9 @@ _ADVICE = EstimateWarning(
 )
 
 
-def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> ComplianceAnswer:
+def compliance_answer(
+    request: ComplianceRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
+) -> ComplianceAnswer:
     """Every rule of the catalog that may hold in the place, with a verdict and its reason."""
     problems = Problems()
     region = problems.resolved(
@@ -53,9 +63,10 @@ def compliance_answer(request: ComplianceRequest, snapshot: CatalogSnapshot) -> 
         **found.answer,
         **grounds(
             snapshot,
-            (_ADVICE,),
+            found.warnings,
             [("regions", region), *found.entries],
-            (lambda: found.steps) if request.explain else None,
+            (lambda: found.steps) if request.explain or detail.has("explanation") else None,
+            detail=detail,
         ),
     }
 
@@ -91,12 +102,24 @@ def check_rules(
     """
     places = places_around(region, snapshot)
     facts = dict(known or {}) | _facts(given, region)
+    warnings = [_ADVICE]
+    here = [
+        entry
+        for entry in snapshot.rules.values()
+        if not entry.value.regions or entry.value.regions & places
+    ]
+    if given.locality is not None:
+        names = localities(entry.value for entry in here)
+        named = locality_of(given.locality, names, states_by_name(snapshot.regions))
+        if named.id is None and names:
+            warnings.append(_locality_unknown(given.locality, region.id, named.near))
+        elif named.id is not None:
+            facts[LOCALITY] = named.id
     on = given.on.isoformat()
     found = [
         (entry, check(entry.value, facts, places, on))
-        for entry in snapshot.rules.values()
-        if (not entry.value.regions or entry.value.regions & places)
-        and given.subject in (None, entry.document["subject"])
+        for entry in here
+        if given.subject in (None, entry.document["subject"])
     ]
     verdicts = Counter(finding.verdict for _, finding in found)
     answer: Compliance = {
@@ -116,7 +139,16 @@ def check_rules(
         answer=answer,
         entries=tuple(("rules", entry) for entry, _ in found),
         steps=tuple(step for entry, _ in found for step in _steps(entry, facts)),
-        warnings=(_ADVICE,),
+        warnings=tuple(warnings),
+    )
+
+
+def _locality_unknown(asked: str, region: str, near: tuple[str, ...]) -> EstimateWarning:
+    could = f"; rules there name {', '.join(near)}" if near else ""
+    return EstimateWarning(
+        "locality_unknown",
+        f"no rule of {region} names {asked[:80]!r}{could}: whether rules of towns and counties "
+        f"apply is unknown; {NO_LOCALITY!r} stands for a place without rules of its own",
     )
 
 
@@ -177,7 +209,7 @@ def _facts(request: RuleFacts, region: Entry[Region]) -> dict[str, Fact]:
     facts: dict[str, Fact] = {"pue_ratio": region.value.pue_ratio}
     for name in FACTS:
         value = getattr(request, name)
-        if value is None:
+        if value is None or name == LOCALITY:
             continue
         if isinstance(value, bool | str):
             facts[name] = value

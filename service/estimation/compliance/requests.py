@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from service.estimation.detail import FieldPaths, Grounded
 from service.estimation.references import CatalogRequest, Ratio, Reference, RegionReference, Request
 
 Amount = Annotated[float, Field(ge=0.0, le=1e18)]
@@ -21,7 +22,9 @@ class RuleFacts(Request):
     subject: Literal["site", "company", "model"] | None = None
     """Only rules on this subject; if null, all rules."""
     locality: Reference | None = Field(None, examples=["fairfax-va"])
-    """County or city that has rules of its own, as the rules name it."""
+    """County or city that has rules of its own, by the name of the rules or as people write it
+    ("Fairfax County, Virginia"); "none" for a place without. One that no rule of the place names
+    leaves such rules unknown, with a warning."""
     it_power_kw: Amount | None = None
     """Installed IT power of the site."""
     connected_load_kw: Amount | None = None
@@ -115,6 +118,8 @@ class ComplianceRequest(RuleFacts, CatalogRequest):
     """Cloud region, country, grid zone, or an inline region."""
     explain: bool = False
     """Add every comparison that decided a verdict."""
+    include: Grounded = ()
+    fields: FieldPaths = ()
 
 
 #: Facts that callers can give, by the names that rules use.

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Literal, NotRequired
+
 from service.core.costs import PriceKind
-from service.estimation.answers import Answer, Interval
+from service.estimation.answers import Answer, IfAny, Interval
+from service.estimation.detail import part_of
 
 
-class ServingCost(Answer):
-    """Costs of an inference deployment, without taxes, discounts, staff and rent of buildings."""
+@part_of("cost.breakdown")
+class CostOfTime(Answer, total=False):
+    """Costs of a request, of a year and of the period."""
 
-    usd_per_hour: Interval
     usd_per_request: Interval
-    usd_per_million_output_tokens: Interval | None
-    """Null where nothing is generated."""
+    """There without cost.breakdown, too, where nothing is generated."""
     usd_per_year: Interval
     usd_period: Interval
     """For period.days, or for period.requests if given."""
+
+
+class ServingCost(CostOfTime):
+    """Costs of an inference deployment, without taxes, discounts, staff and rent of buildings."""
+
+    usd_per_hour: Interval
+    usd_per_million_output_tokens: Interval | None
+    """Null where nothing is generated."""
 
 
 class TrainingRunCost(Answer):
@@ -64,29 +74,52 @@ class OwnedTraining(Owned, TrainingRunCost):
     """A training run on purchased hardware: depreciation and electricity."""
 
 
+class TotalBasis(Answer):
+    """What a total cost of ownership is made of."""
+
+    basis: Literal["owned", "rented"]
+    """owned: depreciation and electricity; rented: the rent, where owning is not known."""
+    includes_emissions: bool
+    """Whether emissions are in it, at cost.usd_per_tco2e."""
+
+
+class TotalCost(TotalBasis, ServingCost):
+    """Total cost of ownership in one figure: what serves the requests, and what it emits."""
+
+
 class InferenceCost(Answer):
     """Costs of renting, of owning and of emissions; null where a price is not known.
 
-    They are alternatives: do not add them up.
+    Renting and owning are alternatives: do not add them up.
     """
+
+    total: TotalCost | None
+    """Owning, else renting, with emissions at their price; null where neither is known."""
 
     rented: RentedServing | None
     owned: OwnedServing | None
-    """Needs a purchase price, and a price of electricity: cost.electricity_usd_per_kwh, or the
-    region's."""
-    emissions: ServingCost | None
-    """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""
+    """Needs a purchase price (where it is rented: cost.purchase_usd_per_accelerator, else the
+    catalog's, too), and one of electricity: cost.electricity_usd_per_kwh, or the region's."""
+    emissions: NotRequired[IfAny[ServingCost]]
+    """Emissions, if cost.usd_per_tco2e prices them; a cost to you only if a law says so."""
+
+
+class TotalTrainingCost(TotalBasis, TrainingRunCost):
+    """Total cost of ownership in one figure: what computes the run, and what it emits."""
 
 
 class TrainingCost(Answer):
     """Costs of renting, of owning and of emissions; null where a price is not known.
 
-    They are alternatives: do not add them up.
+    Renting and owning are alternatives: do not add them up.
     """
+
+    total: TotalTrainingCost | None
+    """Owning, else renting, with emissions at their price; null where neither is known."""
 
     rented: RentedTraining | None
     owned: OwnedTraining | None
-    """Needs a purchase price, and a price of electricity: cost.electricity_usd_per_kwh, or the
-    region's."""
-    emissions: TrainingRunCost | None
-    """Emissions priced at cost.usd_per_tco2e; a cost to you only if a law requires payment."""
+    """Needs a purchase price (where it is rented: cost.purchase_usd_per_accelerator, else the
+    catalog's, too), and one of electricity: cost.electricity_usd_per_kwh, or the region's."""
+    emissions: NotRequired[IfAny[TrainingRunCost]]
+    """Emissions, if cost.usd_per_tco2e prices them; a cost to you only if a law says so."""

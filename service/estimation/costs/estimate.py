@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 
 from service.catalog.entries.convert import price_name
 from service.catalog.entries.entry import Entry
+from service.catalog.entries.figures import read_figure
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import costs as cost
 from service.core.costs import Instance, Price, PriceKind
 from service.core.deployment import Accelerator, Parallelism, Region
 from service.core.explanation import EstimateWarning
 from service.core.interval import Interval, exact, independent_sum, product, scale
+from service.core.years import HOURS_PER_YEAR
 from service.estimation import answers
 from service.estimation.answers import figure, known_figure
 from service.estimation.costs.answers import (
@@ -23,9 +25,11 @@ from service.estimation.costs.answers import (
     Owned,
     Rented,
     ServingCost,
+    TotalBasis,
     TrainingCost,
     TrainingRunCost,
 )
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.projections.over_time import positive
 from service.estimation.requests import CostRequest, PeriodRequest
 from service.estimation.resolution import Problems
@@ -34,6 +38,8 @@ from service.estimation.writing import written
 _RENTAL = "cost/rental"
 _HOURS_PER_DAY = 24.0
 _MILLION = 1e6
+#: A price that is older than the newest ones by more is said to be old: a choice of this service.
+_FRESH_MONTHS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,15 @@ class Costs:
             return None
         return Ownership(self.hardware_usd_per_hour, self.electricity_usd_per_hour)
 
+    @property
+    def total_usd_per_hour(self) -> Interval | None:
+        """Owning, else renting, with emissions at their price; None where neither is known."""
+        rental, owned = self.prices.rental, self.owned
+        paid = owned.usd_per_hour if owned is not None else rental.usd_per_hour if rental else None
+        if paid is None or self.emissions_usd_per_hour is None:
+            return paid
+        return independent_sum((paid, self.emissions_usd_per_hour))
+
 
 def resolve_prices(
     asked: CostRequest,
@@ -142,7 +157,10 @@ def resolve_prices(
     return Prices(
         rental=rental,
         accelerators=parallelism.accelerator_count,
-        purchase_usd=_purchase_usd(asked, accelerator),
+        # What is rented is not bought, unless somebody says at which price it would be.
+        purchase_usd=purchase_usd(asked, accelerator, snapshot)
+        if rental is None or asked.purchase_usd_per_accelerator is not None
+        else None,
         amortisation_years=exact(asked.amortisation_years)
         if asked.amortisation_years
         else life_years,
@@ -174,7 +192,11 @@ def costs(
 
 
 def served_costs(
-    found: Costs, requests_per_s: Interval, output_tokens: float | None, period: PeriodRequest
+    found: Costs,
+    requests_per_s: Interval,
+    output_tokens: float | None,
+    period: PeriodRequest,
+    detail: Detail = WHOLE,
 ) -> InferenceCost:
     """Costs of an inference deployment: by the hour, request, million output tokens and year.
 
@@ -183,23 +205,27 @@ def served_costs(
 
     def bases(usd_per_hour: Interval) -> ServingCost:
         per_request = cost.per_unit(usd_per_hour, requests_per_s)
-        whole = (
-            scale(usd_per_hour, period.days * _HOURS_PER_DAY)
-            if period.requests is None
-            else scale(per_request, period.requests)
-        )
-        return {
+        told: ServingCost = {
             "usd_per_hour": figure(usd_per_hour),
-            "usd_per_request": figure(per_request),
             "usd_per_million_output_tokens": None
             if output_tokens is None
             else figure(cost.usd_per_million_tokens(usd_per_hour, requests_per_s, output_tokens)),
-            "usd_per_year": figure(scale(usd_per_hour, cost.HOURS_PER_YEAR)),
-            "usd_period": figure(whole),
         }
+        if output_tokens is None or detail.has("cost.breakdown"):
+            told["usd_per_request"] = figure(per_request)
+        if detail.has("cost.breakdown"):
+            told["usd_per_year"] = figure(scale(usd_per_hour, HOURS_PER_YEAR))
+            told["usd_period"] = figure(
+                scale(usd_per_hour, period.days * _HOURS_PER_DAY)
+                if period.requests is None
+                else scale(per_request, period.requests)
+            )
+        return told
 
     rental, owned, emissions = found.prices.rental, found.owned, found.emissions_usd_per_hour
+    whole = found.total_usd_per_hour
     return {
+        "total": None if whole is None else {**_total(found), **bases(whole)},
         "rented": None if rental is None else {**_rented(rental), **bases(rental.usd_per_hour)},
         "owned": None if owned is None else {**written(owned, Owned), **bases(owned.usd_per_hour)},
         "emissions": None if emissions is None else bases(emissions),
@@ -218,10 +244,20 @@ def trained_costs(found: Costs, tokens_per_s: Interval, run_hours: Interval | No
         }
 
     rental, owned, emissions = found.prices.rental, found.owned, found.emissions_usd_per_hour
+    total = found.total_usd_per_hour
     return {
+        "total": None if total is None else {**_total(found), **bases(total)},
         "rented": None if rental is None else {**_rented(rental), **bases(rental.usd_per_hour)},
         "owned": None if owned is None else {**written(owned, Owned), **bases(owned.usd_per_hour)},
         "emissions": None if emissions is None else bases(emissions),
+    }
+
+
+def _total(found: Costs) -> TotalBasis:
+    """What a total is made of."""
+    return {
+        "basis": "rented" if found.owned is None else "owned",
+        "includes_emissions": found.emissions_usd_per_hour is not None,
     }
 
 
@@ -274,12 +310,12 @@ def _rental(
     ]
     if not priced:
         if offers:
-            message = f"no {kind} price of {offers[0].id} is known"
+            message = f"no {kind} price of {offers[0].id} is known: state your own"
             warnings.append(EstimateWarning("price_unknown", message))
         elif region.document.get("kind") == "cloud":
             message = (
-                f"the catalog has no instance of {region.id.partition('/')[0]} with "
-                f"{accelerator_id}; give cost.usd_per_accelerator_hour"
+                f"no machine with {accelerator_id} is known to be rented out in {region.id}: state "
+                "your own price"
             )
             warnings.append(EstimateWarning("price_unknown", message))
         return None
@@ -289,14 +325,49 @@ def _rental(
         ratio = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"]
         rent = scale(ratio, price.usd_per_hour)
         message = (
-            f"{offer.id} has no known {kind} price in {region.id}; its list price in "
-            f"{price.region} is used"
+            f"the {kind} price of {offer.id} is known in {price.region} alone, and stands in for "
+            f"that in {region.id}"
         )
         warnings.append(EstimateWarning("price_of_another_region", message))
+    warnings += _age_warnings(offer, price, kind, snapshot)
     instances = offer.value.needed(count)
     return Rental(
         instances, rent, _at_price(offer, price, kind), instances, kind, price.region, price.date
     )
+
+
+def _age_warnings(
+    offer: Entry[Instance], price: Price, kind: PriceKind, snapshot: CatalogSnapshot
+) -> Iterator[EstimateWarning]:
+    """What to say of a price that is much older than the newest ones of the catalog."""
+    months, newest = _month(price.date), _newest_price(snapshot)
+    if months is None or newest is None or newest[0] - months <= _FRESH_MONTHS:
+        return
+    yield EstimateWarning(
+        "price_is_old",
+        f"the {kind} price of {offer.id} is of {price.date}, while the newest prices here are of "
+        f"{newest[1]}: ask the provider before you decide by it",
+    )
+
+
+@lru_cache(maxsize=16)
+def _newest_price(snapshot: CatalogSnapshot) -> tuple[int, str] | None:
+    """Month of the newest price in the catalog, and its date."""
+    dated = [
+        (months, price.date)
+        for entry in snapshot.instances.values()
+        for each in entry.value.prices.values()
+        for price in each.values()
+        if (months := _month(price.date)) is not None
+    ]
+    return max(dated, default=None)
+
+
+def _month(date: str) -> int | None:
+    """Months since the year 0 of a day, month or year; the middle of a year that is all known."""
+    year, _, rest = date.partition("-")
+    month = rest.partition("-")[0] or "6"
+    return 12 * int(year) + int(month) if year.isdecimal() and month.isdecimal() else None
 
 
 def _at_price(offer: Entry[Instance], price: Price, kind: PriceKind) -> Entry[Instance]:
@@ -346,8 +417,11 @@ def _offers(
 
 @lru_cache(maxsize=16)
 def _by_provider(snapshot: CatalogSnapshot) -> Mapping[str, tuple[Entry[Instance], ...]]:
+    """What providers rent out themselves; their marketplaces' machines are taken by name only."""
     found: dict[str, list[Entry[Instance]]] = {}
     for entry in snapshot.instances.values():
+        if entry.document.get("marketplace"):
+            continue
         found.setdefault(entry.value.provider, []).append(entry)
     return MappingProxyType({provider: tuple(each) for provider, each in found.items()})
 
@@ -392,12 +466,33 @@ def offered_in(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[st
     )
 
 
-def _purchase_usd(asked: CostRequest, accelerator: Entry[Accelerator]) -> Interval | None:
+def purchase_usd(
+    asked: CostRequest, accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
+) -> Interval | None:
+    """Price of an accelerator with its share of the server [USD]; None if nobody states it."""
     stated = asked.purchase_usd_per_accelerator
     if stated is not None:
         problems = Problems()
         found = positive(stated, "/cost/purchase_usd_per_accelerator", problems)
         problems.stop_if_any()
         return found
+    return listed_purchase_usd(accelerator, snapshot)
+
+
+def listed_purchase_usd(
+    accelerator: Entry[Accelerator], snapshot: CatalogSnapshot
+) -> Interval | None:
+    """Price of an accelerator, else its share of the price of the machine it stands in [USD].
+
+    None where neither is known.
+    """
     listed = accelerator.document.get("figures", {}).get("price_usd")
-    return None if listed is None else exact(float(listed["value"]))
+    if listed is not None:
+        return read_figure(listed, "/figures/price_usd").interval()
+    platform = accelerator.value.platform
+    machine = snapshot.platforms.get(platform.id)
+    whole = None if machine is None else machine.document.get("figures", {}).get("price_usd")
+    if whole is None:
+        return None
+    share = read_figure(whole, "/figures/price_usd").interval()
+    return scale(share, 1.0 / float(platform.accelerators))

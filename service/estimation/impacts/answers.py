@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, NotRequired, TypeAlias
 
-from service.estimation.answers import Answer, Interval, Repeatable
+from service.estimation.answers import Answer, IfAny, Interval, Repeatable
+from service.estimation.detail import part_of
 from service.estimation.inference.echo import PlacedDeployment
 from service.estimation.platforms import Facility
 
 
-class DeploymentEnergy(Answer):
-    """Power and energy of the deployment, before the building's share."""
+@part_of("energy.breakdown")
+class DeploymentEnergyParts(Answer, total=False):
+    """Power and energy by part, before the building's share."""
 
     accelerator_busy_power_w: Interval
     """Per accelerator, while requests are in flight."""
@@ -20,27 +22,41 @@ class DeploymentEnergy(Answer):
     """Per accelerator, averaged over all time."""
     host_power_per_accelerator_w: Interval
     """Its share of the machine, with what power supplies lose."""
-    it_power_w: Interval
-    """Mean of the whole deployment at the socket, without PUE."""
     accelerator_prefill_power_w: Interval
     """Per accelerator, while prompts are computed."""
     accelerator_decode_power_w: Interval
     """Per accelerator, while tokens are decoded."""
-    busy_ratio: float
-    """Share of time in which requests are in flight."""
     memory_utilisation_ratio: float
     """Share of peak bandwidth while busy."""
     compute_utilisation_ratio: float
     """Share of peak FLOP/s while busy."""
-    it_energy_per_request_wh: Interval
-    """Accelerators and hosts, idle time included."""
     accelerator_energy_per_request_wh: Interval
     host_energy_per_request_wh: Interval
     accelerator_energy_per_output_token_j: Interval | None
     """Null where nothing is generated."""
 
 
-class Carbon(Answer):
+class DeploymentEnergy(DeploymentEnergyParts):
+    """Power and energy of the deployment, before the building's share."""
+
+    it_power_w: Interval
+    """Mean of the whole deployment at the socket, without PUE."""
+    busy_ratio: float
+    """Share of time in which requests are in flight."""
+    it_energy_per_request_wh: Interval
+    """Accelerators and hosts, idle time included."""
+
+
+@part_of("impacts.breakdown")
+class CarbonSignal(Answer, total=False):
+    """What belongs to no total."""
+
+    marginal_signal_gco2e: IfAny[Interval]
+    """Additional emissions that this electricity use causes on the grid; for decisions, not part of
+    any total."""
+
+
+class Carbon(CarbonSignal):
     """Greenhouse gases. Null where a factor is unknown; the two methods are never netted."""
 
     operational_location_gco2e: Interval | None
@@ -52,34 +68,34 @@ class Carbon(Answer):
     """Share of manufacturing accelerators, machines around them and added memory."""
     total_gco2e: Interval | None
     """Location-based operation and embodied."""
-    marginal_signal_gco2e: Interval | None
-    """Additional emissions that this electricity use causes on the grid; for decisions, not part of
-    any total."""
 
 
-class Water(Answer):
-    """Water consumed. Null where a factor is unknown."""
+@part_of("impacts.breakdown")
+class WaterParts(Answer, total=False):
+    """Where water is consumed."""
 
     on_site_l: Interval | None
     """Evaporated by cooling."""
     off_site_l: Interval | None
     """Evaporated where the electricity is made."""
-    total_l: Interval | None
     stress_weighted_l: Interval | None
     """Total × withdrawal-to-supply ratio of the basin."""
 
 
-class Impact(Answer):
-    """Footprint of one basis."""
+class Water(WaterParts):
+    """Water consumed. Null where a factor is unknown."""
+
+    total_l: Interval | None
+
+
+@part_of("impacts.breakdown")
+class ImpactParts(Answer, total=False):
+    """What a footprint has beside energy, carbon and water."""
 
     it_energy_kwh: Interval | None
     """Before the building's share (PUE)."""
-    facility_energy_kwh: Interval | None
-    """IT energy × PUE."""
     accelerator_hours: Interval | None
     """Accelerator time used."""
-    carbon: Carbon
-    water: Water
     e_waste_kg: Interval | None
     """Mass of hardware worn out, minus what is reused."""
     primary_energy_mj: Interval | None
@@ -92,15 +108,26 @@ class Impact(Answer):
     """Part from manufacturing hardware."""
 
 
+class Impact(ImpactParts):
+    """Footprint of one basis."""
+
+    facility_energy_kwh: Interval | None
+    """IT energy × PUE."""
+    carbon: Carbon
+    water: Water
+
+
 class DeploymentImpacts(Answer):
     """Footprint per request, 1,000 output tokens (of input, to embed), task, year, period."""
 
     per_request: Impact
     per_1k_tokens: Impact
-    per_task: Impact
+    per_task: NotRequired[Impact]
+    """Left out where a task is a single request, unless include has impacts.breakdown."""
     per_year: Impact
-    period: Impact
-    """For period.days, or for period.requests if given."""
+    period: NotRequired[Impact]
+    """For period.days, or for period.requests if given; left out where the request gives none,
+    unless include has impacts.breakdown."""
 
 
 Level: TypeAlias = Literal["high", "medium", "low", "unknown"]
@@ -133,10 +160,14 @@ class WasteStreams(Answer):
     uncollected_kg: Interval | None
     avoided_kg: Interval
     """What a single service life without reuse would add."""
+    treatment_gco2e: Interval | None
+    """Emissions of treating the waste, not part of any total: figures of making may have them
+    already. Null without hardware.treatment_kgco2e_per_kg."""
 
 
-class DetailedImpact(Impact):
-    """Footprint of one basis with its parts."""
+@part_of("impacts.breakdown")
+class DetailedParts(Answer, total=False):
+    """Parts of a footprint."""
 
     embodied_parts: EmbodiedParts | None
     e_waste_streams: WasteStreams | None
@@ -144,15 +175,21 @@ class DetailedImpact(Impact):
     """Share of the site's land area; null without area_m2."""
 
 
+class DetailedImpact(Impact, DetailedParts):
+    """Footprint of one basis with its parts."""
+
+
 class DetailedDeploymentImpacts(Answer):
     """Footprint per request, 1,000 output tokens, task, year and period."""
 
     per_request: DetailedImpact
     per_1k_tokens: DetailedImpact
-    per_task: DetailedImpact
+    per_task: NotRequired[DetailedImpact]
+    """Left out where a task is a single request, unless include has impacts.breakdown."""
     per_year: DetailedImpact
-    period: DetailedImpact
-    """For period.days, or for period.requests if given."""
+    period: NotRequired[DetailedImpact]
+    """For period.days, or for period.requests if given; left out where the request gives none,
+    unless include has impacts.breakdown."""
 
 
 class PlainImpacts(Answer):
@@ -226,7 +263,9 @@ class RackHeat(Answer):
     """Part that air removes."""
     airflow_m3_per_s: Interval
     cooling_class: str
-    """Typical cooling for this density."""
+    """Typical cooling for this density and this share of liquid."""
+    air_cooling_class: str | None
+    """Typical cooling for the part that air removes; null if liquid removes everything."""
     confidence: Confidence
 
 

@@ -17,6 +17,7 @@ from service.core.interval import scale
 from service.core.platform import share_of
 from service.estimation.answers import figure, known_figure
 from service.estimation.confidence import footprint_confidence
+from service.estimation.detail import Detail
 from service.estimation.impacts.answers import Electricity, Hardware, Surroundings
 from service.estimation.impacts.equivalences import equivalences
 from service.estimation.impacts.footprint_views import DetailedBasis, detailed_basis
@@ -26,6 +27,8 @@ from service.estimation.impacts.sites import Site
 
 _INFRASTRUCTURE = "infrastructure/default"
 _GRAMS = 1000.0
+#: Figures of a place that a request may change.
+_CHANGED = ("market_gco2e_per_kwh", "marginal_gco2e_per_kwh", "wue_l_per_kwh", "pue_ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,15 @@ class ImpactContext:
     warnings: tuple[EstimateWarning, ...]
     request: ImpactsRequest
     snapshot: CatalogSnapshot
+    detail: Detail
 
     def writer(self, result: Footprint) -> DetailedBasis:
-        """Shapes a footprint with all its parts."""
+        """Shapes a footprint, with its parts where they are told."""
         asked = self.request.site
         land = None
         if asked is not None and asked.area_m2 is not None and asked.mean_it_kw is not None:
             land = land_m2_years(result.it_energy_kwh, asked.area_m2, asked.mean_it_kw)
-        return detailed_basis(result, self._device(), land)
+        return detailed_basis(result, self._device(), land, self.detail)
 
     def steps(self) -> tuple[Step, ...]:
         """How the site's figures came about."""
@@ -141,20 +145,18 @@ def resolve_impact_context(
     accelerator: Entry[Accelerator] | None,
     around: Infrastructure,
     snapshot: CatalogSnapshot,
+    detail: Detail,
 ) -> ImpactContext:
     """Put what a request says about its surroundings into one value."""
     value, warnings = supplied(region.value, request.electricity)
-    value = cooled(value, request.site)
+    value, cooling_warnings = cooled(value, request.site, request.facility, snapshot)
+    warnings = (*warnings, *cooling_warnings)
     site = None
     if request.site is not None:
         device = None if accelerator is None else accelerator.value
         site = Site(request.site, snapshot, device)
         warnings = (*warnings, *site.warnings())
-    given = {
-        name
-        for name in ("market_gco2e_per_kwh", "marginal_gco2e_per_kwh", "wue_l_per_kwh")
-        if getattr(value, name) is not getattr(region.value, name)
-    }
+    given = {name for name in _CHANGED if getattr(value, name) is not getattr(region.value, name)}
     origins = {name: origin for name, origin in region.origins.items() if name not in given}
     placed = Entry(region.id, region.document, value, origins)
-    return ImpactContext(placed, accelerator, around, site, warnings, request, snapshot)
+    return ImpactContext(placed, accelerator, around, site, warnings, request, snapshot, detail)

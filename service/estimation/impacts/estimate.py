@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from service.catalog.entries.entry import Entry
@@ -13,12 +14,14 @@ from service.core.estimate.inference import InferenceEnergy, inference_energy, i
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.impacts.energy import POWER, REQUEST, deployment_power
 from service.core.impacts.footprint import FOOTPRINT, Footprint, footprint
-from service.core.impacts.infrastructure import HOURS_PER_YEAR, Infrastructure, making
+from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact, scale
 from service.core.performance.usage import PhaseUse, Usage, reference_flops_per_s
 from service.core.platform import Machine
+from service.core.years import DAYS_PER_YEAR, HOURS_PER_YEAR
 from service.estimation.answers import CalibrationUsed, figure, frame, grounds
 from service.estimation.calibrations import Calibration, calibration, infrastructure_of
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts import answers
 from service.estimation.impacts.context import ImpactContext, resolve_impact_context
 from service.estimation.impacts.footprint_views import Basis, DetailedBasis, basis
@@ -40,7 +43,6 @@ from service.estimation.resolution import (
 from service.estimation.software import resolve_serving_engine
 
 _HOURS_PER_DAY = 24.0
-_DAYS_PER_YEAR = HOURS_PER_YEAR / _HOURS_PER_DAY
 _TOKENS_PER_BASIS = 1000.0
 _JOULES_PER_WH = 3600.0
 
@@ -79,14 +81,16 @@ DeploymentImpacts: TypeAlias = ComputedImpacts[answers.DeploymentEnergy, answers
 PlainImpacts: TypeAlias = ComputedImpacts[answers.PlainEnergy, answers.PlainImpacts]
 
 
-def impacts_answer(request: ImpactsRequest, snapshot: CatalogSnapshot) -> answers.ImpactsAnswer:
+def impacts_answer(
+    request: ImpactsRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
+) -> answers.ImpactsAnswer:
     """Energy, carbon and water of a deployment, of plain energy, or of accelerator time."""
-    answer, _ = impacts_with_result(request, snapshot)
+    answer, _ = impacts_with_result(request, snapshot, detail)
     return answer
 
 
 def impacts_with_result(
-    request: ImpactsRequest, snapshot: CatalogSnapshot
+    request: ImpactsRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> tuple[answers.ImpactsAnswer, DeploymentImpacts | PlainImpacts]:
     """The answer of `impacts_answer`, with the computed footprint for whoever reports on it."""
     problems = Problems()
@@ -111,7 +115,7 @@ def impacts_with_result(
     else:
         accelerator, machine = _given(request, snapshot, problems)
         given = () if accelerator is None else (accelerator.value,)
-        release = resolve_serving_engine(request.serving, given, snapshot, problems)
+        release = resolve_serving_engine(request.serving, given, (), snapshot, problems)
         if accelerator is not None:
             entries.append(("accelerators", accelerator))
         if machine is not None:
@@ -120,12 +124,14 @@ def impacts_with_result(
     problems.stop_if_any()
     located = sited(problems.resolved(region), machine, request.facility, snapshot)
     region = located.region
-    place = resolve_impact_context(request, region, accelerator, around, snapshot)
+    place = resolve_impact_context(request, region, accelerator, around, snapshot, detail)
     echoed: PlacedDeployment | None = None
     result: DeploymentImpacts | PlainImpacts
     if computed is not None:
-        echoed = {**echo(computed.resolved), "region": region.id}
-        result = deployment_impacts(computed, place.region, request.period, around, place.writer)
+        echoed = {**echo(computed.resolved, detail), "region": region.id}
+        result = deployment_impacts(
+            computed, place.region, request.period, around, place.writer, detail
+        )
     else:
         of = None if accelerator is None else accelerator.value
         chosen = calibration(snapshot, release.key, of)
@@ -147,9 +153,10 @@ def impacts_with_result(
             (*warnings, *place.warnings, *result.warnings),
             entries,
             (lambda: (*learnt_steps(learnt), *result.steps(), *place.steps()))
-            if request.explain
+            if request.explain or detail.has("explanation")
             else None,
             used,
+            detail,
         ),
     }
     return answer, result
@@ -160,7 +167,8 @@ def deployment_impacts(
     region: Entry[Region],
     period: PeriodRequest,
     infrastructure: Infrastructure | None = None,
-    writer: Writer = basis,
+    writer: Writer | None = None,
+    detail: Detail = WHOLE,
 ) -> DeploymentImpacts:
     """Energy and impacts of a computed deployment in a region.
 
@@ -174,7 +182,9 @@ def deployment_impacts(
     infrastructure
         What stands around the accelerators; the calibration's if None.
     writer
-        Shapes a footprint; the short form unless more is asked for.
+        Shapes a footprint; without further parts if None.
+    detail
+        How much is told.
     """
     resolved = computed.resolved
     accelerator = resolved.deployment.accelerator
@@ -187,8 +197,8 @@ def deployment_impacts(
             (
                 EstimateWarning(
                     "power_unknown",
-                    f"{accelerator.id} has no thermal design power; give "
-                    "figures.thermal_design_power_w to get energy and impacts",
+                    f"the thermal design power of {accelerator.id} is not published, so that "
+                    "energy and footprint are unknown until you state it",
                 ),
             ),
         )
@@ -198,22 +208,27 @@ def deployment_impacts(
     per_request, per_hour = footprints.request, footprints.hour
     workload = resolved.workload
     per_token = 1.0 / float(workload.output_tokens if computed.generates else workload.input_tokens)
-    of_request, of_hour = writer(per_request), writer(per_hour)
+    written = writer or partial(basis, detail=detail)
+    of_request, of_hour = written(per_request), written(per_hour)
     period_hours = period.days * _HOURS_PER_DAY
     unit, unit_count, of_unit = per_hour, period_hours, of_hour
     if period.requests is not None:
         unit, unit_count, of_unit = per_request, period.requests, of_request
+    bases: answers.DeploymentImpacts = {
+        "per_request": of_request(1.0),
+        "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
+        "per_year": of_hour(HOURS_PER_YEAR),
+    }
+    calls, every = resolved.workload.calls_per_task, detail.has("impacts.breakdown")
+    if every or calls != 1:
+        bases["per_task"] = of_request(float(calls))
+    if every or not period.model_fields_set.isdisjoint(("days", "requests")):
+        bases["period"] = of_unit(unit_count)
     return ComputedImpacts(
-        energy=_energy(energy, per_token if computed.generates else None),
-        impacts={
-            "per_request": of_request(1.0),
-            "per_1k_tokens": of_request(_TOKENS_PER_BASIS * per_token),
-            "per_task": of_request(float(resolved.workload.calls_per_task)),
-            "per_year": of_hour(HOURS_PER_YEAR),
-            "period": of_unit(unit_count),
-        },
+        energy=_energy(energy, per_token if computed.generates else None, detail),
+        impacts=bases,
         steps=lambda: (*explain(energy, (*POWER, *REQUEST)), *explain(per_request, FOOTPRINT)),
-        warnings=footprint_warnings(per_request, resolved.accelerator, region, period.year),
+        warnings=footprint_warnings(per_request, resolved.accelerator, region, period.year, detail),
         unit=unit,
         unit_count=unit_count,
     )
@@ -249,8 +264,8 @@ def _plain_impacts(
         warnings.append(
             EstimateWarning(
                 "power_assumed",
-                "energy is estimated from accelerator time at a typical load; give energy_kwh if "
-                "it was measured",
+                "energy is estimated from accelerator time at a typical load; state the energy "
+                "if it was measured",
             )
         )
     else:
@@ -258,7 +273,13 @@ def _plain_impacts(
             None,
             None,
             tuple,
-            (EstimateWarning("power_unknown", "the accelerator has no thermal design power"),),
+            (
+                EstimateWarning(
+                    "power_unknown",
+                    "the thermal design power of the accelerator is unknown, and energy and "
+                    "footprint with it",
+                ),
+            ),
         )
     total = footprint(energy_kwh, hours, device, place.region.value, around)
     return ComputedImpacts(
@@ -302,24 +323,31 @@ def _plain_bases(of_total: DetailedBasis, period: PeriodRequest) -> answers.Plai
     return {
         "period": of_total(1.0),
         "per_request": None if requests is None else of_total(1.0 / requests),
-        "per_year": of_total(_DAYS_PER_YEAR / period.days) if dated else None,
+        "per_year": of_total(DAYS_PER_YEAR / period.days) if dated else None,
     }
 
 
-def _energy(energy: InferenceEnergy, per_token: float | None) -> answers.DeploymentEnergy:
+def _energy(
+    energy: InferenceEnergy, per_token: float | None, detail: Detail
+) -> answers.DeploymentEnergy:
     power, request = energy.power, energy.request
+    told: answers.DeploymentEnergy = {
+        "it_power_w": figure(power.it_power_w),
+        "busy_ratio": float(power.usage.busy_ratio),
+        "it_energy_per_request_wh": figure(request.it_wh),
+    }
+    if not detail.has("energy.breakdown"):
+        return told
     return {
+        **told,
         "accelerator_busy_power_w": figure(power.busy_power_w),
         "accelerator_idle_power_w": figure(power.idle_power_w),
         "accelerator_mean_power_w": figure(power.accelerator_mean_power_w),
         "host_power_per_accelerator_w": figure(power.host_power_w),
-        "it_power_w": figure(power.it_power_w),
         "accelerator_prefill_power_w": figure((power.prefill or power.main).power_w),
         "accelerator_decode_power_w": figure(power.main.power_w),
-        "busy_ratio": float(power.usage.busy_ratio),
         "memory_utilisation_ratio": float(power.usage.memory_utilisation_ratio),
         "compute_utilisation_ratio": float(power.usage.compute_utilisation_ratio),
-        "it_energy_per_request_wh": figure(request.it_wh),
         "accelerator_energy_per_request_wh": figure(request.accelerators_wh),
         "host_energy_per_request_wh": figure(request.host_wh),
         "accelerator_energy_per_output_token_j": None

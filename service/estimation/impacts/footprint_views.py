@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from service.core.deployment import Accelerator
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.waste import Waste, waste
-from service.core.interval import Interval, product, scale
+from service.core.interval import Interval, independent_sum, product, scale
 from service.core.platform import share_of
 from service.estimation import answers
 from service.estimation.answers import figure, scaled_figure
-from service.estimation.impacts.answers import DetailedImpact, EmbodiedParts, Impact, WasteStreams
+from service.estimation.detail import WHOLE, Detail
+from service.estimation.impacts.answers import (
+    Carbon,
+    DetailedImpact,
+    EmbodiedParts,
+    Impact,
+    WasteStreams,
+    Water,
+)
 
 #: Writes a footprint times a count of whatever it is the footprint of.
 Basis: TypeAlias = Callable[[float], Impact]
@@ -24,19 +32,21 @@ _GRAMS = 1000.0
 
 Numbers: TypeAlias = tuple[float, float, float]
 
-#: Figures of a footprint that are written.
+#: Figures of a footprint that are always written, and those of its breakdown.
 _FIGURES = (
-    "it_energy_kwh",
     "facility_energy_kwh",
-    "accelerator_hours",
     "operational_location_gco2e",
     "operational_market_gco2e",
     "embodied_gco2e",
     "total_location_gco2e",
+    "water_total_l",
+)
+_BREAKDOWN = (
+    "it_energy_kwh",
+    "accelerator_hours",
     "marginal_signal_gco2e",
     "water_on_site_l",
     "water_off_site_l",
-    "water_total_l",
     "water_stress_weighted_l",
     "e_waste_kg",
     "primary_energy_mj",
@@ -46,30 +56,39 @@ _FIGURES = (
 )
 
 
-def basis(result: Footprint) -> Basis:
+def basis(result: Footprint, *beside: Footprint, detail: Detail = WHOLE) -> Basis:
     """The footprint of one, ready to be written for any number of them.
 
-    Numbers are taken out of the intervals once, as most footprints are written five times.
+    Numbers are taken out of the intervals once, as most footprints are written several times.
+    With others ``beside`` it, the footprint of all.
     """
-    held = {name: _numbers(getattr(result, name)) for name in _FIGURES}
+    names = (*_FIGURES, *_BREAKDOWN) if detail.has("impacts.breakdown") else _FIGURES
+    held = {name: _numbers(_total(name, (result, *beside))) for name in names}
 
     def times(count: float) -> Impact:
         amount = {name: _written(numbers, count) for name, numbers in held.items()}
+        carbon: Carbon = {
+            "operational_location_gco2e": amount["operational_location_gco2e"],
+            "operational_market_gco2e": amount["operational_market_gco2e"],
+            "embodied_gco2e": amount["embodied_gco2e"],
+            "total_gco2e": amount["total_location_gco2e"],
+        }
+        water: Water = {"total_l": amount["water_total_l"]}
+        if not detail.has("impacts.breakdown"):
+            return {
+                "facility_energy_kwh": amount["facility_energy_kwh"],
+                "carbon": carbon,
+                "water": water,
+            }
         return {
             "it_energy_kwh": amount["it_energy_kwh"],
             "facility_energy_kwh": amount["facility_energy_kwh"],
             "accelerator_hours": amount["accelerator_hours"],
-            "carbon": {
-                "operational_location_gco2e": amount["operational_location_gco2e"],
-                "operational_market_gco2e": amount["operational_market_gco2e"],
-                "embodied_gco2e": amount["embodied_gco2e"],
-                "total_gco2e": amount["total_location_gco2e"],
-                "marginal_signal_gco2e": amount["marginal_signal_gco2e"],
-            },
+            "carbon": {**carbon, "marginal_signal_gco2e": amount["marginal_signal_gco2e"]},
             "water": {
                 "on_site_l": amount["water_on_site_l"],
                 "off_site_l": amount["water_off_site_l"],
-                "total_l": amount["water_total_l"],
+                **water,
                 "stress_weighted_l": amount["water_stress_weighted_l"],
             },
             "e_waste_kg": amount["e_waste_kg"],
@@ -82,11 +101,25 @@ def basis(result: Footprint) -> Basis:
     return times
 
 
+def _total(name: str, results: Sequence[Footprint]) -> Interval | None:
+    """A figure of all footprints together; None where one of them has none."""
+    known = [found for each in results if (found := getattr(each, name)) is not None]
+    if len(known) < len(results):
+        return None
+    return known[0] if len(known) == 1 else independent_sum(known)
+
+
 def detailed_basis(
-    result: Footprint, accelerator: Accelerator | None, land_m2_years: Interval | None
+    result: Footprint,
+    accelerator: Accelerator | None,
+    land_m2_years: Interval | None,
+    detail: Detail,
 ) -> DetailedBasis:
-    """The same with embodied carbon by part, waste by stream, and land."""
-    plain = basis(result)
+    """The same with embodied carbon by part, waste by stream, and land, where parts are told."""
+    plain = basis(result, detail=detail)
+    if not detail.has("impacts.breakdown"):
+        # Without its parts, a detailed footprint is a plain one.
+        return cast("DetailedBasis", plain)
     embodied = _embodied_parts(result, accelerator)
     streams = None
     if accelerator is not None and result.accelerator_hours is not None:
@@ -144,6 +177,9 @@ def _streams(found: Waste, count: float) -> WasteStreams:
         "collected_kg": scaled_figure(found.collected_kg, count),
         "uncollected_kg": scaled_figure(found.uncollected_kg, count),
         "avoided_kg": mass(found.avoided_kg),
+        "treatment_gco2e": None
+        if found.treatment_kgco2e is None
+        else scaled_figure(scale(found.treatment_kgco2e, _GRAMS), count),
     }
 
 

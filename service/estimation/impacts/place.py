@@ -11,15 +11,27 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning
-from service.core.impacts.cooling import dry_wue, evaporative_wue
+from service.core.impacts.cooling import dry_pue, dry_wue, evaporative_wue
 from service.core.impacts.footprint import Footprint
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, exact, independent_sum, scale
 from service.estimation.defaults import default_warnings, making_default_warnings
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.requests import ElectricityRequest, HardwareRequest, SiteRequest
+from service.estimation.projections.over_time import positive
+from service.estimation.references import FacilityRequest
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems
+from service.estimation.wording import dated, unpublished
 
+_DRY_COOLING = "site/dry-cooling"
+_HOURLY_UNKNOWN = EstimateWarning(
+    "hourly_match_unknown",
+    "how much of the consumption contracts cover in the same hour is not stated, so that the "
+    "emissions counted by contracts are unknown",
+)
+#: A statement of operators, which no figure is computed from.
+_STATED_ONLY = "carbon_free_energy_ratio"
 _GRID_FIGURES = ("grid_gco2e_per_kwh", "market_gco2e_per_kwh")
 
 
@@ -33,11 +45,19 @@ def supplied(
     """
     warnings: list[EstimateWarning] = []
     market = region.market_gco2e_per_kwh
-    if asked.contracted_ratio is not None:
+    counted = asked.contracted_ratio
+    if counted is None and asked.residual_gco2e_per_kwh is not None:
+        counted = 0.0
+    if asked.matching == "hourly":
+        counted = asked.hourly_matched_ratio
+        if counted is None:
+            warnings.append(_HOURLY_UNKNOWN)
+            market = None
+    if counted is not None:
         rest = region.residual_gco2e_per_kwh
         if asked.residual_gco2e_per_kwh is not None:
             rest = exact(asked.residual_gco2e_per_kwh)
-        if rest is None and asked.contracted_ratio < 1.0:
+        if rest is None and counted < 1.0:
             rest = region.grid_gco2e_per_kwh
             warnings.append(
                 EstimateWarning(
@@ -47,7 +67,7 @@ def supplied(
                     "twice",
                 )
             )
-        market = _mixed(asked.contracted_ratio, asked.contracted_gco2e_per_kwh, rest)
+        market = _mixed(counted, asked.contracted_gco2e_per_kwh, rest)
     marginal = region.marginal_gco2e_per_kwh
     if asked.marginal_gco2e_per_kwh is not None:
         marginal = exact(asked.marginal_gco2e_per_kwh)
@@ -56,10 +76,13 @@ def supplied(
     )
 
 
-def cooled(region: Region, site: SiteRequest | None) -> Region:
-    """The region with on-site water of the site's own cooling, where that was given.
+def cooled(
+    region: Region, site: SiteRequest | None, facility: FacilityRequest, snapshot: CatalogSnapshot
+) -> tuple[Region, tuple[EstimateWarning, ...]]:
+    """The region with water and energy of the site's own cooling, and what to know about that.
 
-    A tower runs in the climate that the request gives, else in that of the region.
+    A tower runs in the climate that the request gives, else in that of the region. Dry cooling
+    adds to a PUE that others report; a PUE in the request is that of the site as it is cooled.
 
     Raises
     ------
@@ -67,9 +90,22 @@ def cooled(region: Region, site: SiteRequest | None) -> Region:
         If there is a tower, and nobody says in which climate.
     """
     if site is None or site.cooling == "as-reported":
-        return region
+        return region, ()
     if site.cooling == "dry":
-        return replace(region, wue_l_per_kwh=dry_wue())
+        dry = replace(region, wue_l_per_kwh=dry_wue())
+        if facility.pue_ratio is not None:
+            return dry, ()
+        added = snapshot.calibrations[_DRY_COOLING].value["added_energy_ratio"]
+        pue = dry_pue(region.pue_ratio, region.wue_l_per_kwh, added)
+        if pue is region.pue_ratio:
+            return dry, ()
+        told = EstimateWarning(
+            "dry_cooling_energy",
+            f"cooling without water takes {added.value:.2f} kWh ({added.low:.2f} to "
+            f"{added.high:.2f}) more per kWh of computing than a tower: a PUE of {pue.value:.2f} "
+            f"instead of {region.pue_ratio.value:.2f}, unless you state your own",
+        )
+        return replace(dry, pue_ratio=pue), (told,)
     if site.wet_bulb_celsius is not None:
         wet_bulb: Number = site.wet_bulb_celsius
     elif region.wet_bulb_celsius is not None:
@@ -78,7 +114,7 @@ def cooled(region: Region, site: SiteRequest | None) -> Region:
         unknown = f"is needed for an evaporative tower: no climate of {region.id} is known"
         raise Rejected([FieldError("/site/wet_bulb_celsius", unknown)])
     wue = evaporative_wue(wet_bulb, site.cycles_of_concentration, site.evaporative_ratio)
-    return replace(region, wue_l_per_kwh=wue)
+    return replace(region, wue_l_per_kwh=wue), ()
 
 
 def kept(
@@ -95,6 +131,10 @@ def kept(
         changes["in_use_ratio"] = asked.in_use_ratio
     if asked.collected_ratio is not None:
         changes["e_waste_collected_ratio"] = exact(asked.collected_ratio)
+    if asked.treatment_kgco2e_per_kg is not None:
+        changes["treatment_kgco2e_per_kg"] = positive(
+            asked.treatment_kgco2e_per_kg, "/hardware/treatment_kgco2e_per_kg", problems
+        )
     if asked.added_memory_gb > 0.0:
         tier = problems.attempt(
             "/hardware/added_memory", lambda: snapshot.find("memory-tiers", asked.added_memory)
@@ -117,30 +157,28 @@ def footprint_warnings(
     accelerator: Entry[Accelerator] | None,
     region: Entry[Region],
     year: int | None,
+    detail: Detail = WHOLE,
 ) -> tuple[EstimateWarning, ...]:
-    """What a careful colleague would say about a footprint's factors."""
+    """What a careful colleague would say about a footprint's factors, of figures that are told."""
+    every = detail.has("impacts.breakdown")
     found = [
-        EstimateWarning(
-            "unknown_factor", f"{region.id} has no published {factor}; {name} is null, not zero"
+        _contracts_unknown(region)
+        if name == "operational_market_gco2e" and region.value.carbon_free_energy_ratio is not None
+        else EstimateWarning(
+            "unknown_factor",
+            unpublished(factor, region.id),
+            name.replace("water_", "water.", 1),
         )
         for name, factor in _UNKNOWN.items()
-        if getattr(result, name) is None
+        if (every or name in _ALWAYS_TOLD) and getattr(result, name) is None
     ]
-    stated = region.value.carbon_free_energy_ratio
-    if result.operational_market_gco2e is None and stated is not None:
-        found.append(
-            EstimateWarning(
-                "contracts_unknown",
-                f"the operator of {region.id} states {stated.value:.0%} carbon-free energy; give "
-                "electricity.contracted_ratio to count contracts",
-            )
-        )
     if result.made.embodied_kgco2e is None:
         found.append(
             EstimateWarning(
                 "unknown_factor",
-                "no manufacturing figure is published for this hardware; embodied carbon and the "
-                "total are null, not zero",
+                "the emissions of manufacturing this hardware are unpublished, and the total "
+                "with them",
+                "embodied_gco2e",
             )
         )
     grid = region.origins.get("grid_gco2e_per_kwh")
@@ -148,8 +186,7 @@ def footprint_warnings(
         found.append(
             EstimateWarning(
                 "wider_average",
-                f"the grid intensity of {region.id} itself is not known; the average of "
-                f"{grid.entry_id} is used",
+                f"the grid of {region.id} counts as the average of {grid.entry_id}",
             )
         )
     found += making_default_warnings(accelerator) if accelerator is not None else []
@@ -157,13 +194,25 @@ def footprint_warnings(
     found += [
         EstimateWarning(
             "figure_past_shelf_life",
-            f"{name} of {region.id} dates from {region.origins[name].year} and may be outdated",
+            f"{dated(name, region.id, region.origins[name].year)} and may have changed",
+            name,
         )
         for name in region.stale
+        if name != _STATED_ONLY
     ]
     if year is not None:
         found += _year_warnings(region, year)
     return tuple(found)
+
+
+def _contracts_unknown(region: Entry[Region]) -> EstimateWarning:
+    stated = region.value.carbon_free_energy_ratio
+    return EstimateWarning(
+        "contracts_unknown",
+        f"{unpublished('market_gco2e_per_kwh', region.id)}, though its operator states "
+        f"{0.0 if stated is None else stated.value:.0%} carbon-free energy: state how much of "
+        "yours is under contract",
+    )
 
 
 _UNKNOWN: Mapping[str, str] = {
@@ -176,14 +225,27 @@ _UNKNOWN: Mapping[str, str] = {
 }
 
 
+#: Of these, what an answer's usual figures are made of.
+_ALWAYS_TOLD = frozenset(
+    {
+        "operational_location_gco2e",
+        "operational_market_gco2e",
+        "water_on_site_l",
+        "water_off_site_l",
+    }
+)
+
+
 def _year_warnings(region: Entry[Region], year: int) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "figure_of_another_year",
-            f"{name} of {region.id} dates from {origin.year}, the known year closest to {year}",
+            f"{dated(name, region.id, origin.year)}, the known year closest to {year}",
+            name,
         )
         for name, origin in region.origins.items()
         if origin.year is not None
+        and name != _STATED_ONLY
         and (origin.year > year or (origin.year < year and name in _GRID_FIGURES))
     ]
 

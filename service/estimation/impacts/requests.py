@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
+from service.estimation.detail import FieldPaths, including
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
     FacilityRequest,
+    Figure,
     ModelReference,
     PlatformReference,
     PowerLimit,
@@ -28,6 +30,12 @@ from service.estimation.requests import (
     WorkloadRequest,
 )
 
+if TYPE_CHECKING:
+    _Included: TypeAlias = tuple[str, ...]
+else:
+    _Included = including(
+        "provenance", "explanation", "deployment", "energy.breakdown", "impacts.breakdown"
+    )
 Intensity = Annotated[float, Field(ge=0.0, le=5000.0)]
 Decibels = Annotated[float, Field(ge=-50.0, le=200.0)]
 Loss = Annotated[float, Field(ge=0.0, le=100.0)]
@@ -43,11 +51,28 @@ class ElectricityRequest(Request):
     contracted_gco2e_per_kwh: Intensity = 0.0
     """Emissions of the contracted electricity; 0 for carbon-free energy."""
     residual_gco2e_per_kwh: Intensity | None = None
-    """Residual mix, for the rest; if null, that of the place, or its average mix."""
+    """Residual mix, for the rest; if null, that of the place, or its average mix. Without
+    contracted_ratio it is that of all electricity, by the market-based method."""
     marginal_gco2e_per_kwh: Intensity | None = None
     """Marginal intensity, a signal for decisions; never part of a total."""
     matching: Literal["annual", "hourly"] = "annual"
-    """Over which time contracted electricity has to match consumption."""
+    """Over which time contracted electricity has to match consumption. hourly: only what is
+    generated in the hour of consumption counts, hourly_matched_ratio; the rest has the residual
+    mix."""
+    hourly_matched_ratio: Ratio | None = None
+    """Share of the consumption that contracted generation covers within the same hour, at most
+    contracted_ratio; without it, hourly matching leaves the market-based figure null."""
+
+    @model_validator(mode="after")
+    def _matched_is_contracted(self) -> ElectricityRequest:
+        matched = self.hourly_matched_ratio
+        if matched is None:
+            return self
+        if self.matching != "hourly":
+            raise ValueError("hourly_matched_ratio needs matching: hourly")
+        if self.contracted_ratio is None or matched > self.contracted_ratio:
+            raise ValueError("hourly_matched_ratio must be at most contracted_ratio")
+        return self
 
 
 class HardwareRequest(Request):
@@ -70,6 +95,10 @@ class HardwareRequest(Request):
     """Memory added to the server, per accelerator [GB]."""
     added_memory: Reference = "ddr5-8ch"
     """Kind of the added memory: id of a memory tier."""
+
+    treatment_kgco2e_per_kg: Figure | None = None
+    """Emissions of treating electronic waste, per mass; e_waste_streams then tells them. No openly
+    published factor was found."""
 
     @model_validator(mode="after")
     def _busy_hours_are_counted(self) -> HardwareRequest:
@@ -96,7 +125,8 @@ class SiteRequest(Request):
 
     cooling: Literal["as-reported", "evaporative-tower", "dry"] = "as-reported"
     """How the site is cooled: with the place's reported WUE, with a cooling tower in the place's
-    climate, or with a closed loop that evaporates no water."""
+    climate, or with a closed loop that evaporates no water and takes more energy (it adds to the
+    PUE, unless facility.pue_ratio states one)."""
     wet_bulb_celsius: float | None = Field(None, ge=-40.0, le=40.0)
     """Mean wet-bulb temperature, for a cooling tower; if null, the region's, where it is known."""
     cycles_of_concentration: float = Field(6.0, gt=1.0, le=20.0)
@@ -200,6 +230,8 @@ class ImpactsRequest(CatalogRequest):
     """Facts about the site; without them its figures are null."""
     explain: bool = False
     """Add a step-by-step explanation."""
+    include: _Included = ()
+    fields: FieldPaths = ()
 
     @model_validator(mode="after")
     def _one_basis(self) -> ImpactsRequest:

@@ -189,6 +189,7 @@ def _heat_answer(result: Heat | None) -> RackHeat | None:
         "air_cooled_kw": figure(result.air_cooled_kw),
         "airflow_m3_per_s": figure(result.airflow_m3_per_s),
         "cooling_class": result.cooling_class,
+        "air_cooling_class": result.air_cooling_class,
         "confidence": judged(result.airflow_m3_per_s),
     }
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from service.estimation.answers import (
     Answer,
     Constraint,
     FitCertainty,
+    IfAny,
     Interval,
     Mitigations,
     Repeatable,
 )
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import InferenceCost
+from service.estimation.detail import part_of
 from service.estimation.impacts.answers import DeploymentEnergy, DeploymentImpacts
 from service.estimation.inference.echo import Deployment, PlacedDeployment
 from service.estimation.inference.placement import Placement
@@ -30,13 +32,23 @@ class MemoryParts(Answer):
     """Peak of the temporary tensors of an engine step."""
     runtime_bytes: Interval
     """Driver's context, libraries' buffers, captured graphs, allocator slack."""
+    total_bytes: Interval
+    capacity_bytes: float
+    """Memory of the accelerator."""
+    usable_bytes: float
+    """Capacity × memory_utilization_ratio."""
+
+
+@part_of("memory.by_class")
+class MemoryByClass(Answer, total=False):
+    """What parts consist of, and memory as other tools show it."""
+
     context_bytes: Interval
     """Part of runtime_bytes that the driver holds for a process."""
     libraries_bytes: Interval
     """Part of runtime_bytes for buffers of libraries and collectives."""
     graphs_bytes: Interval
     """Part of runtime_bytes for captured graphs."""
-    total_bytes: Interval
     allocated_bytes: Interval
     """Tensors at their peak: weights, caches and activations (max_memory_allocated)."""
     reserved_bytes: Interval
@@ -48,10 +60,6 @@ class MemoryParts(Answer):
     """What the engine keeps in the host's memory for an accelerator."""
     checkpoint_bytes: float
     """Tensors of the whole model, stored once."""
-    capacity_bytes: float
-    """Memory of the accelerator."""
-    usable_bytes: float
-    """Capacity × memory_utilization_ratio."""
 
 
 class MemoryRoom(Answer):
@@ -59,8 +67,13 @@ class MemoryRoom(Answer):
 
     headroom_bytes: Interval
     """Usable memory minus the total; negative if it does not fit."""
+
+
+class Shortfall(Answer, total=False):
+    """What is missing."""
+
     shortfall_bytes: Interval
-    """Missing memory; 0 if it fits."""
+    """Missing memory; 0 if it fits, and left out then unless include has memory.by_class."""
 
 
 class CacheRoom(Answer):
@@ -68,33 +81,54 @@ class CacheRoom(Answer):
 
     kv_cache_bytes_per_token: float
     """For the next token, at the context length of the workload."""
-    kv_cache_budget_bytes: Interval
-    """Memory left for caches after weights and everything else; negative if those do not fit."""
     kv_cache_capacity_tokens: Interval | None
     """Tokens of all sequences of a replica that fit; null where nothing is cached."""
     max_concurrency: Interval | None
     """Null if nothing limits it."""
     max_context_tokens: Interval | None
     """Null if nothing limits it."""
+
+
+@part_of("memory.by_class")
+class CacheByClass(Answer, total=False):
+    """What caches and weights are made of."""
+
+    kv_cache_budget_bytes: Interval
+    """Memory left for caches after weights and everything else; negative if those do not fit."""
     draft_model_bytes: float
     """Draft model with its caches, part of runtime_bytes."""
 
 
-class Memory(MemoryParts, FitCertainty, MemoryRoom, CacheRoom, Mitigations):
+@part_of("memory.by_class")
+class WeightsByClass(Answer, total=False):
+    """Weights by what they belong to."""
+
+    weights_by_class_bytes: dict[str, float]
+    placement: IfAny[Placement]
+    """Where everything is placed, if memory beyond the accelerator is used."""
+
+
+class Memory(
+    MemoryParts,
+    MemoryByClass,
+    FitCertainty,
+    MemoryRoom,
+    Shortfall,
+    CacheRoom,
+    CacheByClass,
+    WeightsByClass,
+    Mitigations,
+):
     """Memory per accelerator, on the fullest one."""
 
     fits: bool
     """Whether the central estimate fits."""
-    weights_by_class_bytes: dict[str, float]
-    placement: Placement | None
-    """Where everything is placed, if memory beyond the accelerator is used."""
 
 
-class Phase(Answer):
-    """A forward step on the roofline."""
+@part_of("latency.breakdown")
+class PhaseTimes(Answer, total=False):
+    """What the time of a forward step consists of."""
 
-    bottleneck: Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"]
-    """What limits the step."""
     step_s: float
     """Time of the step, with overlap and overhead."""
     compute_bound_s: float
@@ -111,10 +145,27 @@ class Phase(Answer):
     """Intensity above which the accelerator is bound by compute."""
 
 
-class Percentiles(Answer):
-    """Percentiles over requests."""
+class PhaseVerdict(Answer):
+    """What limits a forward step."""
+
+    bottleneck: Literal["compute", "memory_bandwidth", "interconnect", "overhead", "capacity"]
+    """What limits the step."""
+
+
+class Phase(PhaseVerdict, PhaseTimes):
+    """A forward step on the roofline."""
+
+
+@part_of("latency.breakdown")
+class Median(Answer, total=False):
+    """What half of the requests do not exceed."""
 
     p50: Interval
+
+
+class Percentiles(Median):
+    """Percentiles over requests."""
+
     p95: Interval
     p99: Interval
 
@@ -155,36 +206,72 @@ class LatencyFigures(Answer):
     """Mean time per output token after the first; null where nothing is generated."""
     e2e_s: Interval | None
     """Mean time from arrival to the last token; null above saturation."""
-    task_s: Interval | None
-    """Mean time of an agent's task: calls_per_task requests and the tool calls between them; null
-    above saturation."""
-    output_tokens_per_s_per_user: Interval | None
-    output_tokens_per_s_per_accelerator: Interval | None
     output_tokens_per_s: Interval | None
     """Of the whole deployment; null where nothing is generated."""
-    input_tokens_per_s: Interval
-    """Prompt tokens of answered requests per second, cached ones and what an encoder reads
-    included, of the whole deployment."""
     requests_per_s: Interval
     """Requests answered per second: sequences, where they are embedded or ranked."""
     saturation_requests_per_s: Interval
     """Arrival rate above which the queue grows without limit."""
+
+
+class TaskTime(Answer, total=False):
+    """Time of an agent's task."""
+
+    task_s: Interval | None
+    """Mean time of an agent's task: calls_per_task requests and the tool calls between them; null
+    above saturation. Left out where a task is a single request, unless include has
+    latency.breakdown."""
+
+
+@part_of("latency.breakdown")
+class LatencyRates(Answer, total=False):
+    """Rates and queues by what they are of."""
+
+    output_tokens_per_s_per_user: Interval | None
+    output_tokens_per_s_per_accelerator: Interval | None
+    input_tokens_per_s: Interval
+    """Prompt tokens of answered requests per second, cached ones and what an encoder reads
+    included, of the whole deployment."""
     running_sequences_per_replica: float
     """Mean number of requests that a replica runs at once."""
     waiting_requests: float | None
     """Mean number of requests that wait; null above saturation."""
+
+
+class LatencyPhases(Answer):
+    """The steps of both phases, in full."""
+
     prefill: Phase
     decode: Phase | None
     """Null where nothing is generated."""
 
 
-class Latency(LatencyFigures):
+class LatencyVerdicts(Answer):
+    """What limits the steps of both phases."""
+
+    prefill: PhaseVerdict
+    decode: PhaseVerdict | None
+
+
+class OverNetwork(Answer):
+    """Mean times as users see them, behind a network; null above saturation."""
+
+    network_round_trip_s: float
+    ttft_s: Interval | None
+    e2e_s: Interval | None
+    task_s: Interval | None
+    """A round trip more for each call of the task."""
+
+
+class Latency(LatencyFigures, TaskTime, LatencyRates, LatencyPhases):
     """Latency and throughput. TPOT = (E2E − TTFT) / (output tokens − 1)."""
 
-    load: Load | None
-    """Null without a request rate."""
-    burst: Burst | None
-    """Null unless requests come at_once."""
+    over_network: NotRequired[IfAny[OverNetwork]]
+    """Present if network_round_trip_s is given."""
+    load: NotRequired[IfAny[Load]]
+    """Present with a request rate."""
+    burst: NotRequired[IfAny[Burst]]
+    """Present if requests come at_once."""
 
 
 class MemoryInferenceAnswer(Repeatable, Memory):
@@ -231,14 +318,14 @@ class InferenceParts(Answer):
     memory: Memory
     latency: Latency
     facility: Facility
-    goodput: Goodput | None
-    """Null unless limits are given."""
+    goodput: NotRequired[IfAny[Goodput]]
+    """Present if limits are given."""
     energy: DeploymentEnergy | None
     impacts: DeploymentImpacts | None
     cost: InferenceCost
     constraints: list[Constraint]
-    compliance: Compliance | None
-    """Null unless requested."""
+    compliance: NotRequired[IfAny[Compliance]]
+    """Present if requested."""
 
 
 class InferenceAnswer(Repeatable, InferenceParts):

@@ -39,7 +39,7 @@ def training_constraints(memory: TrainingMemory) -> list[Constraint]:
         _at_most(
             "memory_per_accelerator",
             float(memory.total_bytes.value),
-            float(memory.capacity_bytes),
+            float(memory.usable_bytes),
             "bytes",
         ),
         _at_most(

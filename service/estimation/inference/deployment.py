@@ -22,6 +22,7 @@ from service.core.estimate.inference import InferenceEstimate, InferenceSetup, e
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.memory.inference import formulas
 from service.core.memory.inference.memory import InferenceMemory
+from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import InferenceTiers
 from service.core.performance.inference.latency import InferenceLatency
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
@@ -49,6 +50,7 @@ from service.estimation.resolution import (
     resolve_disaggregation,
     resolve_model,
     served_precision,
+    weights_format,
 )
 from service.estimation.software import (
     check_reads,
@@ -168,7 +170,8 @@ def resolve_deployment(
         asked_accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
     given = () if accelerator is None else (accelerator.value,)
-    release = resolve_serving_engine(request.serving, given, snapshot, problems)
+    files = () if model is None else (weights_format(request.precision, model.value).id,)
+    release = resolve_serving_engine(request.serving, given, files, snapshot, problems)
     pads_heads = (
         release.engine in snapshot.engines and snapshot.engines[release.engine].value.pads_heads
     )
@@ -254,6 +257,7 @@ def resolve_deployment(
         warnings += slow_link_warnings(laid_out)
     warnings += platform_warnings(accelerator.value, machine, parallelism)
     warnings += _precision_warnings(deployment)
+    warnings += _setting_warnings(serving, used, release.engine, chosen.runtime)
     warnings += _length_warnings(deployment, workload, serving)
     warnings += tiers.warnings if tiers is not None else ()
     warnings += speculation.warnings if speculation is not None else ()
@@ -290,8 +294,8 @@ def _estimate_warnings(estimate: InferenceEstimate) -> Iterator[EstimateWarning]
         rate = latency.saturation_requests_per_s.value
         yield EstimateWarning(
             "saturated",
-            f"requests arrive faster than they can be served; at most {rate:.3g} requests/s "
-            "can be sustained, and times that include waiting are null, as the queue only grows",
+            f"requests arrive faster than they can be served: at most {rate:.3g} a second are "
+            "sustained, and waiting times grow without end",
         )
 
 
@@ -336,10 +340,40 @@ def _precision_warnings(deployment: Deployment) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "precision_not_native",
-            f"{accelerator.name} has no kernels that multiply {weights.id} as it is; weights are "
-            f"widened to {used} first, which saves memory but no compute time",
+            f"{accelerator.name} cannot multiply {weights.id.upper()} directly: weights are "
+            f"widened to {used.upper()} first, which saves memory and no computing time",
         )
     ]
+
+
+def _setting_warnings(
+    serving: ServingSettings, model: ModelArchitecture, engine: str, runtime: RuntimeOverheads
+) -> Iterator[EstimateWarning]:
+    """What to say of settings that the engine or the model has no use for."""
+    held = runtime.of(serving.release)
+    if serving.flash_attention is False and not held.bytes_per_score:
+        yield EstimateWarning(
+            "setting_unused",
+            f"{engine} always fuses attention: asking for scores that are stored changes nothing",
+            about="serving.flash_attention",
+        )
+    if serving.attention_density_ratio < 1.0:
+        yield EstimateWarning(
+            "attention_is_sparse",
+            f"attention to {serving.attention_density_ratio:.3g} of the tokens needs a kernel that "
+            f"leaves the others out, which {engine} has for models that were trained so: what it "
+            "costs in quality depends on model and task, and choosing tokens costs time that is "
+            "not counted",
+        )
+    if serving.limit_mm_per_prompt is None:
+        return
+    if model.images is None or not held.profiles_images:
+        yield EstimateWarning(
+            "setting_unused",
+            f"{engine} is not known to set memory aside for the images of such a model: how many "
+            "a prompt may hold changes nothing",
+            about="serving.limit_mm_per_prompt",
+        )
 
 
 def _length_warnings(

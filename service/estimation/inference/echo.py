@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NotRequired, TypeAlias
 
 from service.core import deployment
 from service.core.deployment import Accelerator, InferenceWorkload
@@ -12,7 +12,8 @@ from service.core.engine_defaults import START_SETTINGS, UsageContext
 from service.core.performance.inference.speculation import expected_tokens
 from service.core.performance.inference.tasks import prefill_tokens
 from service.core.performance.kernels import met_activations
-from service.estimation.answers import Answer, Parallelism
+from service.estimation.answers import Answer, IfAny, Parallelism
+from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.deployment import ResolvedDeployment
 from service.estimation.inference.speculation import ResolvedSpeculation
 from service.estimation.requests import OffloadRequest, ServingRequest, WorkloadRequest
@@ -66,10 +67,10 @@ class Workload(AskedWorkload):
     """Mean prompt length."""
     output_tokens: float
     """Mean number of generated tokens."""
-    input_spread: LengthSpread | None
-    """Null where all prompts are of one length."""
-    output_spread: LengthSpread | None
-    """Null where all answers are of one length."""
+    input_spread: NotRequired[IfAny[LengthSpread]]
+    """Where prompts differ in length."""
+    output_spread: NotRequired[IfAny[LengthSpread]]
+    """Where answers differ in length."""
     concurrency: int
     """Requests in flight over all replicas."""
     encoded_tokens: int
@@ -87,16 +88,16 @@ class Workload(AskedWorkload):
 class Disaggregated(Answer):
     """Pools for prompts and for decoding as they were understood."""
 
-    prefill_replicas: int | None
-    """Null: as many as balance both pools."""
+    prefill_replicas: NotRequired[IfAny[int]]
+    """Without it, as many as balance both pools."""
     link_bytes_per_s: float
 
 
 class Speculative(Answer):
     """Speculative decoding as it was understood."""
 
-    draft_model: str | None
-    draft_weights: str | None
+    draft_model: NotRequired[IfAny[str]]
+    draft_weights: NotRequired[IfAny[str]]
     draft_tokens: int
     acceptance_ratio: float
     tokens_per_check: float
@@ -108,9 +109,8 @@ class Serving(EngineSettings):
 
     engine: str
     """The engine by its id."""
-    engine_generation: str | None
-    """Generation of the engine whose figures apply, by its id in /v1/engines; null if it has only
-    one."""
+    engine_generation: NotRequired[IfAny[str]]
+    """Generation of the engine whose figures apply, by its id in /v1/engines, if it has several."""
     usage_context: UsageContext
     """How requests reach the engine."""
     memory_utilization_ratio: float
@@ -119,29 +119,35 @@ class Serving(EngineSettings):
     """Token budget of a step."""
     max_running_sequences: int
     """Sequences run at once on a replica."""
-    speculative: Speculative | None
-    disaggregated: Disaggregated | None
+    speculative: NotRequired[IfAny[Speculative]]
+    disaggregated: NotRequired[IfAny[Disaggregated]]
     memory_tiers: list[str]
-    offload: Offload | None
+    offload: NotRequired[IfAny[Offload]]
 
 
-class Deployment(Answer):
-    """The deployment as it was understood, every default filled in."""
+@part_of("deployment")
+class DeploymentSettings(Answer, total=False):
+    """The settings as they were understood, every default filled in."""
 
-    model: str
     total_parameters: int
     active_parameters: int
     """Parameters that one token uses."""
+    power_limit_w: IfAny[float]
+    """Limit of power of each accelerator, where it is below its thermal design power."""
+    workload: Workload
+    serving: Serving
+
+
+class Deployment(DeploymentSettings):
+    """The deployment as it was understood."""
+
+    model: str
     accelerator: str
     accelerator_count: int
     platform: str | None
     """Machine by its id in /v1/platforms; null if none is known."""
-    power_limit_w: float | None
-    """Limit of power of each accelerator; null: its thermal design power."""
     precision: Precision
     parallelism: Parallelism
-    workload: Workload
-    serving: Serving
 
 
 class PlacedDeployment(Deployment):
@@ -150,17 +156,14 @@ class PlacedDeployment(Deployment):
     region: str
 
 
-def echo(resolved: ResolvedDeployment) -> Deployment:
-    """The deployment as it was understood, with every default filled in."""
+def echo(resolved: ResolvedDeployment, detail: Detail = WHOLE) -> Deployment:
+    """The deployment as it was understood; with every default filled in, if that is included."""
     deployment, model = resolved.deployment, resolved.model
-    return {
+    understood: Deployment = {
         "model": model.id,
-        "total_parameters": model.value.total_parameters,
-        "active_parameters": model.value.active_parameters,
         "accelerator": resolved.accelerator.id,
         "accelerator_count": deployment.parallelism.accelerator_count,
         "platform": None if resolved.machine is None else resolved.machine.id,
-        "power_limit_w": power_limit(deployment.accelerator),
         "precision": {
             "weights": deployment.precision.weights.id,
             "kv_cache": deployment.precision.kv_cache.id,
@@ -171,6 +174,14 @@ def echo(resolved: ResolvedDeployment) -> Deployment:
             ),
         },
         "parallelism": written(deployment.parallelism, Parallelism),
+    }
+    if not detail.has("deployment"):
+        return understood
+    return {
+        **understood,
+        "total_parameters": model.value.total_parameters,
+        "active_parameters": model.value.active_parameters,
+        "power_limit_w": power_limit(deployment.accelerator),
         "workload": _workload(resolved.workload),
         "serving": _serving(resolved),
     }

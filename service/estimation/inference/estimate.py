@@ -7,30 +7,41 @@ from typing import Any
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
-from service.core.costs import COSTS, HOURS_PER_YEAR
+from service.core.costs import COSTS
 from service.core.deployment import Region
 from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval
-from service.core.performance.inference import open_load
+from service.core.performance.inference import percentiles
+from service.core.performance.inference.burst import Burst as CoreBurst
 from service.core.performance.inference.formulas import LATENCY
+from service.core.years import HOURS_PER_YEAR
 from service.estimation import answers
-from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds
+from service.estimation.answers import FitCertainty, Grounds, figure, frame, grounds, known_figure
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import Costs, costs, hourly, resolve_prices, served_costs
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.impacts.estimate import DeploymentImpacts, deployment_impacts
 from service.estimation.inference.answers import (
     Burst,
+    CacheByClass,
     CacheRoom,
     InferenceAnswer,
     Latency,
     LatencyFigures,
     LatencyInferenceAnswer,
+    LatencyPhases,
+    LatencyRates,
+    LatencyVerdicts,
     Memory,
+    MemoryByClass,
     MemoryInferenceAnswer,
     MemoryParts,
     MemoryRoom,
+    OverNetwork,
     Percentiles,
+    Shortfall,
+    TaskTime,
 )
 from service.estimation.inference.constraints import constraints
 from service.estimation.inference.deployment import (
@@ -41,29 +52,23 @@ from service.estimation.inference.echo import echo
 from service.estimation.inference.goodput import goodput_answer, resolve_limits
 from service.estimation.inference.mitigations import inference_mitigations
 from service.estimation.inference.placement import placement
-from service.estimation.inference.requests import InferenceRequest
+from service.estimation.inference.requests import PlacedRequest
 from service.estimation.learning.deployments import calibration_used, learnt_deployment
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.mitigations import NOTHING_TO_CHANGE
 from service.estimation.platforms import sited
-from service.estimation.requests import (
-    CostRequest,
-    DeploymentRequest,
-    LatencyInferenceRequest,
-    MemoryInferenceRequest,
-)
+from service.estimation.remarks import remarking
+from service.estimation.requests import CostRequest, DeploymentRequest, LatencyInferenceRequest
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.writing import written
 
 #: Figures of tokens, which are null where nothing is generated, and formulas of them.
-_NOTHING_GENERATED: Any = dict.fromkeys(
-    (
-        "tpot_s",
-        "output_tokens_per_s_per_user",
-        "output_tokens_per_s_per_accelerator",
-        "output_tokens_per_s",
-        "decode",
-    )
+_OF_TOKENS = (
+    "tpot_s",
+    "output_tokens_per_s_per_user",
+    "output_tokens_per_s_per_accelerator",
+    "output_tokens_per_s",
+    "decode",
 )
 _OF_GENERATION = frozenset(
     {
@@ -77,34 +82,35 @@ _OF_GENERATION = frozenset(
 
 
 def inference_memory_answer(
-    request: MemoryInferenceRequest, snapshot: CatalogSnapshot
+    request: DeploymentRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> MemoryInferenceAnswer:
     """Memory per accelerator of an inference deployment, and what fits."""
     computed = _compute(request, snapshot)
     return {
         **frame(snapshot.revision),
-        "deployment": echo(computed.resolved),
-        **_memory(computed, snapshot),
-        **_grounds(request, snapshot, computed, computed.memory_steps),
+        "deployment": echo(computed.resolved, detail),
+        **_memory(computed, snapshot, detail),
+        **_grounds(request, snapshot, computed, computed.memory_steps, detail=detail),
     }
 
 
 def inference_latency_answer(
-    request: LatencyInferenceRequest, snapshot: CatalogSnapshot
+    request: DeploymentRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> LatencyInferenceAnswer:
     """Latency, throughput and bottlenecks of an inference deployment."""
     computed = _compute(request, snapshot)
     return {
         **frame(snapshot.revision),
-        "deployment": echo(computed.resolved),
+        "deployment": echo(computed.resolved, detail),
         "fits": computed.fits,
-        **_latency(computed),
-        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed)),
+        **_latency(computed, _round_trip_s(request), detail),
+        **_grounds(request, snapshot, computed, lambda: _latency_steps(computed), detail=detail),
     }
 
 
+@remarking(InferenceAnswer)
 def inference_estimate(
-    request: InferenceRequest, snapshot: CatalogSnapshot, *, advise: bool = True
+    request: PlacedRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> InferenceAnswer:
     """Memory, latency, energy and impacts of an inference deployment in one answer.
 
@@ -114,9 +120,9 @@ def inference_estimate(
         The deployment.
     snapshot
         The catalog.
-    advise
-        Whether to look for what would make it fit, where it does not. That takes many times as
-        long as the rest.
+    detail
+        How much is told. What would make it fit, where it does not, takes many times as long as
+        the rest.
     """
     problems = Problems()
     year = request.period.year
@@ -126,8 +132,8 @@ def inference_estimate(
     problems.stop_if_any()
     place = sited(problems.resolved(region), computed.resolved.machine, request.facility, snapshot)
     region = place.region
-    impacts = deployment_impacts(computed, region, request.period)
-    costed = _costs(computed, region, request.cost, impacts, snapshot)
+    impacts = deployment_impacts(computed, region, request.period, detail=detail)
+    costed = deployment_costs(computed, region, request.cost, impacts, snapshot)
     facts = request.compliance
     rules = None if facts is None else check_rules(facts, region, snapshot)
 
@@ -147,9 +153,9 @@ def inference_estimate(
         entries += rules.entries
     return {
         **frame(snapshot.revision),
-        "deployment": {**echo(computed.resolved), "region": region.id},
-        "memory": _memory(computed, snapshot, advise=advise),
-        "latency": _latency(computed),
+        "deployment": {**echo(computed.resolved, detail), "region": region.id},
+        "memory": _memory(computed, snapshot, detail),
+        "latency": _latency(computed, request.network_round_trip_s, detail),
         "facility": place.facility,
         "goodput": goodput_answer(computed, limits),
         "energy": impacts.energy,
@@ -159,27 +165,42 @@ def inference_estimate(
             computed.latency.requests_per_s,
             float(computed.resolved.workload.output_tokens) if computed.generates else None,
             request.period,
+            detail,
         ),
         "constraints": constraints(computed),
         "compliance": None if rules is None else rules.answer,
-        **_grounds(request, snapshot, computed, steps, warnings, entries),
+        **_grounds(request, snapshot, computed, steps, warnings, entries, detail),
     }
 
 
-def _costs(
+def deployment_costs(
     computed: ComputedDeployment,
     region: Entry[Region],
     asked: CostRequest,
     impacts: DeploymentImpacts,
     snapshot: CatalogSnapshot,
+    life_years: Interval | None = None,
 ) -> Costs:
+    """Costs by the hour of a computed deployment.
+
+    Parameters
+    ----------
+    computed, region, impacts
+        What runs where, and what it draws and emits.
+    asked
+        Prices that the caller states.
+    snapshot
+        Has the others.
+    life_years
+        How long hardware is kept [year]; if None, the usual life of servers.
+    """
     resolved = computed.resolved
     prices = resolve_prices(
         asked,
         resolved.accelerator,
         resolved.deployment.parallelism,
         region,
-        resolved.calibration.infrastructure.hardware_life_years,
+        life_years or resolved.calibration.infrastructure.hardware_life_years,
         snapshot,
     )
     year = None if impacts.impacts is None else impacts.impacts["per_year"]
@@ -201,34 +222,46 @@ def _grounds(
     steps: Callable[[], Iterable[Step]],
     warnings: Iterable[EstimateWarning] | None = None,
     placed: Iterable[tuple[str, Entry[Any]]] = (),
+    detail: Detail = WHOLE,
 ) -> Grounds:
     resolved = computed.resolved
+    explained = request.explain or detail.has("explanation")
     return grounds(
         snapshot,
         computed.warnings if warnings is None else warnings,
         [*resolved.entries(), *placed],
-        (lambda: (*learnt_steps(resolved.learnt), *steps())) if request.explain else None,
+        (lambda: (*learnt_steps(resolved.learnt), *steps())) if explained else None,
         calibration_used(request, resolved),
+        detail,
     )
 
 
-def _memory(
-    computed: ComputedDeployment, snapshot: CatalogSnapshot, *, advise: bool = True
-) -> Memory:
+def _memory(computed: ComputedDeployment, snapshot: CatalogSnapshot, detail: Detail) -> Memory:
     memory = computed.memory
-    advised = advise and not computed.fits
-    return {
+    told: Any = {
         **written(memory, MemoryParts),
         "fits": computed.fits,
         **written(computed.tiers or memory, FitCertainty),
         **written(memory, MemoryRoom),
-        "weights_by_class_bytes": {
-            kind.value: float(size) for kind, size in memory.weights_by_class_bytes.items() if size
-        },
         **_cache_room(computed),
-        "placement": None if computed.tiers is None else placement(computed.tiers),
-        **(inference_mitigations(computed, snapshot) if advised else NOTHING_TO_CHANGE),
     }
+    if detail.has("memory.by_class") or not computed.fits:
+        told |= written(memory, Shortfall)
+    if detail.has("memory.by_class"):
+        told |= {
+            **written(memory, MemoryByClass),
+            **written(memory, CacheByClass),
+            "weights_by_class_bytes": {
+                kind.value: float(size)
+                for kind, size in memory.weights_by_class_bytes.items()
+                if size
+            },
+            "placement": None if computed.tiers is None else placement(computed.tiers),
+        }
+    if detail.has("remedies"):
+        told |= NOTHING_TO_CHANGE if computed.fits else inference_mitigations(computed, snapshot)
+    found: Memory = told
+    return found
 
 
 def _cache_room(computed: ComputedDeployment) -> CacheRoom:
@@ -238,45 +271,87 @@ def _cache_room(computed: ComputedDeployment) -> CacheRoom:
     return {**room, "kv_cache_capacity_tokens": None, "max_concurrency": None}
 
 
-def _latency(computed: ComputedDeployment) -> Latency:
+def _latency(
+    computed: ComputedDeployment, network_round_trip_s: float | None, detail: Detail
+) -> Latency:
     latency, load = computed.latency, computed.latency.load
-    figures = written(latency, LatencyFigures)
+    # A phase without its times is one all the same.
+    every = detail.has("latency.breakdown")
+    phases: Any = LatencyPhases if every else LatencyVerdicts
+    figures: Any = {**written(latency, LatencyFigures), **written(latency, phases)}
+    if every:
+        figures |= written(latency, LatencyRates)
+    if every or computed.resolved.workload.calls_per_task != 1:
+        figures |= written(latency, TaskTime)
     if not computed.generates:
-        figures = {**figures, **_NOTHING_GENERATED}
-    return {
-        **figures,
+        figures |= {name: None for name in _OF_TOKENS if name in figures}
+    found: Latency = figures | {
+        "over_network": None
+        if network_round_trip_s is None
+        else _over_network(computed, network_round_trip_s),
         "load": None
         if load is None
         else {
             "utilisation_ratio": float(load.utilisation_ratio),
             "saturated": bool(load.saturated),
-            "ttft_s": None if load.saturated else _percentiles(load.ttft_s, latency.ttft_s),
-            "tpot_s": _percentiles(load.tpot_s, latency.tpot_s) if computed.generates else None,
-            "e2e_s": None if load.saturated else _percentiles(load.e2e_s, latency.e2e_s),
+            "ttft_s": None
+            if load.saturated
+            else percentile_figures(load.ttft_s, latency.ttft_s, every),
+            "tpot_s": percentile_figures(load.tpot_s, latency.tpot_s, every)
+            if computed.generates
+            else None,
+            "e2e_s": None
+            if load.saturated
+            else percentile_figures(load.e2e_s, latency.e2e_s, every),
         },
-        "burst": _burst(computed),
+        "burst": _burst(computed, every),
+    }
+    return found
+
+
+def _round_trip_s(request: DeploymentRequest) -> float | None:
+    """The network between users and the service, where a question has one [s]."""
+    return request.network_round_trip_s if isinstance(request, LatencyInferenceRequest) else None
+
+
+def _over_network(computed: ComputedDeployment, round_trip_s: float) -> OverNetwork:
+    """Times with a round trip for each request; the service itself is not slowed by it."""
+    latency, calls = computed.latency, computed.resolved.workload.calls_per_task
+
+    def later(time: Interval | None, trips: int) -> answers.Interval | None:
+        if time is None:
+            return None
+        extra = round_trip_s * trips
+        return known_figure(Interval(time.value + extra, time.low + extra, time.high + extra))
+
+    return {
+        "network_round_trip_s": round_trip_s,
+        "ttft_s": later(latency.ttft_s, 1),
+        "e2e_s": later(latency.e2e_s, 1),
+        "task_s": later(latency.task_s, calls),
     }
 
 
-def _burst(computed: ComputedDeployment) -> Burst | None:
+def _burst(computed: ComputedDeployment, every: bool) -> Burst | None:
     """What requests see that come all at once; None where they do not."""
     latency, burst = computed.latency, computed.latency.burst
     if burst is None:
         return None
-    rate, makespan_s = latency.requests_per_s, float(burst.makespan_s)
     return {
-        "makespan_s": figure(
-            Interval(
-                makespan_s,
-                makespan_s * rate.value / rate.high,
-                makespan_s * rate.value / rate.low,
-            )
-        ),
+        "makespan_s": figure(makespan(latency.requests_per_s, burst)),
         "waves": float(burst.waves_before) + 1.0,
-        "ttft_s": _percentiles(burst.ttft_s, latency.ttft_s),
-        "tpot_s": _percentiles(burst.tpot_s, latency.tpot_s) if computed.generates else None,
-        "e2e_s": _percentiles(burst.e2e_s, latency.e2e_s),
+        "ttft_s": percentile_figures(burst.ttft_s, latency.ttft_s, every),
+        "tpot_s": percentile_figures(burst.tpot_s, latency.tpot_s, every)
+        if computed.generates
+        else None,
+        "e2e_s": percentile_figures(burst.e2e_s, latency.e2e_s, every),
     }
+
+
+def makespan(rate: Interval, burst: CoreBurst) -> Interval:
+    """Time until all requests that came at once are answered, as uncertain as their rate [s]."""
+    value = float(burst.makespan_s)
+    return Interval(value, value * rate.value / rate.high, value * rate.value / rate.low)
 
 
 def _latency_steps(computed: ComputedDeployment) -> tuple[Step, ...]:
@@ -287,12 +362,17 @@ def _latency_steps(computed: ComputedDeployment) -> tuple[Step, ...]:
     return explain(computed.estimate, formulas)
 
 
-def _percentiles(found: open_load.Percentiles, like: Interval) -> Percentiles:
-    """Percentiles over requests, each with the relative interval of the mean."""
+def percentile_figures(
+    found: percentiles.Percentiles, like: Interval, every: bool = True
+) -> Percentiles:
+    """Percentiles over requests, with the relative interval of the mean; all, or the high ones."""
 
     def around(value: Number) -> answers.Interval:
         return figure(
             Interval(value, value * like.low / like.value, value * like.high / like.value)
         )
 
-    return {"p50": around(found.p50), "p95": around(found.p95), "p99": around(found.p99)}
+    told: Percentiles = {"p95": around(found.p95), "p99": around(found.p99)}
+    if every:
+        told["p50"] = around(found.p50)
+    return told

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import ConfigDict, Field
 
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.detail import FieldPaths, including
 from service.estimation.references import FacilityRequest, RegionReference, Request
 from service.estimation.requests import (
     EXAMPLE_DEPLOYMENT,
     EXAMPLE_WORKLOAD,
     CostRequest,
     DeploymentRequest,
+    NetworkRoundTrip,
     PeriodRequest,
 )
 
+if TYPE_CHECKING:
+    _Included: TypeAlias = tuple[str, ...]
+else:
+    _Included = including(
+        "provenance",
+        "explanation",
+        "deployment",
+        "memory.by_class",
+        "remedies",
+        "latency.breakdown",
+        "energy.breakdown",
+        "impacts.breakdown",
+        "cost.breakdown",
+    )
 _Most = Annotated[float | None, Field(gt=0.0, le=1e9)]
 
 
@@ -48,7 +64,26 @@ class TimeLimitsRequest(Request):
     """99th percentile of the time of a whole request over requests."""
 
 
-class InferenceRequest(DeploymentRequest):
+class PlacedRequest(DeploymentRequest):
+    """A deployment in a place, with what it is to keep and to cost there."""
+
+    region: RegionReference = Field(examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region."""
+    period: PeriodRequest = PeriodRequest()
+    facility: FacilityRequest = FacilityRequest()
+    cost: CostRequest = CostRequest()
+    network_round_trip_s: NetworkRoundTrip = None
+    """Time of the network between users and the service, there and back; latency.over_network then
+    has the times that users see. Limits and percentiles are those of the service."""
+    limits: TimeLimitsRequest | None = Field(
+        None, examples=[{"ttft_p99_s": 2.0, "tpot_p99_s": 0.2}]
+    )
+    """Times to keep: the answer has the goodput, the highest rate of requests that keeps them."""
+    compliance: RuleFacts | None = None
+    """Facts about the site, to check them against the rules of the place."""
+
+
+class InferenceRequest(PlacedRequest):
     """Everything about one inference deployment in one answer."""
 
     model_config = ConfigDict(
@@ -59,14 +94,5 @@ class InferenceRequest(DeploymentRequest):
         }
     )
 
-    region: RegionReference = Field(examples=["aws/eu-north-1"])
-    """Cloud region, country, grid zone, or an inline region."""
-    period: PeriodRequest = PeriodRequest()
-    facility: FacilityRequest = FacilityRequest()
-    cost: CostRequest = CostRequest()
-    limits: TimeLimitsRequest | None = Field(
-        None, examples=[{"ttft_p99_s": 2.0, "tpot_p99_s": 0.2}]
-    )
-    """Times to keep: the answer has the goodput, the highest rate of requests that keeps them."""
-    compliance: RuleFacts | None = None
-    """Facts about the site, to check them against the rules of the place."""
+    include: _Included = ()
+    fields: FieldPaths = ()

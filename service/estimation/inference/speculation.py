@@ -15,7 +15,7 @@ from service.core.performance.inference.speculation import expected_tokens
 from service.core.search.batch_evaluation import SpeculationOption
 from service.estimation.layouts import check_division
 from service.estimation.requests import SpeculativeRequest
-from service.estimation.resolution import Problems, resolve_model, resolve_precision
+from service.estimation.resolution import Problems, resolve_model, served_precision
 
 #: Share of drafted tokens that are accepted. Source: Leviathan, Kalman, Matias, Fast Inference
 #: from Transformers via Speculative Decoding, 2023, table 3, https://arxiv.org/abs/2211.17192
@@ -57,6 +57,8 @@ def resolve_speculation(
             check_division(draft.value, parallelism, place, problems)
     acceptance, log_sigma = asked.acceptance_ratio, 0.0
     warnings: list[EstimateWarning] = []
+    if draft is not None:
+        warnings += draft.value.warnings
     if acceptance is None:
         usual, drafted = _USUAL_ACCEPTANCE, asked.draft_tokens
         acceptance = float(usual.value)
@@ -65,15 +67,19 @@ def resolve_speculation(
         warnings.append(
             EstimateWarning(
                 "acceptance_assumed",
-                "70 % of drafted tokens are assumed to be accepted (50 to 90 %); the ratio "
-                "depends on the task, give acceptance_ratio if you know it",
+                "70 % of drafted tokens are assumed to be accepted (50 to 90 %), which depends "
+                "on the task: state your own share if you know it",
             )
         )
     value = Speculation(
         draft_tokens=asked.draft_tokens,
         acceptance_ratio=acceptance,
         architecture=None if draft is None else draft.value,
-        precision=None if draft is None else resolve_precision(asked.draft_precision, draft.value),
+        precision=None
+        if draft is None
+        else served_precision(
+            asked.draft_precision, draft.value, problems, f"{pointer}/draft_precision"
+        ),
     )
     return ResolvedSpeculation(value, draft, log_sigma, tuple(warnings))
 

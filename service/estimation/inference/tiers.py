@@ -50,7 +50,8 @@ def resolve_tiers(
         warnings.append(
             EstimateWarning(
                 "host_memory_assumed",
-                "no memory_tiers are given; two sockets of eight DDR5 channels each are assumed",
+                "two sockets of eight DDR5 channels each are assumed for what does not fit in "
+                "the accelerators",
             )
         )
     named = _named_tiers(serving, snapshot, problems)
@@ -93,8 +94,10 @@ def _named_tiers(
         )
         if entry is None:
             continue
-        if entry.value.bandwidth_bytes_per_s is None:
-            problems.add(pointer, f"the bandwidth of {entry.id} is not known")
+        if entry.value.bandwidth_bytes_per_s is None and wanted.link_bytes_per_s is None:
+            problems.add(
+                pointer, f"the bandwidth of {entry.id} is not known; give link_bytes_per_s"
+            )
             continue
         found.append((wanted, entry))
     return found
@@ -117,30 +120,32 @@ def _unknown_figures(
     if tier.link_bytes_per_s is None and host_link_bytes_per_s(accelerator) is None:
         yield EstimateWarning(
             "host_link_unknown",
-            f"{accelerator.name} has no published host link; {entry.value.name} is used at its own "
-            "bandwidth. Give link_bytes_per_s if you know it",
+            f"the link between {accelerator.name} and its host is unpublished: {entry.value.name} "
+            "counts with its own bandwidth",
         )
     if tier.capacity_bytes == inf:
         yield EstimateWarning(
             "tier_capacity_unknown",
-            f"{tier.id} has no typical capacity; it is assumed to be large enough. Give "
-            "capacity_bytes if you know it",
+            f"how much {tier.id} holds is not fixed: it is assumed to be enough",
         )
 
 
 def shared_tier(asked: MemoryTierRequest, tier: MemoryTier) -> SharedTier:
-    """A tier as it stands in the host, of known bandwidth."""
+    """A tier as it stands in the host; one whose bandwidth nobody states has that of its link."""
     capacity = asked.capacity_bytes
     if capacity is None and tier.capacity_bytes is not None:
         capacity = float(tier.capacity_bytes) * asked.units
     link = asked.link_bytes_per_s
+    own = tier.bandwidth_bytes_per_s
+    bandwidth = float(own) * asked.units if own is not None else float(link or inf)
     return SharedTier(
         id=tier.id,
         kind=tier.kind,
         capacity_bytes=inf if capacity is None else capacity,
-        bandwidth_bytes_per_s=float(tier.bandwidth_bytes_per_s) * asked.units,  # type: ignore[arg-type]
+        bandwidth_bytes_per_s=bandwidth,
         users=asked.shared_by,
         link_bytes_per_s=inf if link is None and tier.kind not in _LINKED else link,
+        link_efficiency_ratio=asked.link_efficiency_ratio,
     )
 
 
@@ -152,8 +157,8 @@ def tier_warnings(tiers: InferenceTiers) -> list[EstimateWarning]:
         said.append(
             EstimateWarning(
                 "tiers_too_small",
-                f"{missing:.1f} GB per accelerator fit in none of the tiers; speed assumes that "
-                "everything were in the accelerator",
+                f"{missing:.1f} GB per accelerator have no room in the memory beside it: the "
+                "speed is that of accelerators with room for everything",
             )
         )
     elif tiers.slowdown_ratio.value > _MUCH_SLOWER_RATIO:

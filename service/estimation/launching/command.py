@@ -80,6 +80,7 @@ def start_of(
         notes.append(
             f"start {layout['data']} of these, each on its own accelerators, behind a load balancer"
         )
+    notes += _notes_on_serving(deployment["serving"], layout["data"])
     names = {"model": checkpoint, "file": f"{checkpoint.split('/')[-1]}.gguf"}
     base = [word.format(**names) for word in told["command"]]
     words = [*base, *_words(flags, settings), *told.get("fixed", ())]
@@ -95,10 +96,32 @@ def start_of(
     }
 
 
+def _notes_on_serving(serving: Mapping[str, Any], replicas: int) -> Iterator[str]:
+    """What engines are told in files or by programs of their own, which differ by release."""
+    pools, drafts = serving.get("disaggregated"), serving.get("speculative")
+    if pools is not None:
+        prompts = pools.get("prefill_replicas")
+        divided = (
+            f"of the {replicas} replicas as many compute prompts as balance both pools"
+            if prompts is None
+            else f"{prompts} replicas compute prompts, {replicas - prompts} decode"
+        )
+        yield (
+            f"{divided}: start them by the engine's disaggregated serving, with a connector that "
+            "moves caches and a router before them"
+        )
+    if drafts is not None:
+        drafted = drafts.get("draft_model") or "n-grams or heads of the model's own"
+        yield (
+            f"turn on speculative decoding by {drafted}, {drafts['draft_tokens']} tokens a step, "
+            "in the engine's own configuration"
+        )
+
+
 def _settings(deployment: Mapping[str, Any], longest_tokens: int | None) -> dict[str, Any]:
     """What flags can tell, by the names that the catalog gives it."""
     layout, serving = deployment["parallelism"], deployment["serving"]
-    tokens = serving["max_model_len"] or _context(deployment["workload"], longest_tokens)
+    tokens = serving.get("max_model_len") or _context(deployment["workload"], longest_tokens)
     return {name: layout[name] for name in _DEGREES} | {
         "sequence_tokens": tokens,
         "total_tokens": tokens * serving["max_running_sequences"],

@@ -16,7 +16,7 @@ from service.core.estimate.training import run_energy
 from service.core.impacts.training_energy import TrainingEnergy
 from service.core.interval import Interval, exact, quotient, scale
 from service.core.memory.inference.memory import inference_memory
-from service.core.performance.inference.open_load import Percentiles
+from service.core.performance.inference.percentiles import Percentiles
 from service.estimation.measurements.measurable import NotEstimated, Served, Spent, Trained
 
 #: What sizes that follow from shapes miss of what frameworks hold, which pad vocabularies and

@@ -13,6 +13,7 @@ from service.core.explanation import EstimateWarning, explain
 from service.core.impacts.memory_choice import MEMORY_CHOICE, memory_choice
 from service.core.interval import Interval, exact
 from service.estimation.answers import figure, frame, grounds, known_figure
+from service.estimation.detail import WHOLE, Detail, FieldPaths, Grounded
 from service.estimation.projections.answers import Better, MemoryChoiceAnswer
 from service.estimation.projections.over_time import positive
 from service.estimation.references import CatalogRequest, Figure, Reference, RegionReference
@@ -56,10 +57,12 @@ class MemoryChoiceRequest(CatalogRequest):
     """Where it runs; decides PUE and verdict."""
     explain: bool = False
     """Add a step-by-step explanation."""
+    include: Grounded = ()
+    fields: FieldPaths = ()
 
 
 def memory_choice_answer(
-    request: MemoryChoiceRequest, snapshot: CatalogSnapshot
+    request: MemoryChoiceRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> MemoryChoiceAnswer:
     """Grid intensity below which the slower memory is better, and what that means for a place.
 
@@ -119,7 +122,10 @@ def memory_choice_answer(
             snapshot,
             warnings,
             entries,
-            partial(explain, result, MEMORY_CHOICE) if request.explain else None,
+            partial(explain, result, MEMORY_CHOICE)
+            if request.explain or detail.has("explanation")
+            else None,
+            detail=detail,
         ),
     }
 

@@ -7,9 +7,11 @@ from math import isfinite
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning, explain
-from service.core.impacts.projection import DAYS_PER_YEAR, PROJECTION, projection
+from service.core.impacts.projection import PROJECTION, projection
 from service.core.interval import Interval, scale
+from service.core.years import DAYS_PER_YEAR
 from service.estimation.answers import figure, frame, grounds
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.projections.answers import OpenEndedInterval, ProjectionAnswer
 from service.estimation.projections.requests import ProjectionRequest
 from service.estimation.references import StatedFigure
@@ -20,7 +22,9 @@ _MOST = 1e30
 _MOST_FOLDINGS = 100.0
 
 
-def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> ProjectionAnswer:
+def projection_answer(
+    request: ProjectionRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
+) -> ProjectionAnswer:
     """Crossover day and cumulative emissions over time.
 
     Raises
@@ -65,7 +69,10 @@ def projection_answer(request: ProjectionRequest, snapshot: CatalogSnapshot) -> 
             snapshot,
             warnings,
             (),
-            partial(explain, result, PROJECTION) if request.explain else None,
+            partial(explain, result, PROJECTION)
+            if request.explain or detail.has("explanation")
+            else None,
+            detail=detail,
         ),
     }
 

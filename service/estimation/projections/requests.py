@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
+from service.estimation.detail import FieldPaths, Grounded
 from service.estimation.references import CatalogRequest, Figure
 
 
@@ -37,3 +38,5 @@ class ProjectionRequest(CatalogRequest):
     """Number of points of the series."""
     explain: bool = False
     """Add a step-by-step explanation."""
+    include: Grounded = ()
+    fields: FieldPaths = ()

@@ -112,5 +112,8 @@ def _ratio(mine: float | None, other: float | None) -> float | None:
 def _at(estimate: Written, path: Sequence[str]) -> float | None:
     found: Any = estimate
     for name in path:
+        if name == "rented" and found is not None and found.get(name) is None:
+            # In places of one's own, what it costs to own it.
+            name = "owned"
         found = None if found is None else found.get(name)
     return None if found is None else float(found["value"])

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired
 
-from service.core.search.workloads import Metric, Priority
-from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
+from service.core.search.workloads import Metric, Priority, Where
+from service.estimation.answers import (
+    Answer,
+    IfAny,
+    LimitRow,
+    Parallelism,
+    Provenance,
+    Remark,
+    Traced,
+)
+from service.estimation.comparison.answers import ComparedFigures
+from service.estimation.detail import part_of
 from service.estimation.inference.answers import InferenceParts
 from service.estimation.inference.echo import Precision
 from service.estimation.launching.answers import Start
@@ -34,7 +44,7 @@ class CandidateMetrics(Answer):
     water: float
     """Litres per 1,000 output tokens, weighted by the basin's water stress."""
     cost: float | None
-    """USD per 1,000 output tokens."""
+    """USD per million output tokens."""
     energy: float
     """Wh of the facility per 1,000 output tokens."""
 
@@ -42,8 +52,8 @@ class CandidateMetrics(Answer):
 class CandidateDraft(Answer):
     """Speculative decoding of a candidate."""
 
-    draft_model: str | None
-    """Null: drafts cost nothing."""
+    draft_model: NotRequired[IfAny[str]]
+    """Without one, drafts cost nothing."""
     draft_tokens: int
     acceptance_ratio: float | None
 
@@ -69,8 +79,8 @@ class WeightsFrom(Answer):
     kind: Literal["checkpoint", "release", "engine", "conversion"]
     """checkpoint: as the model is published; release: a published one of it in another format;
     engine: made by the engine when it starts, or by its tools; conversion: you would make it."""
-    release: str | None
-    """Id of the release in /v1/models."""
+    release: NotRequired[IfAny[str]]
+    """Id of the release in /v1/models, where the weights are one."""
     quality_effects: list[PublishedEffect]
     """Published effects of the format on quality; empty if none are known."""
 
@@ -82,12 +92,16 @@ class Candidate(Answer):
     accelerator: str
     accelerator_count: int
     region: str
+    owned: bool
+    """Whether it is bought and stands in a place of your own; else it is rented."""
     precision: Precision
     weights_from: WeightsFrom
     parallelism: Parallelism
     concurrency_per_replica: int
     """Sequences that a replica runs at once."""
-    speculative: CandidateDraft | None
+    speculative: NotRequired[IfAny[CandidateDraft]]
+    disaggregated: bool
+    """Whether some replicas compute prompts and the others decode."""
     uses_memory_tiers: bool
     """Whether part of it is in serving.memory_tiers, outside the accelerator."""
     headroom_ratio: float
@@ -95,7 +109,10 @@ class Candidate(Answer):
     ttft_s: float
     tpot_s: float
     usd_per_hour: float | None
-    """Price of all accelerators; null if not known."""
+    """Price of all accelerators; null if not known. What is owned costs its price over its life and
+    its electricity."""
+    usd_per_month: float | None
+    """The same for a month of 730.5 hours."""
     metrics: CandidateMetrics
     score_ratio: float | None
     """Weighted product of the metrics, 1 if best at all that have a weight; null where a metric
@@ -183,27 +200,36 @@ class ChosenEstimate(InferenceParts):
     warnings: list[Remark]
 
 
-class LimitRow(Answer):
-    """A requested limit, and whether the choice meets it."""
-
-    name: str
-    verdict: Literal["pass", "fail", "unknown"]
-    value: float | None
-    limit: float
-    margin: float | None
-    """Distance to the limit; negative if it is exceeded."""
-    unit: str
-
-
-class Baseline(Answer):
-    """The caller's own plan, estimated as the choices are."""
+@part_of("estimates")
+class WholeEstimate(Answer, total=False):
+    """The estimate that figures are taken from."""
 
     estimate: ChosenEstimate
+
+
+@part_of("compared")
+class ComparedMetrics(Answer, total=False):
+    """Each metric of a choice, held against the best."""
+
+    compared: list[ComparedMetric]
+
+
+@part_of("compared")
+class RunnerUp(Answer, total=False):
+    """What nearly won."""
+
+    nearest_loser: NearestLoser | None
+
+
+class Baseline(WholeEstimate):
+    """The caller's own plan, estimated as the choices are."""
+
+    figures: ComparedFigures
     limits: list[LimitRow]
     """The same limits that choices are held to."""
 
 
-class Choice(Answer):
+class Choice(WholeEstimate, ComparedMetrics, RunnerUp):
     """The best candidate for one or more priorities, with the reasons."""
 
     priorities: list[Priority]
@@ -213,14 +239,13 @@ class Choice(Answer):
     """The body for /v1/estimates/inference that gives the same estimate."""
     start: Start | None
     """How to start it; null for engines whose flags the catalog does not know."""
-    estimate: ChosenEstimate
+    figures: ComparedFigures
+    """What the choice's own estimate says."""
     limits: list[LimitRow]
     """Further constraints are in the estimate."""
-    compared: list[ComparedMetric]
     against: Against | None
     """Null for the plan itself, and where there is none to compare with."""
     robustness: ChoiceRobustness
-    nearest_loser: NearestLoser | None
     agreement: Agreement
     confidence: Literal["high", "medium", "low"]
     """How sure it is that this is the best for its first priority: high from 60 % of draws on,
@@ -228,18 +253,28 @@ class Choice(Answer):
 
 
 class DecisionLimits(Answer):
-    """The limits that were applied."""
+    """The limits that were applied; those that are not there are none."""
 
-    ttft_s: float | None
-    tpot_s: float | None
-    e2e_s: float | None
-    task_s: float | None
-    usd_per_hour: float | None
-    kgco2e_per_year: float | None
-    l_per_year: float | None
-    it_power_w: float | None
-    weight_bits_at_least: float | None
+    ttft_s: NotRequired[IfAny[float]]
+    tpot_s: NotRequired[IfAny[float]]
+    e2e_s: NotRequired[IfAny[float]]
+    task_s: NotRequired[IfAny[float]]
+    usd_per_hour: NotRequired[IfAny[float]]
+    kgco2e_per_year: NotRequired[IfAny[float]]
+    l_per_year: NotRequired[IfAny[float]]
+    usd_per_month: NotRequired[IfAny[float]]
+    it_power_w: NotRequired[IfAny[float]]
+    weight_bits_at_least: NotRequired[IfAny[float]]
+    water_stress_ratio: NotRequired[IfAny[float]]
     headroom_ratio_at_least: float
+    compliance: NotRequired[IfAny[dict[str, Any]]]
+    """Rules to keep, as asked for."""
+    site: NotRequired[IfAny[dict[str, Any]]]
+    """What the site can take, as asked for."""
+    implied: bool
+    """Whether limits of the workload kind hold where the request gives none."""
+    percentile: Literal["mean", "p50", "p95", "p99"]
+    """What of ttft_s, tpot_s and e2e_s is limited."""
 
 
 class Searched(Answer):
@@ -248,8 +283,12 @@ class Searched(Answer):
     models: int
     accelerators: int
     regions: int
+    combinations: int
+    """Combinations of models, formats, layouts, accelerators and sizes, before regions."""
     configurations: int
-    """Combinations computed, before regions."""
+    """Combinations computed, before regions; the others cannot run or hold not even weights."""
+    within_limits: int
+    """Configurations within the limits that depend on no place, of hardware that can be had."""
     candidates: int
     """Configurations that met the limits, over all regions."""
     unbeaten: int
@@ -257,9 +296,20 @@ class Searched(Answer):
     in none."""
 
 
+class SearchedDeployments(Searched):
+    """Size of the search, and how its replicas are counted."""
+
+    reserve_ratio: float | None
+    """Under a rate of requests, share of what replicas could carry within the limits of time that
+    is left free; null without a rate."""
+
+
 class Excluded(Answer):
     """Configurations that a limit excluded, and how close the best of them came."""
 
+    stage: Literal["configuration", "place"]
+    """Whether configurations are counted, or configurations in places; those of the stage
+    configuration add up to searched.combinations less searched.within_limits."""
     limit: str
     threshold: float | None
     """Null for conditions without one: offered, where no cloud searched is known to rent the
@@ -272,6 +322,28 @@ class Excluded(Answer):
     """Number of configurations excluded."""
     nearest_value: float | None
     """Value of the configuration that came closest."""
+
+
+class NotSearched(Answer):
+    """Accelerators or places that were set aside before anything was computed, and why."""
+
+    reason: Literal["not_measured", "not_offered", "water_stress_ratio", "compliance"]
+    accelerators: int
+    """Accelerators set aside."""
+    regions: int
+    """Places set aside."""
+    in_words: str
+
+
+class ImpliedLimit(Answer):
+    """A limit that nobody set: the workload kind's."""
+
+    field: str
+    """Field of the request that it stands in for."""
+    value: float | list[str]
+    unit: str
+    in_words: str
+    """What it is, and how to remove it."""
 
 
 class MustChange(Answer):
@@ -292,26 +364,40 @@ class NearMiss(Answer):
     weights: str
     tensor: int
     pipeline: int
+    usd_per_hour: float | None
+    """Lowest known price of all accelerators, wherever they may be had."""
     must_change: list[MustChange]
+    in_words: str
+    """What would have to change in the request, in a sentence."""
 
 
-class RecommendationAnswer(Traced):
+@part_of("front")
+class Front(Answer, total=False):
+    """What the choices stand out of."""
+
+    front: list[Candidate]
+    """Candidates that no other beats, at most 50."""
+
+
+class RecommendationAnswer(Traced, Front):
     """Choices by priority, the Pareto front, and what excluded the other candidates."""
 
     workload_kind: str
     weights: MetricWeights
     limits: DecisionLimits
-    searched: Searched
+    searched: SearchedDeployments
+    implied: list[ImpliedLimit]
+    """Limits that the workload kind sets where the request is silent, and how to remove them."""
+    not_searched: list[NotSearched]
+    """What was set aside before anything was computed."""
     excluded: list[Excluded]
-    baseline: Baseline | None
-    """Your own plan; null if the request names none."""
+    baseline: NotRequired[IfAny[Baseline]]
+    """Your own plan; present if the request names one."""
     choices: list[Choice]
-    front: list[Candidate]
-    """Candidates that no other beats, at most 50."""
     least_violating: list[NearMiss]
     """Configurations that miss the limits by the least, if none meets them."""
     warnings: list[Remark]
-    provenance: list[UsedEntry]
+    provenance: Provenance
 
 
 class WorkloadKind(Answer):
@@ -331,6 +417,8 @@ class WorkloadKind(Answer):
     """Limit if the request gives none; null for no limit."""
     techniques: list[str]
     """Techniques to try, in this order."""
+    where: list[Where]
+    """Where hardware is had unless the request says: rented in a cloud, or bought."""
     evidence: str
 
 

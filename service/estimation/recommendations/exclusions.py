@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,18 @@ from service.estimation.recommendations.limits import (
     LimitCheck,
 )
 
+Stage: TypeAlias = Literal["configuration", "place"]
+
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
     """A limit and how many candidates it excluded; ``nearest`` came closest, with its value.
 
-    ``threshold`` is None where there is nothing to come close to.
+    ``threshold`` is None where there is nothing to come close to. At the stage of configurations
+    each is counted once; at that of places once for each place that it could stand in.
     """
 
+    stage: Stage
     limit: str
     threshold: float | None
     unit: str
@@ -39,24 +44,32 @@ class Exclusions:
 
     def __init__(self) -> None:
         self._by_limit: dict[str, Exclusion] = {}
+        self._stage: Stage = "configuration"
+
+    def of_places(self) -> None:
+        """From here on, what is noted is excluded in a place."""
+        self._stage = "place"
 
     def all(self) -> tuple[Exclusion, ...]:
         """What was noted so far."""
         return tuple(self._by_limit.values())
 
-    def within_limits(self, checks: Iterable[LimitCheck], count: int) -> NDArray[np.bool_]:
+    def within_limits(
+        self, checks: Iterable[LimitCheck], count: int, places: int = 1
+    ) -> NDArray[np.bool_]:
         """Which of so many candidates are within all limits; notes how many each excludes.
 
-        A figure that is unknown cannot be said to be within its limit.
+        A figure that is unknown cannot be said to be within its limit. Each candidate stands for as
+        many as there are ``places`` in which it is judged at once.
         """
         remaining = np.ones(count, dtype=bool)
         for check in checks:
             within = np.asarray(check.values <= check.most)
-            self._note(check, np.logical_and(remaining, np.logical_not(within)))
+            self._note(check, np.logical_and(remaining, np.logical_not(within)), places)
             remaining &= within
         return remaining
 
-    def _note(self, check: LimitCheck, excluded_mask: NDArray[np.bool_]) -> None:
+    def _note(self, check: LimitCheck, excluded_mask: NDArray[np.bool_], places: int) -> None:
         limit, sign = check.limit, check.limit.sign
         known = self._by_limit.get(limit.name)
         nearest = (
@@ -68,10 +81,10 @@ class Exclusions:
             else []
         )
         found = min(nearest, default=inf)
-        count = int(excluded_mask.sum()) + (known.candidates if known is not None else 0)
+        count = int(excluded_mask.sum()) * places + (known.candidates if known is not None else 0)
         shown = sign * found if np.isfinite(found) else None
         self._by_limit[limit.name] = Exclusion(
-            limit.name, sign * check.most, limit.unit, count, shown
+            self._stage, limit.name, sign * check.most, limit.unit, count, shown
         )
 
     def left_out(self, left: LeftOut) -> None:
@@ -92,4 +105,6 @@ class Exclusions:
         """Note candidates that a condition excluded which has no threshold."""
         known = self._by_limit.get(condition.name)
         before = 0 if known is None else known.candidates
-        self._by_limit[condition.name] = Exclusion(condition.name, None, "-", before + count, None)
+        self._by_limit[condition.name] = Exclusion(
+            "configuration", condition.name, None, "-", before + count, None
+        )

@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from service.estimation.recommendations.answers import LimitRow
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.years import HOURS_PER_MONTH
+from service.estimation.answers import LimitRow
+from service.estimation.recommendations.place_requests import SiteLimits
+from service.estimation.references import Request
 
 if TYPE_CHECKING:
     from service.core.elementwise import FloatArray
@@ -30,9 +34,10 @@ class Limit(Generic[Figures]):
     """A hard limit on a figure: at most its bound, or with ``at_least`` at least that.
 
     ``name`` is the field of the request's limits; without ``requested``, the model, the hardware or
-    the load set the bound. ``of_candidates`` takes the figure from those of many candidates, None
-    where the limit does not apply to them. ``of_estimate`` takes it from a single estimate and its
-    candidate; without it, estimates state the limit among their constraints.
+    the load set the bound, or an object of the request's limits does. ``of_candidates`` takes the
+    figure from those of many candidates, None where the limit does not apply to them.
+    ``of_estimate`` takes it from a single estimate and its candidate; without it, estimates state
+    the limit among their constraints.
     """
 
     name: str
@@ -47,6 +52,58 @@ class Limit(Generic[Figures]):
     def sign(self) -> float:
         """What a figure and its bound are multiplied by, so that less is always better."""
         return -1.0 if self.at_least else 1.0
+
+
+def bounds_of(limits: Request) -> dict[str, Any]:
+    """What limits of a request are set to, those of rules and of the site among them.
+
+    No rule may be broken where rules are to be kept.
+    """
+    bounds = limits.model_dump(exclude={"compliance", "site"})
+    site: SiteLimits | None = getattr(limits, "site", None)
+    if getattr(limits, "compliance", None) is not None:
+        bounds["compliance"] = 0.0
+    if site is not None:
+        level = None if site.noise is None else site.noise.at_most_db
+        bounds |= {
+            "facility_power_w": site.facility_power_w,
+            "rack_kw": site.rack_kw,
+            "noise_db": level,
+        }
+    return bounds
+
+
+def hourly_usd(estimate: Written, candidate: Written) -> float | None:
+    """Price of an hour of all accelerators: the rent, or what owning them costs [USD/h]."""
+    if candidate.get("owned"):
+        cost = estimate["cost"] or {}
+        # In places of one's own there is a rent only where the caller states one.
+        return known(cost.get("rented") or cost.get("owned"), "usd_per_hour")
+    found: float | None = candidate["usd_per_hour"]
+    return found
+
+
+def monthly_usd(estimate: Written, candidate: Written) -> float | None:
+    """The same for a month of 730.5 hours [USD/month]."""
+    hourly = hourly_usd(estimate, candidate)
+    return None if hourly is None else hourly * HOURS_PER_MONTH
+
+
+def facility_power_w(estimate: Written) -> float | None:
+    """Mean power with the building's share [W]."""
+    power_w = known(estimate["energy"], "it_power_w")
+    pue = known(estimate["facility"], "pue_ratio")
+    return None if power_w is None or pue is None else power_w * pue
+
+
+def broken_rules(estimate: Written, require: str) -> float | None:
+    """Rules that are not kept, or of which nobody can say so, where that is asked for [-]."""
+    found = estimate.get("compliance")
+    if found is None:
+        return None
+    verdicts = found["verdicts"]
+    missed = ("fail",) if require == "not_fail" else ("fail", "due", "unknown")
+    return float(sum(verdicts[one] for one in missed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +197,73 @@ CONDITIONS = (WITHIN_DOMAIN, OFFERED, FORMATS_AND_POWER, DIVIDES_BATCH, MAKES_PR
 
 #: The limit on memory left free, which what does not even fit misses too.
 HEADROOM = "headroom_ratio_at_least"
+
+
+def weight_bits(estimate: Written) -> float | None:
+    """Bits of a weight, None for formats of a checkpoint alone, which have no name [bit]."""
+    known = NUMBER_FORMATS.get(estimate["deployment"]["precision"]["weights"])
+    return None if known is None else float(known.bits_per_element)
+
+
+#: Decides which formats a search tries at all.
+WEIGHT_BITS: Limit[Any] = Limit(
+    name="weight_bits_at_least",
+    unit="bit",
+    label="bits of a weight, at least",
+    of_candidates=lambda _: None,
+    of_estimate=lambda estimate, _: weight_bits(estimate),
+    at_least=True,
+)
+
+#: Limits of what stands in a place, the same for serving and for training.
+PLACE_LIMITS: tuple[Limit[Any], ...] = (
+    Limit(
+        name="it_power_w",
+        unit="W",
+        label="power of the IT equipment",
+        of_candidates=lambda one: one.it_power_w,
+        of_estimate=lambda estimate, _: known(estimate["energy"], "it_power_w"),
+    ),
+    Limit(
+        name="facility_power_w",
+        unit="W",
+        label="power with the building's share",
+        of_candidates=lambda one: one.facility_power_w,
+        of_estimate=lambda estimate, _: facility_power_w(estimate),
+        requested=False,
+    ),
+    Limit(
+        name="rack_kw",
+        unit="kW",
+        label="power of a rack",
+        of_candidates=lambda one: one.rack_kw,
+        of_estimate=lambda _, candidate: candidate.get("rack_kw"),
+        requested=False,
+    ),
+    Limit(
+        name="noise_db",
+        unit="dB(A)",
+        label="noise where it is heard",
+        of_candidates=lambda one: one.noise_db,
+        of_estimate=lambda _, candidate: candidate.get("noise_db"),
+        requested=False,
+    ),
+    # Decide which places recommendations search at all.
+    Limit(
+        name="water_stress_ratio",
+        unit="-",
+        label="water stress of the place",
+        of_candidates=lambda one: one.water_stress_ratio,
+        of_estimate=lambda _, candidate: candidate.get("water_stress_ratio"),
+    ),
+    Limit(
+        name="compliance",
+        unit="rules",
+        label="rules that are not kept",
+        of_candidates=lambda _: None,
+        of_estimate=lambda estimate, candidate: broken_rules(
+            estimate, candidate.get("require", "not_fail")
+        ),
+        requested=False,
+    ),
+)

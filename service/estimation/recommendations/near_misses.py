@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import ceil, floor, isfinite, log10
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
+from service.core.interval import Interval
 from service.core.search.rows import TooSmall
 from service.estimation.recommendations.answers import MustChange
 from service.estimation.recommendations.limits import MEMORY, LimitCheck
+from service.estimation.recommendations.metrics import MetricRows, Units, metrics_in_regions
 from service.estimation.recommendations.search_context import SearchContext
 
 #: How far past its limits something is, and what it is with what must change.
 Miss: TypeAlias = tuple[float, dict[str, Any]]
 _MOST_LISTED = 5
+_BYTES_PER_GB = 1e9
+#: What lacks no more than this has room for its weights, and runs too many sequences.
+_NOTHING_BYTES = 1e6
+#: Fields of limits that an object of the request sets.
+_OF_SITES = {
+    "rack_kw": "limits.site.rack_kw",
+    "noise_db": "limits.site.noise.at_most_db",
+    "facility_power_w": "limits.site.facility_power_w",
+    "carries_the_load": "replicas missing for the load",
+}
 #: Looked at in each table, as several may be of the same accelerator.
 _MOST_TRIED = 20 * _MOST_LISTED
 
 
 def nearest(misses: Iterable[Miss]) -> list[dict[str, Any]]:
-    """What is past its limits by least, one for each model and accelerator."""
+    """What is past its limits by least, one for each accelerator and number of them."""
     listed: dict[tuple[Any, ...], dict[str, Any]] = {}
     for _, miss in sorted(misses, key=lambda miss: miss[0]):
-        listed.setdefault((miss["model"], miss["accelerator"]), miss)
+        listed.setdefault((miss["accelerator"], miss["accelerator_count"]), miss)
         if len(listed) == _MOST_LISTED:
             break
     return list(listed.values())
@@ -34,6 +48,7 @@ def past_limits(
     checks: Sequence[LimitCheck],
     lacking_ratio: FloatArray,
     memory_bytes: FloatArray,
+    usd_per_hour: FloatArray,
     describe: Callable[[int], dict[str, Any]],
 ) -> list[Miss]:
     """Rows by how far they are past their limits, each with what must change.
@@ -44,6 +59,8 @@ def past_limits(
         Limits with the figures of the rows.
     lacking_ratio, memory_bytes
         Memory that is missing over that which there is [-], and that which there is [B].
+    usd_per_hour
+        The lowest price of an hour of each row; NaN where none is known [USD/h].
     describe
         Says what a row is.
     """
@@ -55,20 +72,58 @@ def past_limits(
     for row in np.argsort(past, kind="stable")[:_MOST_TRIED]:
         if not np.isfinite(past[row]):
             break
+        missed = [check for check in checks if check.values[row] > check.most]
         changes: list[MustChange] = [
             {
                 "limit": check.limit.name,
                 "value": float(check.values[row]),
                 "must_fall_by": float(check.values[row] - check.most),
             }
-            for check in checks
-            if check.values[row] > check.most
+            for check in missed
         ]
+        told = [_in_words(check, float(check.values[row])) for check in missed]
         if lacking_ratio[row] > 0.0:
             missing = float(lacking_ratio[row] * memory_bytes[row])
             changes.append(_more_memory(float(memory_bytes[row]), missing))
-        found.append((float(past[row]), describe(int(row)) | {"must_change": changes}))
+            told.append(_memory_in_words(missing))
+        price = float(usd_per_hour[row])
+        what = describe(int(row)) | {"must_change": changes}
+        found.append((float(past[row]), _told(what, told, price if np.isfinite(price) else None)))
     return found
+
+
+def lowest_prices(
+    context: SearchContext, offer: NDArray[np.intp], accelerators: FloatArray
+) -> FloatArray:
+    """The lowest price of an hour of so many accelerators; NaN where none is known [USD/h]."""
+    found: FloatArray = context.prices.each_usd_per_hour()[offer] * accelerators
+    return found
+
+
+def least_in_regions(
+    rows: MetricRows, context: SearchContext, units: Units
+) -> tuple[FloatArray, FloatArray]:
+    """Carbon and water of a unit of work in the places where a kWh has least of either [g, L]."""
+    regions = context.region_values()
+    free = np.zeros((len(rows.offer), 1))
+    found = []
+    for per_kwh in (
+        [_or_inf(one.grid_gco2e_per_kwh) * _or_inf(one.pue_ratio) for one in regions],
+        [
+            _or_inf(one.wue_l_per_kwh) + _or_inf(one.ewif_l_per_kwh) * _or_inf(one.pue_ratio)
+            for one in regions
+        ],
+    ):
+        least = regions[int(np.argmin(per_kwh))]
+        with np.errstate(invalid="ignore"):
+            # Runs that never end take all there is.
+            totals, _, _ = metrics_in_regions(rows, free, free, [least], context, units)
+        found.append(totals)
+    return found[0].carbon_g, found[1].water_l
+
+
+def _or_inf(figure: Interval | None) -> float:
+    return float("inf") if figure is None else float(figure.value)
 
 
 def beyond_memory(
@@ -81,9 +136,50 @@ def beyond_memory(
     for one in sorted(small, key=lambda one: one.lacking_bytes)[:_MOST_TRIED]:
         memory = float(context.accelerators[one.offer].value.memory_bytes)
         changes = [_more_memory(memory, one.lacking_bytes)]
-        found.append((1.0 + one.lacking_bytes / memory, describe(one) | {"must_change": changes}))
+        told = _told(
+            describe(one) | {"must_change": changes}, [_memory_in_words(one.lacking_bytes)], None
+        )
+        found.append((1.0 + one.lacking_bytes / memory, told))
     return found
 
 
 def _more_memory(memory_bytes: float, missing_bytes: float) -> MustChange:
     return {"limit": MEMORY.name, "value": memory_bytes, "must_rise_by": missing_bytes}
+
+
+def _told(
+    what: dict[str, Any], changes: Sequence[str], usd_per_hour: float | None
+) -> dict[str, Any]:
+    """A near miss with its price, and what would have to change, in a sentence."""
+    price = "" if usd_per_hour is None else f", from {usd_per_hour:.3g} USD/h,"
+    told = (
+        f"{what['accelerator_count']} × {what['accelerator']} with {what['model']} in "
+        f"{what['weights']}{price} would do if {' and '.join(changes)}"
+    )
+    return what | {"usd_per_hour": usd_per_hour, "in_words": told if changes else ""}
+
+
+def _in_words(check: LimitCheck, signed: float) -> str:
+    """What a limit would have to be, in the field of the request that sets it."""
+    sign, limit = check.limit.sign, check.limit
+    unit = "" if limit.unit == "-" else f" {limit.unit}"
+    # Past the figure, so that the limit that is told lets it through.
+    needed = sign * _up(signed)
+    field = limit.name if not limit.requested else f"limits.{limit.name}"
+    if field in _OF_SITES:
+        field = _OF_SITES[field]
+    return f"{field} were {needed:g}{unit} instead of {sign * check.most:g}{unit}"
+
+
+def _memory_in_words(missing_bytes: float) -> str:
+    if missing_bytes < _NOTHING_BYTES:
+        return "each accelerator had room for as many sequences"
+    return f"each accelerator had {_up(missing_bytes / _BYTES_PER_GB):g} GB more memory"
+
+
+def _up(value: float) -> float:
+    """A figure of three digits that is no smaller."""
+    if value == 0.0 or not isfinite(value):
+        return value
+    step = 10.0 ** (floor(log10(abs(value))) - 2)
+    return float(f"{ceil(value / step) * step:.6g}")

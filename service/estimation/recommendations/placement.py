@@ -17,21 +17,24 @@ from numpy.typing import NDArray
 
 from service.core.deployment import Region
 from service.core.elementwise import FloatArray
-from service.core.impacts.footprint import Footprint, footprint
+from service.core.impacts.footprint import footprint
 from service.core.interval import Interval, exact
 from service.core.search.dominance import front
 from service.core.search.ranking import shortlist
 from service.core.search.regions import (
-    in_regions,
     in_usual_site,
-    making_of_rows,
     scarce_water,
-    site_pue_of_rows,
 )
 from service.core.search.rows import LeftOut, joined, taken
 from service.core.search.workloads import METRICS
 from service.estimation.recommendations.exclusions import Exclusion, Exclusions
 from service.estimation.recommendations.limits import OFFERED
+from service.estimation.recommendations.metrics import (
+    ImpactTotals,
+    MetricRows,
+    Units,
+    metrics_in_regions,
+)
 from service.estimation.recommendations.search_context import (
     RegionGroup,
     SearchContext,
@@ -46,8 +49,6 @@ TOLERANCE_RATIO = 0.1
 _KEPT_OF_GROUP = 40
 _KEPT_OF_ALL = 400
 
-_WH_PER_KWH = 1000.0
-
 #: Stands for an unknown price where candidates are compared: dearer than any known one.
 _UNKNOWN_COST = 1e12
 
@@ -57,70 +58,19 @@ Rows = TypeVar("Rows")
 
 
 @dataclass(frozen=True, slots=True)
-class MetricRows:
-    """What configurations are compared by before they stand anywhere, one row each.
-
-    ``tensor`` is the size of tensor-parallel groups, ``filled`` the share of memory filled beyond
-    the target of headroom [-], ``seconds`` the time that counts [s]; energy of IT equipment and
-    accelerator time are those of a unit of work [Wh, h]. ``*_spread`` is the ratio of the upper
-    end of an interval to its value [-].
-    """
-
-    offer: NDArray[np.intp]
-    accelerators: FloatArray
-    tensor: NDArray[np.intp]
-    filled: FloatArray
-    memory_spread: FloatArray
-    seconds: FloatArray
-    seconds_spread: FloatArray
-    it_wh: FloatArray
-    it_wh_spread: FloatArray
-    accelerator_hours: FloatArray
-    accelerator_hours_spread: FloatArray
-
-    def taken(self, rows: NDArray[Any]) -> MetricRows:
-        """The given rows only."""
-        return taken(self, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class ImpactTotals:
-    """What rows emit, evaporate and cost for a unit of work, by row, then region [g, L, USD]."""
-
-    carbon_g: FloatArray
-    water_l: FloatArray
-    usd: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """What figures of a unit of work are multiplied by to become metrics.
-
-    ``carbon`` multiplies grams, ``water`` litres weighted by stress, ``cost`` dollars, ``energy``
-    kilowatt-hours of the facility. ``least`` are the smallest amounts of the metrics that make a
-    difference, as columns of ``METRICS``.
-    """
-
-    carbon: float
-    water: float
-    cost: float
-    energy: float
-    least: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class CandidateSet:
     """Configurations of one model that compete for places.
 
     ``row_indices`` are the rows within the limits that do not depend on the place.
-    ``within_price`` says which of given rows are within limits on the price of their hour [USD/h],
+    ``within_price`` says which of given rows are within limits on the price of their hour [USD/h]
+    in so many places,
     ``within_region`` which of them are within those on totals in a region. Only with
     ``price_limited`` is there a limit on prices.
     """
 
     metrics: MetricRows
     row_indices: NDArray[np.intp]
-    within_price: Callable[[NDArray[np.intp], FloatArray], NDArray[np.bool_]]
+    within_price: Callable[[NDArray[np.intp], FloatArray, int], NDArray[np.bool_]]
     within_region: Callable[[NDArray[np.intp], ImpactTotals], NDArray[np.bool_]]
     price_limited: bool
 
@@ -130,21 +80,24 @@ class PlacedCandidates:
     """Configurations in places that met all limits and that nothing beats.
 
     ``metrics`` and ``spreads`` have a row for each, columns as ``METRICS``; unknown costs are NaN.
-    ``accelerators`` counts all replicas' and ``usd_per_hour`` is the price of all of them;
-    ``model``, ``row``, ``offer`` and ``region`` say which. ``combined`` counts configurations times
-    places before any was set aside.
+    ``accelerators`` counts all replicas' and ``usd_per_hour`` is the price of all of them, of
+    which ``fixed_usd_per_hour`` does not depend on what they draw; ``model``, ``row``, ``offer``
+    and ``region`` say which. ``combined`` counts ``configurations`` within the limits of no place
+    times places before any was set aside.
     """
 
     metrics: FloatArray
     spreads: FloatArray
     accelerators: FloatArray
     usd_per_hour: FloatArray
+    fixed_usd_per_hour: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
     region: NDArray[np.intp]
     units: Units
     combined: int
+    configurations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +134,7 @@ def place_candidates(
     weights
         Of the metrics, in the order of ``METRICS``.
     excluded
-        Takes note of what limits exclude.
+        Takes note of what limits exclude, from here on in places.
 
     Returns
     -------
@@ -192,6 +145,7 @@ def place_candidates(
     scarce = scarce_water(values)
     factors = np.array([_per_kwh(region, context) for region in values])
     known: NDArray[np.bool_] = np.all(np.isfinite(factors), axis=1)
+    excluded.of_places()
     pool = _pool(candidate_sets)
     per_offer = np.bincount(pool.metrics.offer, minlength=len(context.accelerators))
     has_region = np.zeros(len(context.accelerators), dtype=bool)
@@ -206,13 +160,18 @@ def place_candidates(
         combined += placeable * len(regions)
         # Water that is scarce is no matter of degree.
         judged = np.column_stack((factors[regions], scarce[regions]))
+        if group.own and context.prices.owning is not None:
+            local = context.prices.owning.electricity_usd_per_kwh[regions]
+            judged = np.column_stack((judged, np.nan_to_num(local, nan=_UNKNOWN_COST)))
         chosen = regions[front(judged, TOLERANCE_RATIO)]
-        placed = _place_in_group(candidate_sets, pool, chosen, group, values, context, units)
+        placed = _place_in_group(
+            candidate_sets, pool, chosen, len(regions), group, values, context, units
+        )
         parts.append(placed.taken(_shortlist(placed, scarce, weights, units, _KEPT_OF_GROUP)))
     nowhere = int(per_offer[np.logical_not(has_region)].sum())
     if nowhere:
         excluded.without_threshold(OFFERED, nowhere)
-    return _joined(parts, scarce, weights, units, combined)
+    return _joined(parts, scarce, weights, units, combined, len(pool.row) - nowhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +209,7 @@ class _Part:
     spreads: FloatArray
     accelerators: FloatArray
     usd_per_hour: FloatArray
+    fixed_usd_per_hour: FloatArray
     model: NDArray[np.intp]
     row: NDArray[np.intp]
     offer: NDArray[np.intp]
@@ -266,20 +226,24 @@ def _joined(
     weights: FloatArray,
     units: Units,
     combined: int,
+    configurations: int,
 ) -> PlacedCandidates:
     """What was placed in all groups, cut down to what may be chosen and nothing beats."""
     if not parts:
         nothing = np.empty(0, dtype=np.intp)
         none, empty = np.empty((0, len(METRICS))), np.empty(0)
         return PlacedCandidates(
-            none, none, empty, empty, nothing, nothing, nothing, nothing, units, combined
+            *(none, none, empty, empty, empty, nothing, nothing, nothing, nothing),
+            *(units, combined, configurations),
         )
     every = joined(_Part, parts)
     kept = every.taken(_shortlist(every, scarce, weights, units, _KEPT_OF_ALL))
     columns = (_comparable(kept.metrics), kept.accelerators, 1.0 * scarce[kept.region])
     best = kept.taken(front(np.column_stack(columns), TOLERANCE_RATIO))
     columns_of_best = {field.name: getattr(best, field.name) for field in fields(best)}
-    return PlacedCandidates(**columns_of_best, units=units, combined=combined)
+    return PlacedCandidates(
+        **columns_of_best, units=units, combined=combined, configurations=configurations
+    )
 
 
 def _shortlist(
@@ -293,6 +257,7 @@ def _place_in_group(
     candidate_sets: Sequence[CandidateSet],
     pool: _Pool,
     region_indices: NDArray[np.intp],
+    places: int,
     group: RegionGroup,
     values: Sequence[Region],
     context: SearchContext,
@@ -304,39 +269,64 @@ def _place_in_group(
     if not limited:
         # With a limit all are priced, so that what it excludes is counted in full.
         at = at[pool.worthwhile[at]]
-    hourly = context.prices.usd_per_hour(
-        group.rents,
-        pool.metrics.offer[at],
-        pool.metrics.accelerators[at],
-        pool.metrics.tensor[at],
-    )
+    fixed = _fixed_usd_per_hour(pool.metrics.taken(at), group, context)
     if limited:
-        affordable = pool.worthwhile[at] & _by_model(
-            pool, at, lambda one, rows, mine: one.within_price(rows, hourly[mine]), candidate_sets
-        )
-        at, hourly = at[affordable], hourly[affordable]
+        affordable = pool.worthwhile[at]
+        if not group.own:
+            affordable = affordable & _by_model(
+                pool,
+                at,
+                lambda one, rows, mine: one.within_price(rows, fixed[mine], places),
+                candidate_sets,
+            )
+        at, fixed = at[affordable], fixed[affordable]
     regions = [values[one] for one in region_indices]
+    metered = context.prices.metered_usd_per_kwh(pool.metrics.offer[at], region_indices)
+    rows_at = pool.metrics.taken(at)
     totals, metrics, spreads = metrics_in_regions(
-        pool.metrics.taken(at), hourly[:, np.newaxis], regions, context, units
+        rows_at, fixed[:, np.newaxis], metered, regions, context, units
     )
-    placed = np.repeat(at, len(regions))
-    within = _by_model(
-        pool,
-        placed,
-        lambda one, rows, mine: one.within_region(rows, taken(totals, mine)),
-        candidate_sets,
-    )
-    rows = placed[within]
+    placed, each = np.repeat(at, len(regions)), np.repeat(np.arange(len(at)), len(regions))
+    hours = (rows_at.accelerator_hours / rows_at.accelerators)[each]
+    hourly = totals.usd / hours
+    found = np.arange(len(placed))
+    if limited and group.own:
+        # What they draw depends on the place, and so does the price of an hour.
+        found = found[
+            _by_model(
+                pool,
+                placed,
+                lambda one, rows, mine: one.within_price(rows, hourly[mine], 1),
+                candidate_sets,
+            )
+        ]
+    found = found[
+        _by_model(
+            pool,
+            placed[found],
+            lambda one, rows, mine: one.within_region(rows, taken(totals, found[mine])),
+            candidate_sets,
+        )
+    ]
+    rows = placed[found]
     return _Part(
-        metrics[within],
-        spreads[within],
+        metrics[found],
+        spreads[found],
         pool.metrics.accelerators[rows],
-        np.repeat(hourly, len(regions))[within],
+        hourly[found],
+        fixed[each[found]],
         pool.model[rows],
         pool.row[rows],
         pool.metrics.offer[rows],
-        np.tile(region_indices, len(at))[within],
+        np.tile(region_indices, len(at))[found],
     )
+
+
+def _fixed_usd_per_hour(rows: MetricRows, group: RegionGroup, context: SearchContext) -> FloatArray:
+    """What an hour of each row costs in a group's regions without electricity of one's own."""
+    if group.own:
+        return context.prices.owned_usd_per_hour(rows.offer, rows.accelerators)
+    return context.prices.usd_per_hour(group.rents, rows.offer, rows.accelerators, rows.tensor)
 
 
 def _by_model(
@@ -353,54 +343,6 @@ def _by_model(
         if len(mine):
             found[mine] = within(candidates, pool.row[at[mine]], mine)
     return found
-
-
-def metrics_in_regions(
-    rows: MetricRows,
-    usd_per_hour: FloatArray,
-    regions: Sequence[Region],
-    context: SearchContext,
-    units: Units,
-) -> tuple[ImpactTotals, FloatArray, FloatArray]:
-    """Totals, metrics and spreads of candidates in regions, by row, then region.
-
-    Parameters
-    ----------
-    rows, usd_per_hour
-        Candidates, and the price of all accelerators of each [USD/h]: one row a candidate, one
-        column a region, or one for all of them.
-    regions, context
-        Where they stand, and what stands around accelerators.
-    units
-        What figures of a unit of work are multiplied by.
-    """
-    impacts = _impacts(rows, regions, context)
-    count = len(rows.offer)
-    hours = (rows.accelerator_hours / rows.accelerators).reshape(count, 1)
-    usd = np.broadcast_to(hours * usd_per_hour, (count, len(regions)))
-    many = rows.taken(np.repeat(np.arange(count), len(regions)))
-    totals = ImpactTotals(
-        carbon_g=np.asarray(impacts["carbon_g"].value),
-        water_l=np.asarray(impacts["water_l"].value),
-        usd=usd.ravel(),
-    )
-    metrics = (
-        many.filled,
-        many.seconds,
-        totals.carbon_g * units.carbon,
-        np.asarray(impacts["stressed_l"].value) * units.water,
-        totals.usd * units.cost,
-        np.asarray(impacts["facility_kwh"].value) * units.energy,
-    )
-    spreads = (
-        many.memory_spread,
-        many.seconds_spread,
-        _spread(impacts["carbon_g"]),
-        _spread(impacts["stressed_l"]),
-        np.ones(len(many.offer)),
-        _spread(impacts["facility_kwh"]),
-    )
-    return totals, np.column_stack(metrics), np.column_stack(spreads)
 
 
 def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
@@ -427,39 +369,6 @@ def _per_kwh(region: Region, context: SearchContext) -> tuple[float, ...]:
 
 def _value(figure: Interval) -> float:
     return float(figure.value)
-
-
-def _impacts(
-    rows: MetricRows, regions: Sequence[Region], context: SearchContext
-) -> dict[str, Interval]:
-    """Carbon, water and energy of a unit of work, by row, then region."""
-
-    def read(one: Footprint) -> dict[str, Interval | None]:
-        return {
-            "carbon_g": one.total_location_gco2e,
-            "water_l": one.water_total_l,
-            "stressed_l": one.water_stress_weighted_l,
-            "facility_kwh": one.facility_energy_kwh,
-        }
-
-    around = context.infrastructure
-    kwh = _within_spread(rows.it_wh / _WH_PER_KWH, rows.it_wh_spread)
-    hours = _within_spread(rows.accelerator_hours, rows.accelerator_hours_spread)
-    made = making_of_rows(context.embodied_kgco2e, rows.offer, around)
-    values = [entry.value for entry in context.accelerators]
-    pue = site_pue_of_rows(values, rows.offer)
-    return in_regions(kwh, hours, made, regions, around, read, pue)
-
-
-def _within_spread(value: FloatArray, spread: FloatArray) -> Interval:
-    return Interval(value, value / spread, value * spread)
-
-
-def _spread(figure: Interval) -> FloatArray:
-    """Ratio of the upper end to the value [-]; 1 where that is zero."""
-    value, high = np.asarray(figure.value), np.asarray(figure.high)
-    ratio: FloatArray = np.divide(high, value, out=np.ones(len(value)), where=value > 0.0)
-    return ratio
 
 
 def _unbeaten_at_any_price(metrics: MetricRows) -> NDArray[np.bool_]:

@@ -22,7 +22,8 @@ from service.core.search.ranking import (
 from service.core.search.regions import scarce_water
 from service.core.search.workloads import METRICS, PRIORITIES, Metric, Priority, WorkloadKind
 from service.estimation.recommendations.answers import Agreement, ChoiceRobustness, ComparedMetric
-from service.estimation.recommendations.placement import PlacedCandidates, metrics_in_regions
+from service.estimation.recommendations.metrics import metrics_in_regions
+from service.estimation.recommendations.placement import PlacedCandidates
 from service.estimation.recommendations.search_context import SearchContext
 from service.estimation.recommendations.verification import Verified
 
@@ -56,9 +57,9 @@ class Subject:
 class RankedCandidates:
     """Candidates with their order under the weights asked for.
 
-    A search compares thousands by the same formulas but for a steady load. Those that come first
-    are estimated in full, which lets requests arrive as they do: these figures replace the
-    search's, and the order follows, until what is first is verified.
+    A search compares thousands by the same formulas, as stacks. Those that come first are estimated
+    in full, with all that a single estimate knows of them: these figures replace the search's, and
+    the order follows, until what is first is verified.
     """
 
     def __init__(
@@ -129,7 +130,8 @@ class RankedCandidates:
         alike = alike[[int(one) == at or int(one) not in self._verified for one in alike]]
         _, self.metrics[alike], self.spreads[alike] = metrics_in_regions(
             checked.metrics,
-            placed.usd_per_hour[np.newaxis, alike],
+            placed.fixed_usd_per_hour[np.newaxis, alike],
+            self.context.prices.metered_usd_per_kwh(placed.offer[[at]], placed.region[alike]),
             [self._regions[region] for region in placed.region[alike]],
             self.context,
             placed.units,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,8 +16,13 @@ from service.core.explanation import EstimateWarning
 from service.core.search.ranking import weight_row
 from service.core.search.workloads import METRICS, WorkloadKind
 from service.estimation.answers import frame, provenance, warning_entries
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import Places, held_against_plan
-from service.estimation.recommendations.answers import Excluded
+from service.estimation.recommendations.answers import (
+    Excluded,
+    ImpliedLimit,
+    NotSearched,
+)
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.ranked import RankedCandidates, Subject
 from service.estimation.recommendations.search_context import REFERENCE_REGION, SearchContext
@@ -54,11 +59,26 @@ class Search(Protocol):
 class Plan:
     """What choices are held against: the caller's own plan with its limits, None if not given.
 
-    ``places`` are where estimates state what plans are held against each other by.
+    ``places`` are where estimates state what plans are held against each other by; ``figures``
+    takes out of an estimate what is told of it in any case.
     """
 
     baseline: dict[str, Any] | None
     places: Places
+    figures: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+    def told(self, choice: Mapping[str, Any], detail: Detail) -> dict[str, Any]:
+        """A choice, or the caller's own plan, with its figures and what is included."""
+        left_out = set[str]()
+        if not detail.has("estimates"):
+            left_out.add("estimate")
+        if not detail.has("compared"):
+            left_out |= {"compared", "nearest_loser"}
+        told = {name: part for name, part in choice.items() if name not in left_out}
+        start = told.get("start")
+        if start is not None and not detail.has("kubernetes"):
+            told["start"] = {name: part for name, part in start.items() if name != "kubernetes"}
+        return told | {"figures": self.figures(choice["estimate"])}
 
 
 def recommendation(
@@ -69,6 +89,8 @@ def recommendation(
     plan: Plan,
     warnings: list[EstimateWarning],
     snapshot: CatalogSnapshot,
+    implied: Sequence[ImpliedLimit] = (),
+    detail: Detail = WHOLE,
 ) -> dict[str, Any]:
     """The best choice for each priority, the front it stands on, and what excluded the others.
 
@@ -84,6 +106,10 @@ def recommendation(
         What the caller should know; more is added.
     snapshot
         The catalog.
+    implied
+        Limits that nobody set.
+    detail
+        How much is told.
 
     Raises
     ------
@@ -97,33 +123,40 @@ def recommendation(
     if unbeaten:
         weights = _weighted(search.weights, search.context, found.placed.metrics, warnings)
         ranked = RankedCandidates(subject, found.placed, search.context, weights)
-        choices, front = ranked.choices(warnings), ranked.front()
+        choices = ranked.choices(warnings)
+        front = ranked.front() if detail.has("front") else []
     else:
         near = closest()
         warnings.append(
             EstimateWarning(
-                "nothing_meets_the_limits", "no candidate meets all limits; see the closest ones"
+                "nothing_meets_the_limits",
+                "every candidate misses a limit; the closest ones are listed",
             )
         )
+    warnings += search.context.sites.warnings()
     _note_stand_ins(search.context, warnings)
-    return frame(snapshot.revision) | {
+    held = held_against_plan(
+        choices, None if plan.baseline is None else plan.baseline["estimate"], plan.places
+    )
+    answer = frame(snapshot.revision) | {
         "workload_kind": search.kind.id,
         "weights": {name: float(weight) for name, weight in search.weights.items()},
-        "limits": search.limits.model_dump(),
+        "limits": search.limits.model_dump(mode="json"),
         "searched": {
             "models": len(search.models),
             "accelerators": len(search.context.accelerators),
             "regions": len(search.context.regions),
+            "combinations": found.searched + sum(len(left) for left in found.left_out),
             "configurations": found.searched,
+            "within_limits": found.placed.configurations,
             "candidates": found.placed.combined,
             "unbeaten": unbeaten,
         },
+        "implied": list(implied),
+        "not_searched": [written(one, NotSearched) for one in search.context.not_searched],
         "excluded": [written(one, Excluded) for one in found.exclusions if one.candidates],
-        "baseline": plan.baseline,
-        "choices": held_against_plan(
-            choices, None if plan.baseline is None else plan.baseline["estimate"], plan.places
-        ),
-        "front": front,
+        "baseline": None if plan.baseline is None else plan.told(plan.baseline, detail),
+        "choices": [plan.told(choice, detail) for choice in held],
         "least_violating": near,
         "warnings": warning_entries(warnings),
         "provenance": provenance(
@@ -132,8 +165,10 @@ def recommendation(
                 *_chosen_entries(search.models, search.context, choices),
                 ("calibrations", snapshot.calibrations[REFERENCE_REGION]),
             ],
+            detail,
         ),
     }
+    return answer | {"front": front} if detail.has("front") else answer
 
 
 def _note_stand_ins(context: SearchContext, warnings: list[EstimateWarning]) -> None:
@@ -173,25 +208,24 @@ def _weighted(
         warnings.append(
             EstimateWarning(
                 "metric_unknown",
-                f"{', '.join(unknown)} cannot be compared: no accelerator in the search has a "
-                "known price; give usd_per_accelerator_hour. The other weights are scaled up",
+                f"{', '.join(unknown)} cannot be compared, as nothing in the search has a known "
+                "price: state your own. The other weights are scaled up",
             )
         )
     elif partly:
         warnings.append(
             EstimateWarning(
                 "some_prices_unknown",
-                "candidates without a known price come after all others; give "
-                "usd_per_accelerator_hour to compare them",
+                "candidates of unknown price come after all others; state their prices to "
+                "compare them",
             )
         )
     if context.prices.listed and requested["cost"] > 0.0 and not unknown:
         warnings.append(
             EstimateWarning(
                 "list_prices",
-                "cost is based on on-demand list prices of whole instances in the region, or in "
-                "another region of its cloud where none is known; give usd_per_accelerator_hour to "
-                "use your own",
+                "costs are on-demand list prices of whole machines in the region, or elsewhere "
+                "in its cloud where only those are known; state your own for others",
             )
         )
     try:

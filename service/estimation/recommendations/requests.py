@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -14,8 +14,16 @@ from pydantic import (
     model_validator,
 )
 
+from service.estimation.detail import FieldPaths, including
 from service.estimation.inference.lengths import mean_and_spread
-from service.estimation.inference.requests import InferenceRequest
+from service.estimation.inference.requests import PlacedRequest
+from service.estimation.recommendations.place_requests import (
+    OwnershipRequest,
+    RulesLimit,
+    SiteLimits,
+    Wheres,
+    listed,
+)
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
@@ -39,14 +47,6 @@ from service.estimation.requests import (
     SpeculativeRequest,
     WorkloadRequest,
 )
-
-
-def listed(given: object) -> object:
-    """A list, or one text separated by commas."""
-    if isinstance(given, str):
-        return [part.strip() for part in given.split(",") if part.strip()]
-    return given
-
 
 #: Lists that a link can spell, as one text separated by commas.
 References = Annotated[
@@ -103,6 +103,12 @@ class SearchedWorkload(Request):
     """Share of the prompt found in the prefix cache."""
     calls_per_task: int = Field(1, ge=1, le=100_000)
     """Model calls per agent task."""
+    tool_s: float = Field(0.0, ge=0.0, le=1e6)
+    """Time between two calls of a task: tools, retrieval."""
+    context_growth_tokens: int = Field(0, ge=0, le=1_000_000)
+    """Tokens that each call of a task adds to the prompt."""
+    context_kept_cached: bool = False
+    """Whether caches of earlier calls are kept, so that only new tokens are computed."""
 
     @field_validator("output_tokens")
     @classmethod
@@ -140,10 +146,13 @@ class LimitsRequest(Request):
     e2e_s: Limit = None
     """Longest time from arrival to the last token."""
     task_s: Limit = None
-    """Longest time of an agent's task: calls_per_task requests in a row."""
+    """Longest time of an agent's task: calls_per_task requests in a row, and the tools between
+    them."""
     usd_per_hour: Limit = None
     """Highest price of all accelerators per hour; if given, hardware without a known price is
     excluded."""
+    usd_per_month: Limit = None
+    """Highest price of all accelerators per month of 730.5 hours, likewise."""
     kgco2e_per_year: Limit = None
     """Highest emissions of a year's requests, from location-based operation and manufacturing of
     hardware."""
@@ -153,8 +162,31 @@ class LimitsRequest(Request):
     """Highest mean power of all accelerators with their hosts, without PUE."""
     weight_bits_at_least: float | None = Field(None, gt=0.0, le=32.0)
     """Fewest bits per weight that are acceptable."""
+    water_stress_ratio: Limit = None
+    """Highest water stress of the place's basin: withdrawals over supply, 0.4 and more are high;
+    places whose stress nobody publishes are excluded."""
     headroom_ratio_at_least: Ratio = 0.0
     """Share of an accelerator's memory that must stay free."""
+
+
+class PercentileLimitsRequest(LimitsRequest):
+    """Hard limits, of which those of times hold for a percentile; null means no limit."""
+
+    percentile: Literal["mean", "p50", "p95", "p99"] = "mean"
+    """What of ttft_s, tpot_s and e2e_s is limited: means, or percentiles over requests that arrive
+    at workload.requests_per_s."""
+
+
+class DecisionLimitsRequest(PercentileLimitsRequest):
+    """Hard limits; null means no limit, except for TTFT and TPOT limits of the workload kind."""
+
+    implied: bool = True
+    """Whether limits on TTFT and TPOT of the workload kind hold where you give none; false removes
+    them."""
+    compliance: RulesLimit | None = None
+    """Rules of the place that have to be kept."""
+    site: SiteLimits | None = None
+    """What a site of your own can take."""
 
 
 #: Where what is searched may stand.
@@ -178,6 +210,30 @@ class PlacesRequest(Request):
     """offered: only accelerators that the cloud is known to rent out in the region (GET
     /v1/offers), and anything in places that are no cloud's; anywhere: all combinations. If null,
     offered; accelerators that you name and no region has are placed anywhere."""
+    where: Wheres | None = None
+    """How hardware may be had, as a list or separated by commas. cloud: rented in a cloud's region;
+    owned: servers and racks that you buy; workstation: desktops and mini PCs; laptop; edge: boards,
+    phones and mini PCs. What is bought stands in the places of regions that are no cloud's, else in
+    the countries of its cloud regions, else in the world's average. If null, what the workload kind
+    usually runs on (GET /v1/workloads), in clouds' regions what is rented out there and anything in
+    other places."""
+    include_unmeasured: bool = False
+    """Also search accelerators of families whose speed nobody has published a measurement of, so
+    that estimates rest on those of others. Accelerators that you name are searched in any case."""
+
+
+def check_percentile(limits: PercentileLimitsRequest, requests_per_s: float | None) -> None:
+    """Refuse percentiles where nothing arrives at random.
+
+    Raises
+    ------
+    ValueError
+        If a percentile is limited without a rate of requests.
+    """
+    if limits.percentile != "mean" and requests_per_s is None:
+        raise ValueError(
+            "limits.percentile is over requests that arrive at a rate; give workload.requests_per_s"
+        )
 
 
 class SearchRequest(PlacesRequest):
@@ -195,8 +251,14 @@ class SearchRequest(PlacesRequest):
     )
     """Ways of speculative decoding to try in addition to none; if null, what serving.speculative
     says."""
+    disaggregated: bool = False
+    """Also try deployments whose replicas are divided into pools for prompts and for decoding, of
+    what is best undivided on each accelerator; needs at least two replicas."""
     max_accelerators: int = Field(64, ge=1, le=4096)
     """Largest number of accelerators of a candidate, over all replicas."""
+    reserve_ratio: float = Field(0.2, ge=0.0, le=0.9)
+    """Under workload.requests_per_s, share of the rate that replicas could carry within the limits
+    of time which is left free."""
 
 
 class WeightsRequest(Request):
@@ -241,6 +303,7 @@ class ChoiceRequest(CatalogRequest):
         default_factory=dict, max_length=500
     )
     """Your own prices, by accelerator."""
+    ownership: OwnershipRequest = OwnershipRequest()
     list_prices: bool = True
     """For accelerators without a price of your own, use on-demand list prices of the region's
     cloud: those of the region, else of another one. Places that are no cloud's have none."""
@@ -255,6 +318,12 @@ class ChoiceRequest(CatalogRequest):
     def asked_models(self) -> tuple[ModelReference, ...]:
         """The models as they were asked for."""
         return tuple(self.models or ()) if self.model is None else (self.model,)
+
+
+if TYPE_CHECKING:
+    _Included: TypeAlias = tuple[str, ...]
+else:
+    _Included = including("provenance", "estimates", "front", "compared", "kubernetes")
 
 
 class RecommendationRequest(ChoiceRequest):
@@ -283,20 +352,28 @@ class RecommendationRequest(ChoiceRequest):
     where the request gives none. llm-training is not allowed here; use
     /v1/recommendations/training."""
     workload: DecisionWorkload = DecisionWorkload()
-    limits: LimitsRequest = LimitsRequest()
+    limits: DecisionLimitsRequest = DecisionLimitsRequest()
     search: SearchRequest = SearchRequest()
     weights: WeightsRequest | None = None
     """If null, those of the workload kind."""
     serving: ServingRequest = ServingRequest()
-    baseline: InferenceRequest | None = None
+    baseline: PlacedRequest | None = None
     """Your own plan, as a request of /v1/estimates/inference: choices are told in ratios to it."""
+    include: _Included = ()
+    fields: FieldPaths = ()
 
     @model_validator(mode="after")
     def _one_pool(self) -> RecommendationRequest:
         if self.serving.disaggregated is not None:
             raise ValueError(
-                "serving.disaggregated is not searched; use /v1/compare or /v1/estimates/inference"
+                "serving.disaggregated is one deployment's; search.disaggregated: true tries pools "
+                "beside undivided replicas"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _percentiles_of_arrivals(self) -> RecommendationRequest:
+        check_percentile(self.limits, self.workload.requests_per_s)
         return self
 
 
@@ -341,8 +418,15 @@ class CompareRequest(CatalogRequest):
     accelerator_count: int | None = Field(None, ge=1, le=100_000)
     """Accelerators of all replicas of each row; if null, as many as its layout uses, else 1."""
     workload: WorkloadRequest = WorkloadRequest()
+    limits: PercentileLimitsRequest = PercentileLimitsRequest()
+    """Hard limits that each row is held to; null means no limit."""
     serving: ServingRequest = ServingRequest()
     period: PeriodRequest = PeriodRequest()
+
+    @model_validator(mode="after")
+    def _percentiles_of_arrivals(self) -> CompareRequest:
+        check_percentile(self.limits, self.workload.requests_per_s)
+        return self
 
     @model_validator(mode="after")
     def _bounded(self) -> CompareRequest:

@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries.entry import Entry
-from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.elementwise import FloatArray
 from service.core.engines import EngineRelease, EngineWorkload
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact
-from service.estimation.costs.estimate import Rents, offered_in, rents_in, whole_groups
-from service.estimation.recommendations.requests import Placement, PlacesRequest
+from service.core.years import HOURS_PER_YEAR
+from service.estimation.costs.estimate import Rents, listed_purchase_usd, rents_in, whole_groups
+from service.estimation.recommendations.place_requests import OwnershipRequest
+from service.estimation.recommendations.places import NotSearched, Sites, is_cloud
+from service.estimation.recommendations.requests import PlacesRequest
+from service.estimation.recommendations.site_limits import SiteFigures
 from service.estimation.references import Reference
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.resolution import Problems
@@ -30,16 +33,34 @@ _NAMED = "/search/accelerators"
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """What owning accelerators costs, which go by their positions in the search.
+
+    ``usd_per_hour`` is what an accelerator loses of its price in an hour [USD/h];
+    ``electricity_usd_per_kwh`` the price in each region, 0 where hardware is rented and the rent
+    contains it. NaN where unknown. ``own`` says which regions are places of one's own, and
+    ``purchase_usd`` the prices that the caller states [USD].
+    """
+
+    purchase_usd: Mapping[str, float]
+    usd_per_hour: FloatArray
+    electricity_usd_per_kwh: FloatArray
+    own: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class PriceList:
     """Prices of accelerators, which go by their positions in ``names``.
 
     ``own_usd_per_hour`` are the caller's prices of an accelerator's hour, ``rents`` what each
-    region's cloud asks for its instances (one object where they ask the same).
+    region's cloud asks for its instances (one object where they ask the same), ``owning`` what
+    hardware of one's own costs; None where nothing is bought.
     """
 
     names: tuple[str, ...]
     own_usd_per_hour: Mapping[str, float]
     rents: tuple[Rents, ...]
+    owning: Ownership | None = None
 
     @property
     def listed(self) -> bool:
@@ -59,9 +80,33 @@ class PriceList:
             for name in self.names:
                 each = [usd / size for size, usd in rents.get(name, ()) if usd is not None]
                 known[name] = min([*each, known.get(name, np.inf)])
+        if self.owning is not None and self.owning.own.any():
+            for name, usd in zip(self.names, self.owning.usd_per_hour, strict=True):
+                known[name] = min(known.get(name, np.inf), float(np.nan_to_num(usd, nan=np.inf)))
         known |= self.own_usd_per_hour
         found = np.array([known.get(name, np.inf) for name in self.names])
         return np.where(np.isinf(found), np.nan, found)
+
+    def owned_usd_per_hour(self, offer: NDArray[np.intp], accelerators: FloatArray) -> FloatArray:
+        """What an hour of so many accelerators of one's own costs without electricity [USD/h].
+
+        The caller's price of an hour contains it; NaN where no price is known.
+        """
+        own = np.array([self.own_usd_per_hour.get(name, np.nan) for name in self.names])
+        lost = (
+            own if self.owning is None else np.where(np.isnan(own), self.owning.usd_per_hour, own)
+        )
+        found: FloatArray = lost[offer] * accelerators
+        return found
+
+    def metered_usd_per_kwh(self, offer: NDArray[np.intp], regions: NDArray[np.intp]) -> FloatArray:
+        """Price of electricity that comes on top of the price of hours, by row, then region."""
+        if self.owning is None:
+            return np.zeros((len(offer), len(regions)))
+        contained = np.array([name in self.own_usd_per_hour for name in self.names])
+        local = self.owning.electricity_usd_per_kwh[regions]
+        found: FloatArray = np.where(contained[offer][:, np.newaxis], 0.0, local[np.newaxis, :])
+        return found
 
     def usd_per_hour(
         self,
@@ -103,7 +148,9 @@ class SearchContext:
 
     ``placeable`` has accelerators as rows, regions as columns; ``embodied_kgco2e`` is the making
     of each accelerator with its share of the server. ``reference_region`` is the usual building
-    and grid, whose WUE and water stress stand in for those that nobody published.
+    and grid, whose WUE and water stress stand in for those that nobody published. ``not_searched``
+    says what was set aside beforehand, ``sites`` how the places were chosen, ``site`` what
+    accelerators ask of a site, where that is limited.
     """
 
     accelerators: tuple[Entry[Accelerator], ...]
@@ -113,6 +160,9 @@ class SearchContext:
     prices: PriceList
     embodied_kgco2e: tuple[Interval, ...]
     reference_region: Region
+    not_searched: tuple[NotSearched, ...]
+    sites: Sites
+    site: SiteFigures | None
 
     def memory_bytes(self) -> FloatArray:
         """Memory of each accelerator [B]."""
@@ -145,11 +195,15 @@ class SearchContext:
 
 @dataclass(frozen=True, slots=True)
 class RegionGroup:
-    """Regions in which the same accelerators can stand at the same prices."""
+    """Regions in which the same accelerators can stand at the same prices.
+
+    In places of one's ``own`` they are bought.
+    """
 
     regions: NDArray[np.intp]
     placeable: NDArray[np.bool_]
     rents: Rents
+    own: bool
 
 
 def named_accelerators(
@@ -192,60 +246,16 @@ def searched_accelerators(
     return tuple(named)
 
 
-def cloud_regions(snapshot: CatalogSnapshot) -> tuple[Entry[Region], ...]:
-    """Regions of clouds, without marketplaces."""
-    return tuple(
-        region
-        for region in snapshot.regions.values()
-        if region.document.get("kind") == "cloud" and not region.document.get("marketplace")
-    )
-
-
-def searched_regions(
-    search: PlacesRequest, snapshot: CatalogSnapshot, problems: Problems
-) -> tuple[Entry[Region], ...]:
-    """Regions that a search names, or all of clouds, but for those that it leaves out.
-
-    Marketplaces, where whoever owns machines rents them out, are searched only by name. Unknown
-    regions are noted.
-    """
-    if search.regions is None:
-        found = {region.id: region for region in cloud_regions(snapshot)}
-    else:
-        found = _named_regions(search.regions, "/search/regions", snapshot, problems)
-    without = _named_regions(
-        search.without_regions or (), "/search/without_regions", snapshot, problems
-    )
-    kept = tuple(region for id_, region in found.items() if id_ not in without)
-    if found and not kept:
-        problems.add("/search/without_regions", "leaves no region to search")
-    return kept
-
-
-def _named_regions(
-    names: Sequence[str], pointer: str, snapshot: CatalogSnapshot, problems: Problems
-) -> dict[str, Entry[Region]]:
-    """Regions by id that names mean, of which some are groups."""
-    found: dict[str, Entry[Region]] = {}
-    for at, name in enumerate(names):
-        meant = problems.attempt(
-            f"{pointer}/{at}",
-            lambda name=name: regions_meant(name, snapshot),  # type: ignore[misc]
-        )
-        found |= {region.id: region for region in meant or ()}
-    return found
-
-
-def own_prices(
-    prices: Mapping[Reference, float], snapshot: CatalogSnapshot, problems: Problems
+def prices_by_id(
+    prices: Mapping[Reference, float], pointer: str, snapshot: CatalogSnapshot, problems: Problems
 ) -> dict[str, float]:
-    """The caller's prices by id of the accelerator; unknown ones are noted."""
+    """The caller's prices by id of the accelerator; unknown ones are noted under a pointer."""
     return {
         accelerator.id: price
         for name, price in prices.items()
         if (
             accelerator := problems.attempt(
-                f"/usd_per_accelerator_hour/{name}",
+                f"{pointer}/{name}",
                 lambda name=name: snapshot.find("accelerators", name),  # type: ignore[misc]
             )
         )
@@ -259,10 +269,11 @@ def price_list(
     regions: Sequence[Entry[Region]],
     snapshot: CatalogSnapshot,
     list_prices: bool,
+    owning: Ownership | None = None,
 ) -> PriceList:
-    """Prices in regions; without list prices, the caller's own alone."""
+    """Prices in regions; without list prices, the caller's own and those of owning alone."""
     if not list_prices:
-        return PriceList(tuple(names), own, ({},) * len(regions))
+        return PriceList(tuple(names), own, ({},) * len(regions), owning)
     distinct: dict[tuple[tuple[str, tuple[tuple[int, float | None], ...]], ...], Rents] = {}
     wanted = frozenset(names)
     rents = []
@@ -271,45 +282,60 @@ def price_list(
             name: each for name, each in rents_in(region, snapshot).items() if name in wanted
         }
         rents.append(distinct.setdefault(tuple(sorted(regional.items())), regional))
-    return PriceList(tuple(names), own, tuple(rents))
+    return PriceList(tuple(names), own, tuple(rents), owning)
 
 
-def placeable(
-    placement: Placement,
-    named: bool,
+def ownership(
+    asked: OwnershipRequest,
     accelerators: Sequence[Entry[Accelerator]],
-    regions: Sequence[Entry[Region]],
+    sites: Sites,
+    around: Infrastructure,
     snapshot: CatalogSnapshot,
-) -> NDArray[np.bool_]:
-    """Which accelerators can stand in which regions.
-
-    Where only what is offered counts, a cloud's region is open to what the cloud is known to rent
-    out there, and any other place to everything. Accelerators that the caller names are placed
-    anywhere if none of the regions is known to have them.
+    problems: Problems,
+) -> Ownership:
+    """What owning accelerators costs in each region; unknown accelerators are noted.
 
     Parameters
     ----------
-    placement
-        As asked for; if None, what is offered.
-    named
-        Whether accelerators are the caller's choice.
-    accelerators, regions, snapshot
-        Rows, columns, and whose offers count.
+    asked
+        The caller's own prices, which come before the catalog's.
+    accelerators, sites
+        What may be bought, and where it would stand.
+    around
+        Has the usual life of servers.
+    snapshot, problems
+        The catalog, and what takes notes.
     """
-    if placement == "anywhere":
-        return np.ones((len(accelerators), len(regions)), dtype=bool)
-    offered = [
-        offered_in(region, snapshot) if region.document.get("kind") == "cloud" else None
-        for region in regions
+    own = prices_by_id(
+        asked.purchase_usd_per_accelerator,
+        "/ownership/purchase_usd_per_accelerator",
+        snapshot,
+        problems,
+    )
+    years = asked.amortisation_years or float(around.hardware_life_years.value)
+    listed = [listed_purchase_usd(one, snapshot) for one in accelerators]
+    purchase = [
+        own.get(one.id) or (None if price is None else float(price.value))
+        for one, price in zip(accelerators, listed, strict=True)
     ]
-    rows = []
-    for accelerator in accelerators:
-        row = [here is None or accelerator.id in here for here in offered]
-        anywhere = named and not any(
-            there for there, here in zip(row, offered, strict=True) if here is not None
-        )
-        rows.append([anywhere or there for there in row])
-    return np.array(rows, dtype=bool)
+    known = [one.value.electricity_usd_per_kwh for one in sites.regions]
+    stated = asked.electricity_usd_per_kwh
+    local = [None if one is None else float(one.value) for one in known]
+    return Ownership(
+        purchase_usd=own,
+        usd_per_hour=np.array(
+            [np.nan if usd is None else usd / (years * HOURS_PER_YEAR) for usd in purchase]
+        ),
+        electricity_usd_per_kwh=np.array(
+            [
+                0.0 if not mine else np.nan if price is None else price
+                for mine, price in zip(
+                    sites.own, local if stated is None else [stated] * len(local), strict=True
+                )
+            ]
+        ),
+        own=sites.own,
+    )
 
 
 def usd_per_hour_in_regions(
@@ -333,15 +359,20 @@ def usd_per_hour_in_regions(
 
 def region_groups(context: SearchContext) -> tuple[RegionGroup, ...]:
     """Regions with the same offers and prices together, by the first of each."""
-    found: dict[tuple[bytes, int], list[int]] = {}
+    found: dict[tuple[bytes, int, bool], list[int]] = {}
     rents = context.prices.rents
     for at, regional in enumerate(rents):
-        found.setdefault((context.placeable[:, at].tobytes(), id(regional)), []).append(at)
+        own = not is_cloud(context.regions[at])
+        key = (context.placeable[:, at].tobytes(), id(regional), own)
+        found.setdefault(key, []).append(at)
     return tuple(
         RegionGroup(
-            np.array(regions, dtype=np.intp), context.placeable[:, regions[0]], rents[regions[0]]
+            np.array(regions, dtype=np.intp),
+            context.placeable[:, regions[0]],
+            rents[regions[0]],
+            own,
         )
-        for regions in found.values()
+        for (_, _, own), regions in found.items()
     )
 
 

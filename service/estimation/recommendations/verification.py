@@ -10,11 +10,25 @@ import numpy as np
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WorkloadKind
-from service.estimation.recommendations.answers import LimitRow
-from service.estimation.recommendations.limits import Bounds, Limit, Written, known, limit_rows
-from service.estimation.recommendations.placement import MetricRows
+from service.estimation.answers import LimitRow
+from service.estimation.compliance.requests import RuleFacts
+from service.estimation.recommendations.limits import (
+    Bounds,
+    Limit,
+    Written,
+    hourly_usd,
+    known,
+    limit_rows,
+    monthly_usd,
+)
+from service.estimation.recommendations.metrics import MetricRows
+from service.estimation.recommendations.place_requests import RulesLimit
+from service.estimation.recommendations.requests import ChoiceRequest, DecisionLimitsRequest
+from service.estimation.recommendations.search_context import SearchContext
+from service.estimation.recommendations.training.requests import RunLimits
 from service.estimation.references import CatalogRequest
 from service.estimation.rejection import FieldError, Rejected
+from service.estimation.requests import CostRequest
 
 #: Warnings that say that a figure rests on other hardware's measurements, or on an assumption.
 _WEAK = frozenset({"efficiency_not_measured", "power_not_measured", "assumed_figure"})
@@ -63,6 +77,53 @@ def verified_estimate(
     return Verified(body, further, parts_of(estimate), limits, len(codes & _WEAK), figures, metrics)
 
 
+def place_figures(
+    candidate: Written,
+    offer: int,
+    context: SearchContext,
+    limits: DecisionLimitsRequest | RunLimits,
+) -> dict[str, Any]:
+    """What limits of a place and a site are held against, that no estimate states."""
+    region = next(one.value for one in context.regions if one.id == candidate["region"])
+    stress = region.water_stress_ratio
+    site = context.site
+    return {
+        "water_stress_ratio": None if stress is None else float(stress.value),
+        **({} if site is None else site.of(offer, float(candidate["accelerator_count"]))),
+        **({} if limits.compliance is None else {"require": limits.compliance.require}),
+    }
+
+
+def prices_told(estimate: Written, candidate: Written) -> dict[str, float | None]:
+    """The price of an hour and of a month of a candidate, as its estimate states them."""
+    return {
+        "usd_per_hour": hourly_usd(estimate, candidate),
+        "usd_per_month": monthly_usd(estimate, candidate),
+    }
+
+
+def asked_cost(request: ChoiceRequest, candidate: Written, context: SearchContext) -> CostRequest:
+    """The prices that an estimate of a candidate is to take."""
+    accelerator, prices = candidate["accelerator"], context.prices
+    hourly = prices.own_usd_per_hour.get(accelerator)
+    if not candidate["owned"]:
+        return CostRequest(usd_per_accelerator_hour=hourly)
+    owning = {} if prices.owning is None else prices.owning.purchase_usd
+    return CostRequest(
+        usd_per_accelerator_hour=hourly,
+        purchase_usd_per_accelerator=owning.get(accelerator),
+        amortisation_years=request.ownership.amortisation_years,
+        electricity_usd_per_kwh=request.ownership.electricity_usd_per_kwh,
+    )
+
+
+def asked_rules(rules: RulesLimit | None) -> RuleFacts | None:
+    """The facts about which an estimate is to check rules; None where none are to be kept."""
+    if rules is None:
+        return None
+    return RuleFacts.model_validate(rules.model_dump(exclude={"require"}))
+
+
 def parts_of(estimate: Written) -> dict[str, Any]:
     """An estimate without what an answer with several of them says once."""
     return {name: estimate[name] for name in estimate if name not in _SAID_ONCE}
@@ -96,15 +157,31 @@ def own_plan(
 
 def held_plan(estimate: Written, limits: Iterable[Limit[Any]], bounds: Bounds) -> dict[str, Any]:
     """The caller's own plan in an answer: its estimate, held to the limits of the choices."""
+    return {"estimate": parts_of(estimate), "limits": held_to(estimate, limits, bounds)}
+
+
+def held_to(
+    estimate: Written, limits: Iterable[Limit[Any]], bounds: Bounds, stress: float | None = None
+) -> list[LimitRow]:
+    """The limits that are set, with the figures of an estimate that no search has found.
+
+    Parameters
+    ----------
+    estimate, limits, bounds
+        What is held to which limits.
+    stress
+        Water stress of its place, None if not known [-].
+    """
     rented = (estimate["cost"] or {}).get("rented") or {}
     serving = estimate["deployment"].get("serving") or {}
     # What limits ask of a candidate, of a plan that no search has found.
     candidate = {
-        "usd_per_hour": known(rented, "usd_per_hour"),
+        "usd_per_hour": known(rented or (estimate["cost"] or {}).get("owned"), "usd_per_hour"),
         "uses_memory_tiers": bool(serving.get("memory_tiers")),
+        "limits_of": bounds.get("percentile", "mean"),
+        "water_stress_ratio": stress,
     }
-    rows = limit_rows(limits, bounds, estimate, candidate)
-    return {"estimate": parts_of(estimate), "limits": rows}
+    return limit_rows(limits, bounds, estimate, candidate)
 
 
 def estimate_metrics(

@@ -20,6 +20,7 @@ def workload_answers() -> list[dict[str, Any]]:
             "ttft_s": kind.ttft_s,
             "tpot_s": kind.tpot_s,
             "techniques": list(kind.techniques),
+            "where": list(kind.where),
             "evidence": kind.evidence,
         }
         for kind in WORKLOAD_KINDS.values()

@@ -9,6 +9,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.interval import scale
 from service.estimation.answers import Remark
 from service.estimation.impacts.estimate import DeploymentImpacts, PlainImpacts, impacts_with_result
+from service.estimation.remarks import told
 from service.estimation.reports.answers import ReportAnswer
 from service.estimation.reports.requests import DisclosureRequest, ReportRequest
 from service.estimation.reports.tables import KINDS, Reported
@@ -16,8 +17,9 @@ from service.estimation.resolution import Problems
 
 _NO_ADVICE: Remark = {
     "code": "not_legal_advice",
-    "message": "these are figures for a report, not the report itself: its scope, period and "
-    "legal duty remain with whoever reports",
+    "pointer": "/lines",
+    "message": "These are figures for a report, not the report itself: its scope, period and "
+    "legal duty remain with whoever reports.",
 }
 
 #: Less than a nanojoule is no energy to form a ratio with.
@@ -70,7 +72,7 @@ def report_answer(kind: str, request: ReportRequest, snapshot: CatalogSnapshot) 
     }
     if request.explain:
         report["explanation"] = answer["explanation"]
-    return report
+    return told(report, ReportAnswer, request, snapshot)
 
 
 def _check(

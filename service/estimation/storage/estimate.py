@@ -7,7 +7,7 @@ from typing import Any
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
-from service.core.deployment import Parallelism
+from service.core.deployment import Accelerator, Parallelism
 from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import Interval, exact, scale
 from service.core.memory.kv_cache import cache_layout, layout_sequence_bytes, windowed_bytes
@@ -17,6 +17,7 @@ from service.core.memory.near_memory import (
     SEARCH,
     chips_needed,
     in_memory_search,
+    memory_bound_time_ratio,
     on_chip_step_s,
     processing_in_memory_speedup,
 )
@@ -29,11 +30,20 @@ from service.core.memory.stores import (
 )
 from service.core.memory.tiers import MemoryTier
 from service.core.memory.weights import total_model_bytes
+from service.core.performance.kernels import peak_flops_per_s
+from service.core.years import DAYS_PER_YEAR
 from service.estimation import answers
 from service.estimation.answers import figure, frame, grounds, known_figure
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.references import ModelReference
 from service.estimation.requests import PrecisionRequest
-from service.estimation.resolution import Problems, resolve_model, resolve_precision
+from service.estimation.resolution import (
+    Problems,
+    check_precision_runs,
+    resolve_accelerator,
+    resolve_model,
+    resolve_precision,
+)
 from service.estimation.storage.answers import (
     ComputeInMemory,
     NearMemoryAnswer,
@@ -45,7 +55,9 @@ from service.estimation.storage.answers import (
 from service.estimation.storage.requests import NearMemoryRequest, StoreRequest
 
 
-def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) -> NearMemoryAnswer:
+def near_memory_answer(
+    request: NearMemoryRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
+) -> NearMemoryAnswer:
     """What a model, or bytes, take of memory on the chip or memory that computes.
 
     Raises
@@ -58,6 +70,7 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     model = _model("/model", request.model, snapshot, problems)
     if (request.model is None) == (request.stored_bytes is None):
         problems.add("", "give either a model or stored_bytes")
+    accelerator = _accelerator(request, model, problems, snapshot)
     problems.stop_if_any()
     assert tier is not None  # noqa: S101 - an unknown one is a noted problem
     weights, cache = _held(request, model)
@@ -65,7 +78,8 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     steps: list[Step] = []
     warnings: list[EstimateWarning] = []
     on_chip = _on_chip(request, tier.value, stored, steps, warnings)
-    in_memory = _in_memory(request, tier.value, steps, warnings)
+    own_share = _own_share(request, model, accelerator)
+    in_memory = _in_memory(request, tier.value, own_share, steps, warnings)
     search = _search(tier.value, stored, steps)
     if on_chip is None and in_memory is None and search is None:
         problems.add(
@@ -77,6 +91,8 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
     used: list[tuple[str, Entry[Any]]] = [("memory-tiers", tier)]
     if model is not None:
         used.append(("models", model))
+    if accelerator is not None:
+        used.append(("accelerators", accelerator))
     return {
         **frame(snapshot.revision),
         "tier": tier.id,
@@ -87,11 +103,19 @@ def near_memory_answer(request: NearMemoryRequest, snapshot: CatalogSnapshot) ->
         "on_chip": on_chip,
         "processing_in_memory": in_memory,
         "compute_in_memory": search,
-        **grounds(snapshot, warnings, used, (lambda: steps) if request.explain else None),
+        **grounds(
+            snapshot,
+            warnings,
+            used,
+            (lambda: steps) if request.explain or detail.has("explanation") else None,
+            detail=detail,
+        ),
     }
 
 
-def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> StoreAnswer:
+def store_answer(
+    request: StoreRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
+) -> StoreAnswer:
     """Size and growth of a store of vectors, and what a retrieval adds to a request."""
     problems = Problems()
     tier = None
@@ -124,7 +148,13 @@ def store_answer(request: StoreRequest, snapshot: CatalogSnapshot) -> StoreAnswe
         else _weights(embedding.value, PrecisionRequest()),
         "injected_tokens": tokens,
         "injected_kv_cache_bytes": injected,
-        **grounds(snapshot, (), entries, (lambda: steps) if request.explain else None),
+        **grounds(
+            snapshot,
+            (),
+            entries,
+            (lambda: steps) if request.explain or detail.has("explanation") else None,
+            detail=detail,
+        ),
     }
 
 
@@ -167,7 +197,7 @@ def _on_chip(
     if room <= 0.0:
         warnings.append(
             EstimateWarning(
-                "no_room_on_chip", "the programs fill all of a chip's memory; nothing else fits"
+                "no_room_on_chip", "the programs fill all of a chip's memory and leave no room"
             )
         )
         return {"chips": None, "power_w": None, "least_step_s": None}
@@ -179,7 +209,8 @@ def _on_chip(
         if request.hop_s is None:
             warnings.append(
                 EstimateWarning(
-                    "hops_left_out", "the time between chips is not published; give hop_s"
+                    "hops_left_out",
+                    "the time between chips is unpublished and left out until you state it",
                 )
             )
     power = tier.thermal_design_power_w
@@ -204,12 +235,55 @@ def _on_chip(
 _USUAL_MEMORY_BOUND = Interval(0.7, 0.6, 0.8)
 
 
+def _accelerator(
+    request: NearMemoryRequest,
+    model: Entry[ModelArchitecture] | None,
+    problems: Problems,
+    snapshot: CatalogSnapshot,
+) -> Entry[Accelerator] | None:
+    """The accelerator beside the memory; it needs a model, and a peak for its weights."""
+    asked = request.accelerator
+    if asked is None:
+        return None
+    if request.model is None:
+        problems.add("/accelerator", "needs a model, whose memory-bound share follows from it")
+    found = problems.attempt("/accelerator", lambda: resolve_accelerator(asked, snapshot))
+    if found is not None and model is not None:
+        precision = resolve_precision(request.precision, model.value)
+        check_precision_runs(precision, found.value, problems)
+    return found
+
+
+def _own_share(
+    request: NearMemoryRequest,
+    model: Entry[ModelArchitecture] | None,
+    accelerator: Entry[Accelerator] | None,
+) -> Interval | None:
+    """Share of a decode step that memory bounds for this model on this accelerator."""
+    if model is None or accelerator is None:
+        return None
+    device, precision = accelerator.value, resolve_precision(request.precision, model.value)
+    weights, cache = _held(request, model)
+    return exact(
+        memory_bound_time_ratio(
+            weights + cache,
+            float(device.memory_bandwidth_bytes_per_s),
+            2.0 * model.value.active_parameters * request.sequences,
+            float(peak_flops_per_s(device, precision.weights.matrix_precision)[0]),
+        )
+    )
+
+
 def _in_memory(
-    request: NearMemoryRequest, tier: MemoryTier, steps: list[Step], warnings: list[EstimateWarning]
+    request: NearMemoryRequest,
+    tier: MemoryTier,
+    own_share: Interval | None,
+    steps: list[Step],
+    warnings: list[EstimateWarning],
 ) -> ProcessingInMemory | None:
     if tier.kernel_speedup_ratio is None:
         return None
-    share = tier.memory_bound_time_ratio
+    share = own_share or tier.memory_bound_time_ratio
     if request.memory_bound_time_ratio is not None:
         share = exact(request.memory_bound_time_ratio)
     if share is None:
@@ -284,7 +358,7 @@ def _store(request: StoreRequest, count: float, steps: list[Step]) -> StoreSize:
 
 def _growth(request: StoreRequest) -> float:
     """Bytes added in a year before anything is forgotten [B]."""
-    return _store(request, request.added_per_day * 365.25, [])["total_bytes"]
+    return _store(request, request.added_per_day * DAYS_PER_YEAR, [])["total_bytes"]
 
 
 def _scan_s(tier: Entry[MemoryTier] | None, now: StoreSize) -> answers.Interval | None:

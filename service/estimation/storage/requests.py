@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from service.estimation.references import CatalogRequest, ModelReference, Ratio, Reference
+from service.estimation.detail import FieldPaths, Grounded
+from service.estimation.references import (
+    AcceleratorReference,
+    CatalogRequest,
+    ModelReference,
+    Ratio,
+    Reference,
+)
 from service.estimation.requests import PrecisionRequest
 
 
@@ -26,6 +33,9 @@ class NearMemoryRequest(CatalogRequest):
     model: ModelReference | None = None
     """Model whose weights and caches are stored; alternative to stored_bytes."""
     precision: PrecisionRequest = PrecisionRequest()
+    accelerator: AcceleratorReference | None = None
+    """Accelerator that computes beside memory that computes: with a model, the share of decoding
+    that memory bounds follows from the two, sequences and tokens."""
     stored_bytes: float | None = Field(None, ge=1.0, le=1e18)
     """Bytes stored; alternative to a model."""
     sequences: int = Field(1, ge=1, le=1_000_000)
@@ -35,11 +45,14 @@ class NearMemoryRequest(CatalogRequest):
     program_bytes_per_chip: float = Field(0.0, ge=0.0, le=1e15)
     """Memory of a chip that programs use."""
     memory_bound_time_ratio: Ratio | None = None
-    """Share of decoding time that memory bounds; if null, the tier's figure, else 0.6 to 0.8."""
+    """Share of decoding time that memory bounds; if null, that of the model on the accelerator,
+    else the tier's figure, else 0.6 to 0.8."""
     hop_s: float | None = Field(None, ge=0.0, le=1.0)
     """Time from one chip to the next; if null, it is left out."""
     explain: bool = False
     """Add a step-by-step explanation."""
+    include: Grounded = ()
+    fields: FieldPaths = ()
 
 
 class StoreRequest(CatalogRequest):
@@ -91,3 +104,5 @@ class StoreRequest(CatalogRequest):
     """Where the store is kept; gives the time of a search over all of it."""
     explain: bool = False
     """Add a step-by-step explanation."""
+    include: Grounded = ()
+    fields: FieldPaths = ()

@@ -24,12 +24,13 @@ class SweepExclusion(Answer):
 
     reason: str
     """A limit, fits, carries_the_load, max_accelerators, weights_do_not_fit,
-    format_or_power_unknown or tensor_parallel_group_within_scale_up_domain."""
+    format_or_power_unknown, tensor_parallel_group_within_scale_up_domain, or replicas_not_tried:
+    numbers of replicas that come to the same as one which is tried, or to more than may be."""
     configurations: int
 
 
-class Sweep(Answer):
-    """A study with its progress."""
+class SweepState(Answer):
+    """A study with its progress, without what was asked."""
 
     id: str
     name: str | None
@@ -45,9 +46,27 @@ class Sweep(Answer):
     engine_version: str
     progress: SweepProgress
     excluded: list[SweepExclusion]
-    request: AskedAs
     events_path: str
     results_path: str
+
+
+class Sweep(SweepState):
+    """A study with its progress."""
+
+    request: AskedAs
+
+
+class SweepNews(SweepState):
+    """Data of the events progress, whenever something has changed, and finished, the last one."""
+
+    event: Literal["progress", "finished"]
+
+
+class SweepInterruption(Answer):
+    """Data of the event reconnect: the process stops, another one goes on telling."""
+
+    event: Literal["reconnect"]
+    detail: str
 
 
 class SweepFigures(Answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 
 from service.core.costs import usd_per_million_tokens
 from service.core.impacts.footprint import Footprint
-from service.core.impacts.infrastructure import HOURS_PER_YEAR, making
+from service.core.impacts.infrastructure import making
 from service.core.interval import Interval, exact, scale
+from service.core.performance.inference.goodput import TimeLimit
 from service.core.search.batch_evaluation import AcceleratorOption, EvaluatedBatch, evaluate
 from service.core.search.regions import in_regions, making_of_rows, site_pue_of_rows
 from service.core.search.rows import picked
 from service.core.search.stack import Stacks
+from service.core.years import HOURS_PER_MONTH, HOURS_PER_YEAR
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
 from service.estimation.recommendations.limits import (
     FORMATS_AND_POWER,
@@ -55,6 +58,9 @@ FIGURES = (
 ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
 
 _TOKENS_PER_BASIS = 1000.0
+#: Numbers of replicas that come to the same as one which is tried, or to more than there may be.
+OTHER_SIZES = "replicas_not_tried"
+_TIMES_S = ("ttft_s", "tpot_s", "e2e_s")
 
 _Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -130,8 +136,7 @@ def _block(
     if part not in stacks:
         stacks[part] = Stacks(space.accelerators, study.environment.infrastructure)
     layout, precision = space.layouts[block.layout], space.precisions[block.precision]
-    counts = space.replica_counts(layout)
-    each = len(space.concurrencies) * (1 if counts is None else len(counts)) * len(study.regions)
+    each = study.each(space, layout) * len(study.regions)
     architecture = study.models[block.model][1]
     structure = (block.layout, block.precision, 0)
     found = evaluate(architecture, space, structure, study.demand, study.environment, stacks[part])
@@ -142,6 +147,11 @@ def _block(
     ):
         if count:
             excluded[reason] += count * each
+    for batch in found.batches:
+        # Of numbers of replicas that come to the same, or to more than may be, one is tried.
+        alike = len(np.unique(batch.accelerator)) * each - len(batch) * len(study.regions)
+        if alike:
+            excluded[OTHER_SIZES] += alike
     same = {
         "model": block.model,
         "weights": texts["weights"].index(precision.weights.id),
@@ -219,6 +229,7 @@ def _configurations_within(
 ) -> NDArray[np.bool_]:
     """Which configurations are within the limits that do not depend on the place."""
     memory, spilled = found.estimate.memory, found.estimate.spilled
+    latency = found.estimate.latency
     free = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     free = np.where(spilled, np.maximum(free, 0.0), free)
@@ -227,14 +238,14 @@ def _configurations_within(
     most = study.spaces[0].most_accelerators
     _exclude("max_accelerators", found.accelerators <= most, within_limits, excluded, each)
     _exclude("fits", np.asarray(found.estimate.fits), within_limits, excluded, each)
-    e2e_s = np.asarray(figures["e2e_s"].value)
     checked = DeploymentFigures(
         headroom_ratio=free,
         missing_replicas=found.needed_replicas - found.replicas,
-        ttft_s=np.asarray(figures["ttft_s"].value),
-        tpot_s=np.asarray(figures["tpot_s"].value),
-        e2e_s=e2e_s,
-        task_s=e2e_s * study.demand.calls_per_task,
+        **{
+            name: np.asarray(TimeLimit(name, study.limits.percentile, inf).figure_s(latency))
+            for name in _TIMES_S
+        },
+        task_s=np.asarray(latency.task_s.value),
         it_power_w=np.asarray(figures["it_power_w"].value),
     )
     _exclude_past_limits(study, checked, within_limits, excluded, each)
@@ -307,8 +318,13 @@ def _places_within(
     """
     within_limits = np.repeat(fine, len(study.regions))
     _exclude(OFFERED.name, offered, within_limits, excluded, 1)
+    hourly = np.asarray(figures["rented_usd_per_hour"].value)
+    known = (region.water_stress_ratio for _, region in study.regions)
+    stress = np.array([np.nan if one is None else float(one.value) for one in known])
     checked = DeploymentFigures(
-        usd_per_hour=np.asarray(figures["rented_usd_per_hour"].value),
+        usd_per_hour=hourly,
+        usd_per_month=hourly * HOURS_PER_MONTH,
+        water_stress_ratio=np.tile(stress, len(hourly) // len(stress)),
         kgco2e_per_year=np.asarray(figures["kgco2e_per_year"].value),
         l_per_year=np.asarray(figures["l_per_year"].value),
     )

@@ -20,6 +20,7 @@ from service.core.layouts import replica_layouts
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
+    MOST_SIZES,
     AcceleratorOption,
     Demand,
     Environment,
@@ -36,15 +37,18 @@ from service.estimation.recommendations.inference.formats import (
     note_bits,
     tried_model,
 )
-from service.estimation.recommendations.inference.space import check_generates, resolve_demand
+from service.estimation.recommendations.inference.space import (
+    check_generates,
+    resolve_demand,
+    time_limits,
+)
 from service.estimation.recommendations.limits import Bounds
-from service.estimation.recommendations.requests import LimitsRequest
+from service.estimation.recommendations.places import Sites, cloud_regions, placeable
+from service.estimation.recommendations.requests import PercentileLimitsRequest
 from service.estimation.recommendations.search_context import (
     PriceList,
-    cloud_regions,
-    own_prices,
-    placeable,
     price_list,
+    prices_by_id,
 )
 from service.estimation.references import InlineRegion
 from service.estimation.requests import ParallelismRequest
@@ -94,7 +98,7 @@ class Study:
     spaces: tuple[SearchSpace, ...]
     demand: Demand
     environment: Environment
-    limits: LimitsRequest
+    limits: PercentileLimitsRequest
     keep_all: bool
     prices: PriceList
     placeable: NDArray[np.bool_]
@@ -104,6 +108,13 @@ class Study:
     def bounds(self) -> Bounds:
         """What limits are set to, by the caller and by the load."""
         return self.limits.model_dump() | {"carries_the_load": 0.0}
+
+    def each(self, space: SearchSpace, layout: Parallelism) -> int:
+        """Configurations of one accelerator in a layout and formats, in one region."""
+        counts = space.replica_counts(layout)
+        if counts is None and self.demand.sized_by_rate:
+            return MOST_SIZES
+        return len(space.concurrencies) * (1 if counts is None else len(counts))
 
     @property
     def configurations(self) -> int:
@@ -122,14 +133,18 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     problems = Problems()
     models = _entries("/models", request.models, resolve_model, snapshot, problems)
     accelerators, regions = _places(request.space, snapshot, problems)
-    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    own = prices_by_id(
+        request.usd_per_accelerator_hour, "/usd_per_accelerator_hour", snapshot, problems
+    )
     asked_draft = request.serving.speculative
     speculation = resolve_speculation(asked_draft, Parallelism(), snapshot, problems)
     tiers = tiers_around(request.serving, snapshot, problems)
     for _, entry in models:
         check_generates(entry, "/models", problems)
     named = [] if request.space.accelerators is None else [one.value for _, one in accelerators]
-    release = resolve_serving_engine(request.serving, named, snapshot, problems)
+    release = resolve_serving_engine(
+        request.serving, named, request.space.precisions or (), snapshot, problems
+    )
     problems.stop_if_any()
     accelerators = _able(accelerators, request, release, snapshot, problems)
     entries = [entry for _, entry in accelerators]
@@ -163,13 +178,12 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         for at, (_, entry) in enumerate(models)
     )
     problems.stop_if_any()
-    workload = request.workload
     study = Study(
         models=tuple((name, entry.value) for name, entry in models),
         accelerators=tuple((name, entry.value) for name, entry in accelerators),
         regions=tuple((name, entry.value) for name, entry in regions),
         spaces=spaces,
-        demand=resolve_demand(workload, None),
+        demand=_demand(request),
         environment=Environment(serving, measured[0].runtime, measured[0].infrastructure, tiers),
         limits=request.limits,
         keep_all=request.keep == "candidates",
@@ -184,7 +198,7 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
             request.space.placement,
             request.space.accelerators is not None,
             [entry for _, entry in accelerators],
-            [entry for _, entry in regions],
+            Sites(tuple(entry for _, entry in regions), None),
             snapshot,
         ),
         chunks=(),
@@ -198,6 +212,15 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
         )
     problems.stop_if_any()
     return study
+
+
+def _demand(request: SweepRequest) -> Demand:
+    """What configurations have to carry, and whether replicas are counted by their goodput."""
+    demand = resolve_demand(request.workload, None)
+    if not request.sized_by_goodput:
+        return demand
+    limits = time_limits(request.limits)
+    return replace(demand, reserve_ratio=request.space.reserve_ratio, limits=limits)
 
 
 def _places(
@@ -358,7 +381,7 @@ def _blocks(study: Study) -> Iterator[tuple[Block, int]]:
             counts = space.replica_counts(layout)
             if layout.replica_accelerators > space.most_accelerators or counts == ():
                 continue
-            each = len(space.concurrencies) * (1 if counts is None else len(counts))
+            each = study.each(space, layout)
             for precision_at in range(len(space.precisions)):
                 yield (
                     Block(model_at, layout_at, precision_at, 0, len(space.accelerators)),

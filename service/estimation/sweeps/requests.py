@@ -7,7 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from service.estimation.recommendations.requests import LimitsRequest, Placement, SearchedWorkload
+from service.estimation.recommendations.requests import (
+    PercentileLimitsRequest,
+    Placement,
+    SearchedWorkload,
+    check_percentile,
+)
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
@@ -67,7 +72,12 @@ class SweepSpace(Request):
         | None
     ) = None
     """Accelerators of all replicas; if null, as many as the request rate needs, or one replica
-    without a rate. Layouts that do not divide a count are left out."""
+    without a rate. Layouts that do not divide a count are left out. With a rate, and without
+    counts and concurrencies, replicas are counted as recommendations do: by the goodput of one
+    under random arrivals, and several times as many."""
+    reserve_ratio: float = Field(0.2, ge=0.0, le=0.9)
+    """Where replicas are counted by goodput, share of the rate that they could carry within the
+    limits of time which is left free."""
     max_accelerators: int = Field(64, ge=1, le=100_000)
     """Largest number of accelerators of a configuration, over all replicas."""
     placement: Placement = None
@@ -110,7 +120,7 @@ class SweepRequest(CatalogRequest):
     """Models: catalog ids or aliases, hf:organisation/name, or {'config': …}."""
     workload: SearchedWorkload = SearchedWorkload()
     space: SweepSpace = SweepSpace()
-    limits: LimitsRequest = LimitsRequest()
+    limits: PercentileLimitsRequest = PercentileLimitsRequest()
     """Null sets no limit."""
     keep: Literal["survivors", "candidates"] = "survivors"
     """Keep only what fits, carries the load and meets the limits; or keep every candidate whose
@@ -137,6 +147,27 @@ class SweepRequest(CatalogRequest):
             raise ValueError(
                 "serving.disaggregated cannot be swept; send such configurations to "
                 "/v1/estimates/batch"
+            )
+        return self
+
+    @property
+    def sized_by_goodput(self) -> bool:
+        """Whether replicas are counted by the rate that each carries within the limits."""
+        space = self.space
+        return (
+            self.workload.requests_per_s is not None
+            and space.accelerator_counts is None
+            and space.concurrencies is None
+        )
+
+    @model_validator(mode="after")
+    def _percentiles_of_arrivals(self) -> SweepRequest:
+        check_percentile(self.limits, self.workload.requests_per_s)
+        if self.limits.percentile != "mean" and not self.sized_by_goodput:
+            raise ValueError(
+                "limits.percentile contradicts "
+                f"space.{'concurrencies' if self.space.concurrencies else 'accelerator_counts'}: "
+                "replicas that always run so many sequences have no percentiles; leave one out"
             )
         return self
 

@@ -8,12 +8,14 @@ from service.estimation.answers import (
     Answer,
     Constraint,
     FitCertainty,
+    IfAny,
     Interval,
     Mitigations,
     Repeatable,
 )
 from service.estimation.compliance.answers import Compliance
 from service.estimation.costs.answers import TrainingCost
+from service.estimation.detail import part_of
 from service.estimation.impacts.answers import Impact
 from service.estimation.platforms import Facility
 from service.estimation.training.echo import TrainingDeployment
@@ -47,8 +49,9 @@ class TrainingStage(TrainingParts):
     fits: bool
 
 
-class RuntimeParts(Answer):
-    """What the runtime memory is made of, and what there is."""
+@part_of("memory.by_class")
+class RuntimeParts(Answer, total=False):
+    """What the runtime memory is made of, and memory as frameworks show it."""
 
     libraries_bytes: Interval
     """Part of runtime_bytes for context and collectives."""
@@ -61,8 +64,6 @@ class RuntimeParts(Answer):
     without libraries, and without paged states."""
     allocated_bytes: Interval
     """What tensors take of it at the peak, as torch.cuda.max_memory_allocated says."""
-    capacity_bytes: float
-    """Memory of the accelerator."""
 
 
 class MemoryVerdict(FitCertainty):
@@ -71,26 +72,37 @@ class MemoryVerdict(FitCertainty):
     fits: bool
     """Whether the central estimate fits, and the host has room for what is kept there."""
     headroom_bytes: Interval
-    """Memory minus the total; negative if it does not fit."""
+    """Memory, without what memory_reserve_ratio keeps free, minus the total; negative if it does
+    not fit."""
     shortfall_bytes: Interval
     """Missing memory; 0 if it fits."""
 
 
-class TrainingMemory(TrainingParts, RuntimeParts, MemoryVerdict, Mitigations):
+@part_of("memory.stages")
+class TrainingStages(Answer, total=False):
+    """Memory of the other stages."""
+
+    stages: list[TrainingStage]
+    """Every pipeline stage; above 128 stages only the fullest."""
+
+
+class TrainingMemory(TrainingParts, RuntimeParts, MemoryVerdict, TrainingStages, Mitigations):
     """Memory of a training run per accelerator, on the fullest one."""
 
+    capacity_bytes: float
+    """Memory of the accelerator."""
     host_bytes: Interval
     """Host memory used per accelerator."""
     nvme_bytes: Interval
     """NVMe storage used per accelerator."""
+    tier_bytes: Interval
+    """Memory used per accelerator in offload.memory_tier."""
     max_micro_batch_size: Interval
     """Largest micro_batch_size that fits on every stage, everything else unchanged."""
     trained_parameters: int
     """Parameters that the optimizer updates."""
     fullest_stage: int
     """Its number, counted from 0."""
-    stages: list[TrainingStage]
-    """Every pipeline stage; above 128 stages only the fullest."""
 
 
 class MemoryTrainingAnswer(TrainingMemory, Repeatable):
@@ -141,6 +153,7 @@ class TrainingRun(Answer):
     """The whole run, with failures and restarts."""
 
     tokens: float
+    """Filling included."""
     steps: float
     days: Interval | None
     """Null if failures prevent any progress."""
@@ -160,14 +173,35 @@ class TrainingRun(Answer):
     expected_failures: Interval | None
 
 
-class TrainingSpeed(Answer):
+@part_of("latency.breakdown")
+class StepBreakdown(Answer, total=False):
+    """What the time of a step consists of."""
+
+    parts: StepParts
+    recompute_s: float
+    """Part of the computation that is done twice."""
+    exposed_expert_communication_s: float
+    """Part of exposed_communication_s to and from experts on other accelerators."""
+    hidden_communication_s: float
+    """Messages hidden behind computation."""
+    offload_stall_ratio: float
+    """Share of the step."""
+    offload_step_factor_ratio: float
+    """Step time with offloading over the step time without, 1 or more."""
+    operations: Operations
+
+
+class TrainingSpeed(StepBreakdown):
     """Time of a training step, throughput and utilisation."""
 
     step_s: Interval
     tokens_per_step: float
-    """Tokens of all data-parallel ranks in an optimizer step."""
+    """Tokens of all data-parallel ranks in an optimizer step, filling included."""
     tokens_per_s: Interval
     tokens_per_s_per_accelerator: Interval
+    useful_tokens_ratio: float
+    """Share of these tokens that are no filling of shorter sequences, nor stand for waiting for
+    ranks with longer ones; 1 without sequence_lengths."""
     mfu_ratio: Interval
     """Operators without recomputation over dense peak."""
     hfu_ratio: Interval
@@ -175,22 +209,12 @@ class TrainingSpeed(Answer):
     bottleneck: Literal[
         "compute", "memory_bandwidth", "interconnect", "pipeline", "offload", "overhead"
     ]
-    parts: StepParts
-    recompute_s: float
-    """Part of the computation that is done twice."""
     exposed_communication_s: float
     """Messages not hidden behind computation."""
-    hidden_communication_s: float
-    """Messages hidden behind computation."""
     pipeline_bubble_ratio: float
     """Share of the step."""
-    offload_stall_ratio: float
-    """Share of the step."""
-    offload_step_factor_ratio: float
-    """Step time with offloading over the step time without, 1 or more."""
-    operations: Operations
-    run: TrainingRun | None
-    """Null unless training.tokens is given."""
+    run: NotRequired[IfAny[TrainingRun]]
+    """Present if training.tokens is given."""
 
 
 class LatencyTrainingAnswer(TrainingSpeed, Repeatable):
@@ -207,22 +231,28 @@ class PlacedTraining(TrainingDeployment):
     region: str
 
 
-class TrainingEnergy(Answer):
+@part_of("energy.breakdown")
+class TrainingEnergyParts(Answer, total=False):
+    """Power by part, before the building's share."""
+
+    accelerator_idle_power_w: Interval
+    host_power_per_accelerator_w: Interval
+    """Its share of the machine, with what power supplies lose."""
+    memory_utilisation_ratio: float
+    compute_utilisation_ratio: float
+
+
+class TrainingEnergy(TrainingEnergyParts):
     """Power and energy of the run, before the building's share."""
 
     accelerator_power_w: Interval
     """Per accelerator, averaged over a step."""
-    accelerator_idle_power_w: Interval
-    host_power_per_accelerator_w: Interval
-    """Its share of the machine, with what power supplies lose."""
     it_power_w: Interval
     """Of all accelerators with their hosts, at the socket."""
-    memory_utilisation_ratio: float
-    compute_utilisation_ratio: float
     it_energy_per_step_kwh: Interval
     it_energy_per_1k_tokens_wh: Interval
-    it_energy_run_kwh: Interval | None
-    """Null unless training.tokens is given and the run ends."""
+    it_energy_run_kwh: NotRequired[IfAny[Interval]]
+    """Present if training.tokens is given and the run ends."""
 
 
 class TrainingImpacts(Answer):
@@ -231,8 +261,8 @@ class TrainingImpacts(Answer):
     per_step: Impact
     per_1k_tokens: Impact
     per_day: Impact
-    run: Impact | None
-    """Null unless training.tokens is given and the run ends."""
+    run: NotRequired[IfAny[Impact]]
+    """Present if training.tokens is given and the run ends."""
 
 
 class EstimateTrainingParts(Answer):
@@ -246,8 +276,8 @@ class EstimateTrainingParts(Answer):
     impacts: TrainingImpacts | None
     cost: TrainingCost
     constraints: list[Constraint]
-    compliance: Compliance | None
-    """Null unless requested."""
+    compliance: NotRequired[IfAny[Compliance]]
+    """Present if requested."""
 
 
 class EstimateTrainingAnswer(EstimateTrainingParts, Repeatable):

@@ -26,17 +26,14 @@ from service.estimation.levels import (
     log_sigma,
     speed_keys,
 )
+from service.estimation.wording import named_software
 
 _FALLBACK = "default"
 _PAIRS = "training"
 _HOST = "training/host"
 _FAILURES = "training/failures"
 #: Parts whose levels are told where they were not measured, as warnings call their terms.
-_TERMS_OF = {
-    "training-speed/hardware": "hardware",
-    "training-speed/kernels": "kernel",
-    "training-speed/frameworks": "framework",
-}
+_TOLD = ("training-speed/hardware", "training-speed/kernels", "training-speed/frameworks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +160,9 @@ def _pair(snapshot: CatalogSnapshot, release: str, family: str) -> str | None:
 def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[EstimateWarning]:
     """What to say where levels of a framework or of hardware were not measured."""
     taken = {part.part: part for part in parts}
-    told = [
-        f"{term} terms from {taken[part].narrowest}"
-        for part, term in _TERMS_OF.items()
-        if taken[part].missing
-    ]
-    if told:
+    if any(taken[part].missing for part in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"there are no training speed measurements of {release} on {family}: "
-            f"{', '.join(told)}, with a wider interval",
+            f"no measurement is known of the training speed of {named_software(release)} on "
+            f"{family}: similar software and hardware stand in",
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NotRequired, TypeAlias, cast
 
-from service.estimation.answers import Answer, Parallelism
+from service.estimation.answers import Answer, IfAny, Parallelism
+from service.estimation.detail import WHOLE, Detail, part_of
 from service.estimation.inference.echo import power_limit
 from service.estimation.training.requests import TrainingSettingsRequest
 from service.estimation.training.setup import ResolvedTraining
@@ -27,45 +28,56 @@ else:
 class TrainingSettings(AskedSettings):
     """The settings as they were understood."""
 
-    framework_generation: str | None
-    """Generation of the framework whose figures apply, by its id in /v1/engines; null if it has
-    only one."""
+    framework_generation: NotRequired[IfAny[str]]
+    """Generation of the framework whose figures apply, by its id in /v1/engines, if it has
+    several."""
 
 
-class TrainingDeployment(Answer):
-    """The training run as it was understood, every default filled in."""
+@part_of("deployment")
+class RunSettings(Answer, total=False):
+    """The settings as they were understood, every default filled in."""
 
-    model: str
     total_parameters: int
     active_parameters: int
     """Parameters that one token uses."""
+    power_limit_w: IfAny[float]
+    """Limit of power of each accelerator, where it is below its thermal design power."""
+    training: TrainingSettings
+
+
+class TrainingDeployment(RunSettings):
+    """The training run as it was understood."""
+
+    model: str
     accelerator: str
     accelerator_count: int
     platform: str | None
     """Machine by its id in /v1/platforms; null if none is known."""
-    power_limit_w: float | None
-    """Limit of power of each accelerator; null: its thermal design power."""
     precision: TrainingPrecision
     parallelism: Parallelism
-    training: TrainingSettings
 
 
-def echo_training(resolved: ResolvedTraining) -> TrainingDeployment:
-    """The training run as it was understood, with every default filled in."""
+def echo_training(resolved: ResolvedTraining, detail: Detail = WHOLE) -> TrainingDeployment:
+    """The run as it was understood; with every default filled in, if that is included."""
     deployment = resolved.setup.deployment
-    return {
+    understood: TrainingDeployment = {
         "model": resolved.model.id,
-        "total_parameters": deployment.architecture.total_parameters,
-        "active_parameters": deployment.architecture.active_parameters,
         "accelerator": resolved.accelerator.id,
         "accelerator_count": deployment.parallelism.accelerator_count,
         "platform": None if resolved.machine is None else resolved.machine.id,
-        "power_limit_w": power_limit(deployment.accelerator),
         "precision": {
             "weights": deployment.precision.weights.id,
             "activations": deployment.precision.activations.id,
         },
         "parallelism": written(deployment.parallelism, Parallelism),
+    }
+    if not detail.has("deployment"):
+        return understood
+    return {
+        **understood,
+        "total_parameters": deployment.architecture.total_parameters,
+        "active_parameters": deployment.architecture.active_parameters,
+        "power_limit_w": power_limit(deployment.accelerator),
         "training": cast(
             "TrainingSettings",
             resolved.asked.model_dump(mode="json")

@@ -16,10 +16,12 @@ from service.core.memory.training.memory import TrainingMemory, training_memory
 from service.estimation.answers import frame, grounds
 from service.estimation.compliance.check import check_rules
 from service.estimation.costs.estimate import costs, hourly, resolve_prices, trained_costs
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.inference.constraints import training_constraints
 from service.estimation.learning.deployments import calibration_used, learnt_training
 from service.estimation.learning.learnt import learnt_steps
 from service.estimation.platforms import sited
+from service.estimation.remarks import remarking
 from service.estimation.resolution import Problems, resolve_region
 from service.estimation.training.answers import (
     EstimateTrainingAnswer,
@@ -32,9 +34,9 @@ from service.estimation.training.impacts import training_impacts
 from service.estimation.training.memory import fit_warnings, memory_figures
 from service.estimation.training.mitigations import planning_figures
 from service.estimation.training.requests import (
-    EstimateTrainingRequest,
     LatencyTrainingRequest,
     MemoryTrainingRequest,
+    PlacedTrainingRequest,
 )
 from service.estimation.training.setup import ResolvedTraining
 from service.estimation.training.speed import resolved_speed, run_steps, run_warnings
@@ -45,34 +47,35 @@ _SECONDS_PER_HOUR = 3_600.0
 
 
 def training_memory_answer(
-    request: MemoryTrainingRequest, snapshot: CatalogSnapshot
+    request: MemoryTrainingRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> MemoryTrainingAnswer:
     """Memory per accelerator of a training run, and what fits."""
     resolved = learnt_training(request, snapshot, Problems())
     memory = _memory(resolved)
     warnings, entries = [*resolved.warnings], resolved.entries(snapshot)
-    if not memory.fits:
+    if not memory.fits and detail.has("remedies"):
         planned = planning_figures(memory, snapshot)
         warnings += planned.warnings
         entries += calibration_entries(planned.entries, snapshot)
     return {
         **frame(snapshot.revision),
-        "deployment": echo_training(resolved),
-        **memory_figures(resolved, memory, snapshot),
+        "deployment": echo_training(resolved, detail),
+        **memory_figures(resolved, memory, snapshot, detail),
         **grounds(
             snapshot,
             (*warnings, *fit_warnings(resolved, memory)),
             entries,
             (lambda: (*learnt_steps(resolved.learnt), *explain(memory, MEMORY)))
-            if request.explain
+            if request.explain or detail.has("explanation")
             else None,
             calibration_used(request, resolved),
+            detail,
         ),
     }
 
 
 def training_latency_answer(
-    request: LatencyTrainingRequest, snapshot: CatalogSnapshot
+    request: LatencyTrainingRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> LatencyTrainingAnswer:
     """Step time, throughput and bottleneck of a training run, and the length of the whole run."""
     resolved = learnt_training(request, snapshot, Problems())
@@ -81,23 +84,25 @@ def training_latency_answer(
     speed = resolved_speed(resolved.setup, figures, memory, request)
     return {
         **frame(snapshot.revision),
-        "deployment": echo_training(resolved),
+        "deployment": echo_training(resolved, detail),
         "fits": bool(memory.fits),
-        **speed_figures(speed),
+        **speed_figures(speed, detail),
         **grounds(
             snapshot,
             (*resolved.warnings, *fit_warnings(resolved, memory), *run_warnings(speed, figures)),
             [*resolved.entries(snapshot), *speed_entries(speed, figures, snapshot)],
             (lambda: (*learnt_steps(resolved.learnt), *run_steps(speed)))
-            if request.explain
+            if request.explain or detail.has("explanation")
             else None,
             calibration_used(request, resolved),
+            detail,
         ),
     }
 
 
+@remarking(EstimateTrainingAnswer)
 def training_estimate(
-    request: EstimateTrainingRequest, snapshot: CatalogSnapshot
+    request: PlacedTrainingRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> EstimateTrainingAnswer:
     """Memory, speed, energy and impacts of a training run in one answer."""
     problems = Problems()
@@ -110,7 +115,7 @@ def training_estimate(
     memory = _memory(resolved)
     figures = resolved.figures(snapshot)
     speed = resolved_speed(resolved.setup, figures, memory, request)
-    impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year)
+    impacts = training_impacts(speed, figures, resolved.accelerator, region, request.year, detail)
     prices = resolve_prices(
         request.cost,
         resolved.accelerator,
@@ -143,9 +148,9 @@ def training_estimate(
 
     return {
         **frame(snapshot.revision),
-        "deployment": {**echo_training(resolved), "region": region.id},
-        "memory": memory_figures(resolved, memory, snapshot),
-        "latency": speed_figures(speed),
+        "deployment": {**echo_training(resolved, detail), "region": region.id},
+        "memory": memory_figures(resolved, memory, snapshot, detail),
+        "latency": speed_figures(speed, detail),
         "facility": place.facility,
         "energy": impacts.energy,
         "impacts": impacts.impacts,
@@ -174,8 +179,9 @@ def training_estimate(
                 *prices.entries,
                 *(rules.entries if rules is not None else ()),
             ],
-            steps if request.explain else None,
+            steps if request.explain or detail.has("explanation") else None,
             calibration_used(request, resolved),
+            detail,
         ),
     }
 

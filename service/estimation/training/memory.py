@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import EstimateWarning
@@ -10,6 +11,7 @@ from service.core.interval import exact
 from service.core.memory.training.memory import TrainingMemory, training_stages
 from service.core.memory.training.state import trained_parameters
 from service.estimation.answers import figure
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.training import answers
 from service.estimation.training.mitigations import training_mitigations
 from service.estimation.training.setup import ResolvedTraining
@@ -20,23 +22,32 @@ _MOST_STAGES = 128
 
 
 def memory_figures(
-    resolved: ResolvedTraining, memory: TrainingMemory, snapshot: CatalogSnapshot
+    resolved: ResolvedTraining,
+    memory: TrainingMemory,
+    snapshot: CatalogSnapshot,
+    detail: Detail = WHOLE,
 ) -> answers.TrainingMemory:
-    """Everything about the memory of a training run, as it goes over the wire."""
-    return {
+    """The memory of a training run, as it goes over the wire."""
+    told: Any = {
         **written(memory, answers.TrainingParts),
-        **written(memory, answers.RuntimeParts),
+        "capacity_bytes": float(memory.capacity_bytes),
         **written(memory, answers.MemoryVerdict),
         "host_bytes": figure(exact(memory.host_bytes)),
         "nvme_bytes": figure(exact(memory.nvme_bytes)),
+        "tier_bytes": figure(exact(memory.tier_bytes)),
         "max_micro_batch_size": figure(memory.max_micro_batch_size),
         "trained_parameters": trained_parameters(memory.deployment.architecture, memory.settings),
         "fullest_stage": memory.state.stage,
-        "stages": [_stage(stage) for stage in _stages(resolved, memory)],
-        **training_mitigations(
-            memory, resolved.overheads, snapshot, resolved.asked.offload.host_memory_bytes
-        ),
     }
+    if detail.has("memory.by_class"):
+        told |= written(memory, answers.RuntimeParts)
+    if detail.has("memory.stages"):
+        told["stages"] = [_stage(stage) for stage in _stages(resolved, memory)]
+    if detail.has("remedies"):
+        host_bytes = resolved.asked.offload.host_memory_bytes
+        told |= training_mitigations(memory, resolved.overheads, snapshot, host_bytes)
+    found: answers.TrainingMemory = told
+    return found
 
 
 def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable[EstimateWarning]:
@@ -47,6 +58,13 @@ def fit_warnings(resolved: ResolvedTraining, memory: TrainingMemory) -> Iterable
             "host_memory_short",
             f"the run needs {memory.host_bytes / 1e9:.1f} GB of host memory for each "
             f"accelerator, but only {host_bytes / 1e9:.1f} GB are available",
+        )
+    tier = memory.settings.offload.tier
+    if tier is not None and not memory.tier_suffices:
+        yield EstimateWarning(
+            "memory_tier_short",
+            f"the run needs {memory.tier_bytes / 1e9:.1f} GB of {tier.id} for each accelerator, "
+            f"but its share is {tier.capacity_bytes / 1e9:.1f} GB",
         )
     if not memory.fits:
         missing = memory.shortfall_bytes.value / 1e9

@@ -30,6 +30,9 @@ from service.estimation.levels import (
 )
 
 _SIZES, _OVERHEADS, _DRIVER = "size_log_sigma", "overhead_log_sigma", "driver_log_sigma"
+#: Spread of activations, which follow from shapes as overheads do not. Revisions of earlier
+#: releases have one spread for both.
+_ACTIVATIONS, _OF_ACTIVATIONS = "activation_log_sigma", "activation_ratio"
 _OF_DRIVER = "memory/driver"
 
 
@@ -122,6 +125,7 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
         return {}
     spread = _spread(snapshot, release).figures
     sigma = float(spread[_OVERHEADS].value) if spread else 0.0
+    activations = float(spread[_ACTIVATIONS].value) if _ACTIVATIONS in spread else sigma
     kinds = level.missing or (() if _keys(snapshot, release) else ("class", "engine"))
     wider = [
         float(spread[name].value)
@@ -131,6 +135,9 @@ def _fitted(snapshot: CatalogSnapshot, release: str) -> Mapping[str, Interval]:
     of_driver = held(snapshot, MEMORY_SPREAD, (), {}).figures.get(_DRIVER, exact(0.0))
     found = _widened(_driver(snapshot).figures, float(of_driver.value))
     found |= _widened(level.figures, hypot(sigma, *wider))
+    if _OF_ACTIVATIONS in found:
+        known = level.figures[_OF_ACTIVATIONS].value
+        found[_OF_ACTIVATIONS] = from_log_sigma(known, hypot(activations, *wider))
     return found | ({_SIZES: spread[_SIZES]} if _SIZES in spread else {})
 
 

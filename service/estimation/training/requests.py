@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -10,10 +10,12 @@ from service.core.memory.training.settings import (
     ALL_LINEAR,
     Adapter,
     CrossEntropy,
+    ExpertDispatch,
     Optimizer,
     Schedule,
 )
 from service.estimation.compliance.requests import RuleFacts
+from service.estimation.detail import FieldPaths, including
 from service.estimation.references import (
     AcceleratorReference,
     CatalogRequest,
@@ -28,7 +30,13 @@ from service.estimation.references import (
     Request,
     separated,
 )
-from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
+from service.estimation.requests import (
+    CostRequest,
+    LengthsRequest,
+    ParallelismRequest,
+    PrecisionRequest,
+    TierReference,
+)
 
 #: The training run that examples and documentation use throughout.
 EXAMPLE_TRAINING: dict[str, Any] = {
@@ -87,15 +95,19 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 class TrainingOffloadRequest(Request):
     """What is offloaded from the accelerator."""
 
-    optimizer: Literal["none", "cpu", "nvme"] = "none"
-    """Where optimizer states are kept, and with zero_stage 2 and 3 also gradients; none keeps them
-    on the accelerator."""
-    parameters: Literal["none", "cpu", "nvme"] = "none"
+    optimizer: Literal["none", "cpu", "nvme", "tier"] = "none"
+    """Where optimizer states are kept, with gradients in host memory if zero_stage is 2 or 3; none
+    keeps them on the accelerator, tier in memory_tier."""
+    parameters: Literal["none", "cpu", "nvme", "tier"] = "none"
     """Where weights are kept; none keeps them on the accelerator. DeepSpeed offloads them only with
     zero_stage 3."""
-    activations: Literal["none", "cpu"] = "none"
+    activations: Literal["none", "cpu", "tier"] = "none"
     """Where activations saved for the backward pass are kept; none keeps them on the
     accelerator."""
+    memory_tier: TierReference | None = Field(None, examples=["cxl-2.0-ddr5-direct"])
+    """What tier means: a memory tier of the catalog, such as memory behind CXL, by id or with how
+    many units there are and how many accelerators share them. If memory is short, plans use it,
+    too."""
     host_memory_bytes: float | None = Field(None, ge=0.0, le=1e15)
     """Host memory available for each accelerator; a run that keeps more there does not fit. If
     null, any amount is there, and plans may use 256 GB, an eighth of a typical server's."""
@@ -170,6 +182,10 @@ class TrainingSettingsRequest(Request):
     """Micro-batches of one optimizer step; with a pipeline, those that pass through it."""
     sequence_length: int = Field(4096, ge=1, le=100_000_000)
     """Tokens per sequence."""
+    sequence_lengths: LengthsRequest | None = None
+    """How lengths differ of sequences that are not packed but filled up to the longest of their
+    micro-batch, and cut to sequence_length, for which memory is provided. training.tokens then are
+    those without filling. If null, all sequences are full."""
     packed_document_tokens: float | None = Field(None, ge=1.0, le=1e8)
     """Length of the documents packed into a sequence, of which each attends only within itself:
     the mean over tokens, to which long documents count by their length. If null, tokens attend
@@ -194,6 +210,15 @@ class TrainingSettingsRequest(Request):
     sequence_parallel: bool = True
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
     repeats."""
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    """How tokens reach experts on other accelerators: all-to-all sends a copy to each of a token's
+    experts, per-machine one to each machine (DeepEP, flex dispatcher of Megatron)."""
+    expert_machines: int | None = Field(None, ge=1, le=100_000)
+    """Machines that the experts of a token are on at most (node-limited routing, 4 for
+    DeepSeek-V3), with expert_dispatch per-machine; if null, there is no limit."""
+    expert_overlap_ratio: float | None = Field(None, ge=0.0, le=1.0)
+    """Share of messages to and from experts that hides behind computation, 1 with DualPipe; if
+    null, as measured of the framework's other messages within a model copy."""
     pipeline_schedule: Schedule = "1f1b"
     """Order of micro-batches in the pipeline: gpipe keeps the activations of all micro-batches,
     1f1b of at most as many as there are stages, interleaved of somewhat more with a shorter bubble
@@ -210,6 +235,8 @@ class TrainingSettingsRequest(Request):
     expandable_segments: bool = False
     """Whether PyTorch's allocator grows its segments (PYTORCH_CUDA_ALLOC_CONF
     expandable_segments), which leaves little of them unused."""
+    memory_reserve_ratio: float = Field(0.0, ge=0.0, le=0.95)
+    """Share of the accelerator's memory that is to stay free: a run that needs it does not fit."""
     offload: TrainingOffloadRequest = TrainingOffloadRequest()
     framework: FrameworkReference = "default"
     """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
@@ -233,7 +260,7 @@ class TrainingRequest(CatalogRequest):
     …} with a config.json."""
     precision: PrecisionRequest = PrecisionRequest()
     """If weights is null: bnb-nf4 for qlora; else the checkpoint's own format if it can be trained,
-    bf16 if not. There is no KV cache."""
+    bf16 if not. There is no KV cache: a format of it is warned about."""
     accelerator: AcceleratorReference = Field(examples=["nvidia-h100-sxm-80gb"])
     """Catalog id or alias, or an inline accelerator."""
     platform: PlatformReference | None = Field(None, examples=["nvidia-dgx-h100"])
@@ -252,6 +279,28 @@ class TrainingRequest(CatalogRequest):
     """Add a step-by-step explanation."""
 
 
+if TYPE_CHECKING:
+    _OfMemory: TypeAlias = tuple[str, ...]
+    _OfLatency: TypeAlias = tuple[str, ...]
+    _OfEstimate: TypeAlias = tuple[str, ...]
+else:
+    _OfMemory = including(
+        "provenance", "explanation", "deployment", "memory.by_class", "memory.stages", "remedies"
+    )
+    _OfLatency = including("provenance", "explanation", "deployment", "latency.breakdown")
+    _OfEstimate = including(
+        "provenance",
+        "explanation",
+        "deployment",
+        "memory.by_class",
+        "memory.stages",
+        "remedies",
+        "latency.breakdown",
+        "energy.breakdown",
+        "impacts.breakdown",
+    )
+
+
 class MemoryTrainingRequest(TrainingRequest):
     """Memory of a training run."""
 
@@ -259,14 +308,33 @@ class MemoryTrainingRequest(TrainingRequest):
         json_schema_extra={"examples": [EXAMPLE_TRAINING, EXAMPLE_ADAPTERS, EXAMPLE_TOO_LARGE]}
     )
 
+    include: _OfMemory = ()
+    fields: FieldPaths = ()
+
 
 class LatencyTrainingRequest(TrainingRequest):
     """Time of a training run."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RUN, EXAMPLE_TRAINING]})
 
+    include: _OfLatency = ()
+    fields: FieldPaths = ()
 
-class EstimateTrainingRequest(TrainingRequest):
+
+class PlacedTrainingRequest(TrainingRequest):
+    """A training run in a place, with what it is to cost there."""
+
+    region: RegionReference = Field(examples=["aws/eu-north-1"])
+    """Cloud region, country, grid zone, or an inline region."""
+    year: int | None = Field(None, ge=1990, le=2100)
+    """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
+    facility: FacilityRequest = FacilityRequest()
+    cost: CostRequest = CostRequest()
+    compliance: RuleFacts | None = None
+    """Facts about the site, to check them against the rules of the place."""
+
+
+class EstimateTrainingRequest(PlacedTrainingRequest):
     """Everything about one training run in one answer."""
 
     model_config = ConfigDict(
@@ -278,11 +346,5 @@ class EstimateTrainingRequest(TrainingRequest):
         }
     )
 
-    region: RegionReference = Field(examples=["aws/eu-north-1"])
-    """Cloud region, country, grid zone, or an inline region."""
-    year: int | None = Field(None, ge=1990, le=2100)
-    """Year of the run: the latest factors up to that year are used; if null, the latest of all."""
-    facility: FacilityRequest = FacilityRequest()
-    cost: CostRequest = CostRequest()
-    compliance: RuleFacts | None = None
-    """Facts about the site, to check them against the rules of the place."""
+    include: _OfEstimate = ()
+    fields: FieldPaths = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -13,6 +14,7 @@ from service.core.deployment import Accelerator, Deployment, Parallelism, Precis
 from service.core.elementwise import Number
 from service.core.explanation import EstimateWarning
 from service.core.learning import NO_CORRECTIONS, Corrections
+from service.core.memory.tiers import MemoryTier
 from service.core.memory.training.adapters import is_adapted
 from service.core.memory.training.runtime import TrainingOverheads
 from service.core.memory.training.settings import ALL_LINEAR, MicroBatch, Offload, TrainingSettings
@@ -44,6 +46,8 @@ from service.estimation.training.overheads import (
     training_memory_overheads,
 )
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
+from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
+from service.estimation.wording import named_software
 from service.estimation.writing import valued
 
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}
@@ -61,8 +65,8 @@ class ResolvedTraining:
 
     ``calibrations`` are the ids of the catalog's calibrations of memory that apply;
     ``corrections`` are what own measurements make of all calibrations, and ``learnt`` says how
-    that came about, None without any. ``machine`` is what the accelerators stand in, None where
-    nobody knows.
+    that came about, None without any. ``tier`` is what it offloads to; ``machine`` is what the
+    accelerators stand in, None where nobody knows.
     """
 
     model: Entry[ModelArchitecture]
@@ -75,6 +79,7 @@ class ResolvedTraining:
     corrections: Corrections = NO_CORRECTIONS
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
+    tier: Entry[MemoryTier] | None = None
 
     def figures(self, snapshot: CatalogSnapshot) -> TrainingFigures:
         """Figures of the framework and the hardware, as own measurements correct them."""
@@ -89,6 +94,7 @@ class ResolvedTraining:
             ("models", self.model),
             ("accelerators", self.accelerator),
             *(() if self.machine is None else (("platforms", self.machine),)),
+            *(() if self.tier is None else (("memory-tiers", self.tier),)),
             *(("calibrations", snapshot.calibrations[id_]) for id_ in self.calibrations),
         ]
 
@@ -113,6 +119,7 @@ def resolve_training(
     )
     training = request.training.model_copy(update={"framework": release.engine})
     settings = training_settings(training, release.generation)
+    tier = resolve_tier(training.offload, snapshot, problems)
     accelerator, machine = resolve_placed(
         request.accelerator, request.platform, request.power_limit_w, snapshot, problems
     )
@@ -137,6 +144,9 @@ def resolve_training(
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
     problems.stop_if_any()
+    if tier is not None:
+        share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
+        settings = replace(settings, offload=replace(settings.offload, tier=share))
     setup = TrainingSetup(
         Deployment(model.value, precision, accelerator.value, parallelism),
         MicroBatch(
@@ -153,11 +163,14 @@ def resolve_training(
         overheads=overheads,
         calibrations=training_memory_entries(snapshot, settings.release),
         machine=machine,
+        tier=tier,
         warnings=(
             *model.value.warnings,
             *release_warnings(release, snapshot),
             *accelerator_warnings(accelerator),
             *platform_warnings(accelerator.value, machine, parallelism),
+            *offload_warnings(training.offload, settings.offload.tier),
+            *_precision_warnings(request),
             *_warnings(setup, measured_framework(snapshot, settings.release)),
         ),
     )
@@ -231,6 +244,17 @@ def _check_settings(
             for tensor in architecture.embedding + architecture.head + architecture.other
         }
         _check_names("trained_tensors", asked.trained_tensors, every, problems)
+    if asked.sequence_lengths is not None and asked.packed_document_tokens is not None:
+        problems.add(
+            "/training/sequence_lengths",
+            "sequences are either filled up or packed; leave out packed_document_tokens",
+        )
+    if asked.expert_machines is not None and asked.expert_dispatch != "per-machine":
+        problems.add(
+            "/training/expert_machines",
+            "an all-to-all sends a copy to each expert, wherever it is; use expert_dispatch "
+            "per-machine",
+        )
     if asked.checkpoint_every > architecture.layer_count:
         problems.add(
             "/training/checkpoint_every", f"the model has only {architecture.layer_count} layers"
@@ -345,6 +369,16 @@ def check_schedule(
         )
 
 
+def _precision_warnings(request: TrainingRequest) -> Iterator[EstimateWarning]:
+    """What to say of a format that training has nothing in."""
+    if request.precision.kv_cache is not None:
+        yield EstimateWarning(
+            "setting_unused",
+            "training keeps no KV cache: a format of it changes nothing",
+            about="precision.kv_cache",
+        )
+
+
 def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarning]:
     """What a careful colleague would say about the settings."""
     settings, parallelism = setup.settings, setup.deployment.parallelism
@@ -352,26 +386,28 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     limit = setup.deployment.architecture.max_position_embeddings
     said = {
         "overheads_not_measured": measured != settings.framework
-        and f"there are no memory measurements of {settings.framework}; "
-        + (
-            "typical overheads of measured frameworks are used, with a wider interval"
-            if measured is None
-            else f"those of {measured} are used"
-        ),
+        and f"no measurement is known of the memory that {named_software(settings.framework)} "
+        f"takes: {'what is typical of others' if measured is None else f'that of {measured}'} "
+        "stands in",
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "
         "only one",
         "base_not_quantised": settings.method == "qlora"
         and setup.deployment.precision.weights.bits_per_element >= _HALF_BITS
-        and "method qlora trains adapters on quantised weights, but "
-        f"{setup.deployment.precision.weights.id} weights were requested",
+        and "QLoRA trains adapters on quantised weights, but weights in "
+        f"{setup.deployment.precision.weights.id.upper()} were requested",
         "offload_needs_zero_3": settings.offload.parameters != "none"
         and settings.zero_stage < 3
         and "DeepSpeed offloads parameters only with ZeRO stage 3",
         "offload_to_same_memory": settings.offload.is_used
         and setup.deployment.accelerator.unified_memory
         and "host and accelerator share one memory, so that offloading saves none",
+        "no_expert_messages": (
+            settings.expert_dispatch != "all-to-all" or settings.expert_overlap_ratio is not None
+        )
+        and parallelism.expert <= parallelism.tensor
+        and "no messages go to experts on other accelerators: how they are sent changes nothing",
         "pipeline_underfilled": settings.gradient_accumulation_steps < parallelism.pipeline
         and f"{settings.gradient_accumulation_steps:.0f} micro-batches are too few to fill "
         f"{parallelism.pipeline} pipeline stages",

@@ -16,8 +16,10 @@ from service.core.explanation import EstimateWarning, Step, explain
 from service.core.interval import exact
 from service.core.memory.training.memory import TrainingMemory
 from service.core.performance.training.formulas import SPEED
+from service.core.performance.training.padding import Padding, log_normal_lengths, padding
 from service.core.performance.training.run import RUN, Failures
 from service.core.techniques.setup import TrainingSetup
+from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.training.calibrations import TrainingFigures
 from service.estimation.training.requests import FailuresRequest, TrainingRequest
 
@@ -41,10 +43,14 @@ def resolved_speed(
     request
         Says how many tokens the run has and how it fails; without it there is no run.
     """
+    filled = None if request is None else _padding(setup, request)
+    batch = setup.micro_batch
+    if filled is not None:
+        batch = replace(batch, tokens=filled.computed_tokens)
     speed = training_speed(
         TrainingSpeedSetup(
             deployment=setup.deployment,
-            micro_batch=setup.micro_batch,
+            micro_batch=batch,
             settings=setup.settings,
             calibration=figures.efficiency,
             host=figures.host(setup.deployment.accelerator),
@@ -53,12 +59,36 @@ def resolved_speed(
     )
     if request is None:
         return speed
+    if filled is not None:
+        speed = replace(speed, useful_ratio=filled.useful_ratio)
     if request.training.mfu_ratio is not None:
         speed = with_utilisation(speed, request.training.mfu_ratio)
     if request.training.tokens is None:
         return speed
     failures = failures_of(request.training.failures, figures)
-    return replace(speed, run=whole_run(speed, request.training.tokens, failures))
+    computed = request.training.tokens / speed.useful_ratio
+    return replace(speed, run=whole_run(speed, computed, failures))
+
+
+def _padding(setup: TrainingSetup, request: TrainingRequest) -> Padding | None:
+    """How sequences of the lengths that are asked for are filled up; None where all are full."""
+    asked = request.training.sequence_lengths
+    if asked is None:
+        return None
+    if asked.tokens is not None and asked.shares is not None:
+        lengths, shares = asked.tokens, asked.shares
+    else:
+        mean, spread = mean_and_spread(asked)
+        lengths = log_normal_lengths(mean, spread)
+        shares = (1.0,) * len(lengths)
+    return padding(
+        lengths,
+        shares,
+        float(setup.micro_batch.tokens),
+        float(setup.micro_batch.sequences),
+        float(setup.settings.gradient_accumulation_steps),
+        setup.deployment.parallelism.data,
+    )
 
 
 def run_steps(speed: TrainingSpeed) -> tuple[Step, ...]:
@@ -74,8 +104,8 @@ def run_warnings(speed: TrainingSpeed, figures: TrainingFigures) -> Iterable[Est
     if not speed.run.goodput_ratio.value:
         yield EstimateWarning(
             "makes_no_progress",
-            "failures come faster than checkpoints, so that the run never ends; use a shorter "
-            "checkpoint_interval_s or checkpoint_write_s, or fewer accelerators",
+            "failures come faster than checkpoints, so that the run never ends: save more often "
+            "or faster, or use fewer accelerators",
         )
     tokens_per_step = float(speed.step.tokens_per_step)
     if speed.run.tokens < tokens_per_step:

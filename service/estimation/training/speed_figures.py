@@ -7,32 +7,43 @@ from service.core.interval import scale
 from service.core.performance.training.run import TrainingRun
 from service.core.performance.training.step import TrainingStep, bottleneck
 from service.estimation.answers import figure, known_figure
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.training import answers
 
 
-def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
-    """Everything about the speed of a training run, as it goes over the wire."""
+def speed_figures(speed: TrainingSpeed, detail: Detail = WHOLE) -> answers.TrainingSpeed:
+    """The speed of a training run, as it goes over the wire."""
+    step = speed.step
+    told: answers.TrainingSpeed = {
+        "step_s": figure(speed.step_s),
+        "tokens_per_step": float(step.tokens_per_step),
+        "tokens_per_s": figure(speed.tokens_per_s),
+        "tokens_per_s_per_accelerator": figure(speed.tokens_per_s_per_accelerator),
+        "useful_tokens_ratio": speed.useful_ratio,
+        "mfu_ratio": figure(speed.mfu_ratio),
+        "hfu_ratio": figure(speed.hfu_ratio),
+        "bottleneck": bottleneck(step),
+        "exposed_communication_s": float(
+            step.exposed_model_messages_s + step.exposed_data_messages_s
+        ),
+        "pipeline_bubble_ratio": float(step.pipeline_bubble_s / step.published_step_s),
+        "run": None if speed.run is None else run_figures(speed.run),
+    }
+    return {**told, **_breakdown(speed)} if detail.has("latency.breakdown") else told
+
+
+def _breakdown(speed: TrainingSpeed) -> answers.StepBreakdown:
     step = speed.step
     parts_s = step.published_step_s
     working_s = parts_s - step.offload_stall_s
     tokens = step.tokens_per_step / speed.setup.deployment.parallelism.accelerator_count
     return {
-        "step_s": figure(speed.step_s),
-        "tokens_per_step": float(step.tokens_per_step),
-        "tokens_per_s": figure(speed.tokens_per_s),
-        "tokens_per_s_per_accelerator": figure(speed.tokens_per_s_per_accelerator),
-        "mfu_ratio": figure(speed.mfu_ratio),
-        "hfu_ratio": figure(speed.hfu_ratio),
-        "bottleneck": bottleneck(step),
         "parts": _parts(step),
         "recompute_s": float(step.recompute_s),
-        "exposed_communication_s": float(
-            step.exposed_model_messages_s + step.exposed_data_messages_s
-        ),
+        "exposed_expert_communication_s": float(step.exposed_expert_messages_s),
         "hidden_communication_s": float(
             step.hidden_tensor_messages_s + step.hidden_data_messages_s
         ),
-        "pipeline_bubble_ratio": float(step.pipeline_bubble_s / parts_s),
         "offload_stall_ratio": float(step.offload_stall_s / parts_s),
         "offload_step_factor_ratio": float(parts_s / working_s),
         "operations": {
@@ -41,7 +52,6 @@ def speed_figures(speed: TrainingSpeed) -> answers.TrainingSpeed:
             "six_nd_flops_per_token": float(step.six_nd_flops / tokens),
             "model_over_six_nd_ratio": float(step.model_flops / step.six_nd_flops),
         },
-        "run": None if speed.run is None else run_figures(speed.run),
     }
 
 

@@ -184,9 +184,9 @@ async def test_every_entry_is_as_declared(client, app, collection):
     declared = TypeAdapter(ENTRIES[collection])
     for entry_id in app.state.shared.store.snapshot.collection(collection):
         response = await client.get(f"/v1/{collection}/{entry_id}")
-        declared.validate_json(response.content)
+        declared.validate_json(response.content, extra="forbid")
     first = await client.get(f"/v1/{collection}?limit=200")
-    TypeAdapter(PAGES[collection]).validate_json(first.content)
+    TypeAdapter(PAGES[collection]).validate_json(first.content, extra="forbid")
 
 
 async def test_a_former_id_finds_the_entry_and_says_that_it_is_deprecated(client):
@@ -196,8 +196,18 @@ async def test_a_former_id_finds_the_entry_and_says_that_it_is_deprecated(client
     now = await client.get(f"/v1/accelerators/{new}")
     assert then.json() == now.json()
     assert then.headers["deprecation"] == "@1795305600"
-    assert then.headers["link"] == f'</v1/accelerators/{new}>; rel="successor-version"'
-    assert "deprecation" not in now.headers
+    assert then.headers["sunset"] == "Mon, 22 Nov 2027 00:00:00 GMT"
+    successor, *policy = then.headers["link"].split(", ")
+    assert successor == f'</v1/accelerators/{new}>; rel="successor-version"'
+    assert [link.partition('rel="')[2].partition('"')[0] for link in policy] == [
+        "deprecation",
+        "sunset",
+    ]
+    for link in policy:
+        page = await client.get(link[1 : link.index(">")])
+        assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
+        assert "at least a year" in page.text
+    assert not {"deprecation", "sunset", "link"} & now.headers.keys()
     body = {
         "model": "meta-llama/Llama-3.1-8B",
         "accelerator": old,

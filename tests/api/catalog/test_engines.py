@@ -33,7 +33,8 @@ async def test_a_new_engine_is_one_file(tmp_path):
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             answers = [
                 await client.post(
-                    "/v1/estimates/inference", json=MAIN | {"serving": {"engine": engine}}
+                    "/v1/estimates/inference",
+                    json=MAIN | {"serving": {"engine": engine}, "include": ["deployment"]},
                 )
                 for engine in ("Acme", "vllm")
             ]
@@ -43,6 +44,7 @@ async def test_a_new_engine_is_one_file(tmp_path):
                     "model": "llama-3.1-8b",
                     "accelerator": "h100-sxm",
                     "training": {"framework": "acme"},
+                    "include": ["deployment"],
                 },
             )
             listed = await client.get("/v1/engines", params={"q": "acme"})
@@ -54,7 +56,7 @@ async def test_a_new_engine_is_one_file(tmp_path):
     assert acme_bytes == pytest.approx(vllm_bytes, rel=0.01)
     assert acme["latency"]["tpot_s"]["value"] == vllm["latency"]["tpot_s"]["value"]
     assert acme["latency"]["tpot_s"]["high"] > vllm["latency"]["tpot_s"]["high"]
-    assert any("those of vllm are used" in one["message"] for one in acme["warnings"])
+    assert any("that of vLLM stands in" in one["message"] for one in acme["warnings"])
     assert trained.json()["deployment"]["training"]["framework"] == "acme-serve"
     assert [one["id"] for one in listed.json()["items"]] == ["acme-serve"]
     engine = document.json()["components"]["schemas"]["ServingRequest"]["properties"]["engine"][

@@ -35,9 +35,9 @@ async def test_a_cloud_region_is_priced_by_its_providers_list(client):
     tokens = answer["deployment"]["workload"]["output_tokens"]
     per_million = rented["usd_per_million_output_tokens"]["value"]
     assert per_million == pytest.approx(55.04 / 3600 / rate * 1e6 / tokens)
-    assert rented["usd_per_year"]["value"] == pytest.approx(55.04 * 8760)
+    assert rented["usd_per_year"]["value"] == pytest.approx(55.04 * 8766)
     assert found["owned"] is None
-    assert found["emissions"] is None
+    assert "emissions" not in found
 
 
 async def test_another_regions_price_is_a_range_and_said(client):
@@ -49,7 +49,7 @@ async def test_another_regions_price_is_a_range_and_said(client):
     assert found["rented"]["price_region"] not in ("aws/mx-central-1", None)
     assert price["low"] < price["value"] < price["high"]
     assert "price_of_another_region" in codes
-    (used,) = [one for one in answer["provenance"] if one["collection"] == "instances"]
+    (used,) = [one for one in answer["provenance"]["entries"] if one["collection"] == "instances"]
     assert [one["name"] for one in used["figures"] if "price" in one["name"]] == [
         f"on-demand price in {found['rented']['price_region']}"
     ]
@@ -76,8 +76,9 @@ async def test_no_price_is_that_of_another_provider(client, packaged_snapshot):
 
 
 async def test_nothing_is_rented_in_a_country_and_nothing_invented_in_a_cloud(client):
-    found, codes, _ = await cost(client, MAIN | {"region": "country/SE"})
-    assert found == {"rented": None, "owned": None, "emissions": None}
+    unpriced = MAIN | {"accelerator": "amd-mi355x-288gb"}
+    found, codes, _ = await cost(client, unpriced | {"region": "country/SE"})
+    assert found == {"total": None, "rented": None, "owned": None}
     assert "price_unknown" not in codes
     body = MAIN | {"accelerator": "amd-mi355x-288gb", "region": "aws/us-east-1"}
     found, codes, _ = await cost(client, body)
@@ -96,28 +97,41 @@ async def test_own_prices(client):
     found, _, answer = await cost(client, MAIN | {"cost": asked, "explain": True})
     assert found["rented"]["usd_per_hour"]["value"] == 20.0
     assert found["rented"]["instance"] is None
-    assert found["owned"]["hardware_usd_per_hour"]["value"] == pytest.approx(8.0)
+    assert found["owned"]["hardware_usd_per_hour"]["value"] == pytest.approx(8.0 * 8760 / 8766)
     year = answer["impacts"]["per_year"]
     electricity = found["owned"]["electricity_usd_per_hour"]["value"]
-    assert electricity == pytest.approx(year["facility_energy_kwh"]["value"] / 8760 * 0.1)
-    assert found["owned"]["usd_per_hour"]["value"] == pytest.approx(8.0 + electricity)
+    assert electricity == pytest.approx(year["facility_energy_kwh"]["value"] / 8766 * 0.1)
+    assert found["owned"]["usd_per_hour"]["value"] == pytest.approx(8.0 * 8760 / 8766 + electricity)
     emitted = year["carbon"]["total_gco2e"]["value"] / 1e6
     assert found["emissions"]["usd_per_year"]["value"] == pytest.approx(emitted * 100)
     named = {step["name"]: step["value"] for step in answer["explanation"]}
     assert named["electricity_usd_per_hour"] == electricity
-    assert named["hardware_usd_per_hour"] == pytest.approx(8.0)
+    assert named["hardware_usd_per_hour"] == pytest.approx(8.0 * 8760 / 8766)
+
+
+async def test_what_nobody_rents_out_has_the_price_of_the_catalog_with_its_range(client):
+    found, _, _ = await cost(client, MAIN | {"region": "country/SE"})
+    owned = found["owned"]["hardware_usd_per_hour"]
+    # Eight H100 at 32,500 USD each, over the usual life of a server.
+    years = 8 * 32_500 / owned["value"] / 8760
+    assert 3 < years < 10
+    assert owned["low"] < owned["value"] < owned["high"]
+    assert (found["rented"], found["total"]["basis"]) == (None, "owned")
+    # In a cloud it is rented, whatever a card costs in shops.
+    found, _, _ = await cost(client, MAIN | {"region": "aws/us-east-1"})
+    assert (found["owned"], found["total"]["basis"]) == (None, "rented")
 
 
 async def test_electricity_has_the_price_of_the_region_unless_another_is_stated(client):
     bought = {"purchase_usd_per_accelerator": 40_000, "amortisation_years": 5}
     germany = MAIN | {"region": "country/DE"}
     found, _, answer = await cost(client, germany | {"cost": bought})
-    kwh = answer["impacts"]["per_year"]["facility_energy_kwh"]["value"] / 8760
+    kwh = answer["impacts"]["per_year"]["facility_energy_kwh"]["value"] / 8766
     hourly = found["owned"]["electricity_usd_per_hour"]
     assert hourly["value"] == pytest.approx(kwh * 0.2076 * 1.0824, rel=1e-3)
     assert hourly["low"] < hourly["value"] < hourly["high"]
     assert "eurostat-nrg-pc-205" in {
-        f["source"] for entry in answer["provenance"] for f in entry["figures"]
+        f["source"] for entry in answer["provenance"]["entries"] for f in entry["figures"]
     }
     stated, _, _ = await cost(client, germany | {"cost": bought | {"electricity_usd_per_kwh": 0.1}})
     assert stated["owned"]["electricity_usd_per_hour"]["value"] == pytest.approx(kwh * 0.1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import httpx
@@ -59,7 +60,7 @@ async def test_the_main_job_end_to_end(client):
     assert request["carbon"]["operational_location_gco2e"]["value"] > 0
     assert request["water"]["total_l"]["value"] > 0
     assert body["explanation"]
-    assert body["provenance"]
+    assert body["provenance"]["entries"]
 
 
 async def test_every_estimated_figure_is_an_ordered_interval(client):
@@ -181,11 +182,26 @@ async def test_a_query_reaches_objects_within_objects(client):
     got = await client.get("/v1/memory/inference", params=plain | spelled)
     assert got.status_code == 200
     assert got.content == posted.content
+
+
+async def test_links_spell_every_parameter_that_is_described(client):
     document = (await client.get("/openapi.json")).json()
-    for operations in document["paths"].values():
+    listing = set()
+    for path, operations in document["paths"].items():
         for operation in operations.values():
+            lists = {}
             for parameter in operation.get("parameters", ()):
-                assert parameter["schema"].get("type") not in ("object", "array"), parameter
+                schema = parameter["schema"]
+                assert schema.get("type") != "object", parameter
+                if schema.get("type") == "array":
+                    assert (parameter["style"], parameter["explode"]) == ("form", False)
+                    assert schema["items"]["type"] in ("string", "number"), parameter
+                    lists[parameter["name"]] = ",".join(schema["items"].get("enum", ("1", "2"))[:2])
+            if lists:
+                response = await client.get(path.format(kind="csrd"), params=lists)
+                assert not re.search("valid (list|tuple|number)", response.text), (path, lists)
+                listing |= set(lists)
+    assert {"include", "tiers", "sequence_lengths_shares"} <= listing
 
 
 async def test_the_same_question_gives_the_same_bytes(client):
@@ -281,17 +297,18 @@ async def test_a_rate_gives_percentiles(client):
 
 async def test_provenance_names_a_source_for_every_used_figure(client):
     body = await answer(client, "/v1/estimates/inference", MAIN)
-    collections = {entry["collection"] for entry in body["provenance"]}
+    collections = {entry["collection"] for entry in body["provenance"]["entries"]}
     own = {"models", "accelerators", "platforms", "regions", "instances", "calibrations"}
     assert collections == own
-    for entry in body["provenance"]:
+    for entry in body["provenance"]["entries"]:
         known = {source["id"] for source in entry["sources"]}
         assert {figure["source"] for figure in entry["figures"]} <= known
 
 
 async def test_figures_inherited_by_a_region_say_where_they_stand(client):
     body = await answer(client, "/v1/estimates/inference", MAIN)
-    region = next(entry for entry in body["provenance"] if entry["collection"] == "regions")
+    entries = body["provenance"]["entries"]
+    region = next(entry for entry in entries if entry["collection"] == "regions")
     origins = {figure["name"]: figure["entry"] for figure in region["figures"]}
     assert origins["grid_gco2e_per_kwh"] == "regions/country/SE"
     assert origins["pue_ratio"] == "regions/aws/eu-north-1"

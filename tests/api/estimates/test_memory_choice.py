@@ -51,7 +51,7 @@ async def test_memory_that_takes_less_to_make_is_always_better_if_it_is_faster(c
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
-        ({"slow_memory": "hbm3"}, "/slow_memory"),
+        ({"slow_memory": "hbm4"}, "/slow_memory"),
         ({"slow_memory": "ddr55"}, "/slow_memory"),
         ({"power_w": 0.0}, "/power_w"),
         ({"lifetime_tokens": -1.0}, "/lifetime_tokens"),

@@ -132,7 +132,7 @@ async def test_a_platform_that_was_asked_for_takes_the_place_of_the_usual_one(cl
     ]
     assert hosts[2] < hosts[0] < hosts[1]
     assert usual["latency"]["tpot_s"] == asked["latency"]["tpot_s"]
-    listed = {entry["collection"] for entry in asked["provenance"]}
+    listed = {entry["collection"] for entry in asked["provenance"]["entries"]}
     assert "platforms" in listed
 
 

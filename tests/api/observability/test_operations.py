@@ -89,7 +89,9 @@ def test_head_is_get_without_the_body():
             got, headed = client.get(path), client.head(path)
             assert headed.status_code == 200
             assert headed.content == b""
-            assert headed.headers["content-length"] == str(len(got.content))
+            assert headed.headers["content-length"] == got.headers["content-length"]
+            plain = client.head(path, headers={"Accept-Encoding": "identity"})
+            assert plain.headers["content-length"] == str(len(got.content))
             assert headed.headers.get("etag") == got.headers.get("etag")
         assert client.get("/livez").status_code == 200
 
@@ -140,20 +142,6 @@ async def test_a_client_that_leaves_is_no_fault_of_the_service(app, caplog):
     await app(scope, receive, send)
     assert sent == []
     assert not caplog.records
-
-
-async def test_the_documentation_page_needs_nothing_from_elsewhere(client):
-    page = await client.get("/docs")
-    assert "http://" not in page.text
-    assert "https://" not in page.text
-    policy = page.headers["content-security-policy"]
-    assert "script-src 'self'" in policy
-    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "docs.js"):
-        plain = await client.get(f"/docs/{asset}", headers={"Accept-Encoding": "identity"})
-        packed = await client.get(f"/docs/{asset}", headers={"Accept-Encoding": "gzip"})
-        assert plain.status_code == packed.status_code == 200
-        assert plain.content == packed.content
-        assert len(plain.content) > 50
 
 
 async def test_security_headers_and_cors(client):

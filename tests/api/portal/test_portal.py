@@ -58,6 +58,7 @@ CONFIG = json.dumps(
     },
     indent=2,
 )
+OWN_SCRIPTS = {f"portal/{name}.js" for name in ("page", "picker", "extras", "charts")}
 _EMPTY = {"meta", "link", "input", "img", "source", "br"}
 
 
@@ -81,6 +82,11 @@ class Page(HTMLParser):
 
     def all(self, *tags):
         return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+def table(response: httpx.Response) -> list[dict[str, str]]:
+    """The rows of a file for spreadsheets."""
+    return list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"))))
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -145,12 +151,43 @@ async def test_everything_that_the_page_loads_is_there(path, least, client):
 async def test_the_page_shows_the_figures_of_the_answer(client):
     text = (await client.get(SMALL)).text
     asked = "model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=SE"
-    load = "&input_tokens=2048&output_tokens=256&concurrency=32"
-    estimate = (await client.get(f"/v1/estimates/inference?{asked}{load}")).json()
+    # A link without a load asks the same of the page and of the API.
+    estimate = (await client.get(f"/v1/estimates/inference?{asked}")).json()
     assert f"{estimate['memory']['total_bytes']['value'] / 1e9:.3g} GB" in text
-    assert '<option value="meta-llama/Llama-3.1-8B" selected>' in text
-    assert '<option value="country/SE" selected>' in text
-    assert estimate["warnings"][0]["message"].replace("'", "&#39;") in text
+    assert 'data-value="meta-llama/Llama-3.1-8B"' in text
+    assert 'data-value="country/SE" data-text="Sweden"' in text
+    assert estimate["warnings"]
+    assert all(html.escape(one["message"]) in text for one in estimate["warnings"])
+
+
+async def test_fields_take_names_and_suggest_what_may_be_meant(client):
+    by_name = {"accelerator": "NVIDIA L40S", "region": "Stockholm, AWS eu-north-1"}
+    by_id = {"accelerator": "nvidia-l40s-48gb", "region": "aws/eu-north-1"}
+    pages = [await client.get("/answer", params=asked) for asked in (by_name, by_id)]
+    assert pages[0].status_code == 200
+    assert pages[0].text == pages[1].text
+    found = (await client.get("/suggestions/accelerators?q=h100")).json()
+    assert found[0]["value"] == "nvidia-h100-sxm-80gb"
+    assert "3.35 TB/s" in found[0]["detail"]
+    places = (await client.get("/suggestions/regions?q=stock")).json()
+    assert "aws/eu-north-1" in [one["value"] for one in places]
+    hub = (await client.get("/suggestions/models?q=acme/small")).json()
+    assert hub[-1]["value"] == "hf:acme/small"
+    assert (await client.get("/suggestions/models")).json()
+    assert (await client.get("/suggestions/secrets")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["", "training-", "compare-"])
+async def test_answers_alone_hold_what_pages_hold(path, client):
+    whole = {"": "./", "training-": "training", "compare-": "compare"}[path]
+    query = "model=llama-3.1-8b&accelerator=h100"
+    page, alone = [(await client.get(f"/{one}?{query}")).text for one in (whole, f"{path}answer")]
+    result = alone.partition('<div id="results"')[2].partition("</body>")[0]
+    assert result.split() == page.partition('<div id="results"')[2].partition("</main>")[0].split()
+    assert len(alone) < 0.85 * len(page)
+    wrong = await client.get(f"/{path}answer?accelerator_count=0")
+    assert wrong.status_code == 422
+    assert 'data-field="accelerator_count">must be at least 1</div>' in wrong.text
 
 
 async def test_a_deployment_that_does_not_fit_is_told_what_would(client):
@@ -171,9 +208,14 @@ async def test_what_is_wrong_is_said_at_its_field(client):
     response = await client.get("/?model=lama-3.1-70b&accelerator=nvidia-h100-sxm-80gb")
     assert response.status_code == 422
     page = Page(response.text)
-    model = next(a for a in page.all("select") if a["id"] == "model")
+    model = next(a for a in page.all("input") if a["id"] == "model")
     assert model["aria-invalid"] == "true"
-    assert "Llama-3.1-70B" in response.text.partition('id="model-wrong">')[2].partition("<")[0]
+    said = response.text.partition('id="model-wrong">')[2].partition("</span>")[0]
+    assert response.text.count("unknown id") == 1
+    # What may have been meant is a link that asks so.
+    repair = Page(said).all("a")[0]["href"]
+    assert parse_qs(repair[1:])["model"] == ["meta-llama/Llama-3.1-70B"]
+    assert (await client.get(f"/{repair}")).status_code == 200
     many = Page((await client.get("/?concurrency=0&weights=bf17&tensor=x")).text)
     wrong = {a["id"] for a in many.all("input", "select") if "aria-invalid" in a}
     assert wrong == {"concurrency", "weights", "tensor"}
@@ -197,7 +239,7 @@ async def test_hostile_text_stays_text(path, query, client):
     assert response.status_code == 422
     if response.headers["content-type"].startswith("text/html"):
         page = Page(response.text)
-        assert len(page.all("script")) <= 1
+        assert {a["src"].partition("?")[0] for a in page.all("script")} <= OWN_SCRIPTS
         for _, attributes in page.elements:
             assert not [name for name in attributes if name.startswith("on")]
 
@@ -211,7 +253,7 @@ async def test_a_pasted_configuration_is_a_model(client):
     assert verdict.findall(text) == verdict.findall(same)
     assert "v1/estimates/inference" not in text
     links = [a["href"] for a in Page(text).all("a") if a["href"].startswith("estimate.csv")]
-    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[0]}")).text)))
+    rows = table(await client.get(f"/{links[0]}"))
     assert any(row["figure"] == "memory.total_bytes" for row in rows)
 
 
@@ -265,12 +307,12 @@ async def test_a_model_of_the_hub_is_fetched(client, monkeypatch):
 
     monkeypatch.setattr("service.hub.hub.Hub.files", files)
     text = (await client.get("/", params={"hub": "https://huggingface.co/acme/small"})).text
-    assert "acme/small in bf16" in text
+    assert "acme/small in BF16" in text
     assert "hidden_size" not in text.partition("</form>")[0]
     beside = (await client.get("/compare", params={"model_2": "hf:acme/small"})).text
-    assert '<option value="hf:acme/small" selected>' in beside
+    assert 'data-value="hf:acme/small"' in beside
     page = Page(text)
-    assert any("model=hf%3Aacme%2Fsmall" in image["src"] for image in page.all("img"))
+    assert any("hub=acme%2Fsmall" in image["src"] for image in page.all("img"))
     assert any("hub=acme%2Fsmall" in a["href"] for a in page.all("a"))
     assert (await client.get(f"/{page.all('img')[0]['src']}")).status_code == 200
 
@@ -283,9 +325,10 @@ async def test_training_is_shown_with_what_each_technique_would_take(client):
     assert "It does not fit" in text
     assert "What would make it fit" in text
     assert f"{memory['total_bytes']['value'] / 1e9:.3g} GB</a>" in text
-    cells = [a["href"] for a in Page(text).all("a") if a["href"].startswith("training?")]
+    grid = text.partition('<table class="grid">')[2].partition("</table>")[0]
+    cells = [a["href"] for a in Page(grid).all("a")]
     assert len(cells) == 16
-    assert 'value="1e+09"' in text
+    assert 'value="1000000000"' in text
     whole = (await client.get(f"/{cells[-1]}")).text
     assert "It fits" in whole
 
@@ -296,13 +339,13 @@ async def test_deployments_stand_side_by_side(client):
     text = response.text
     assert "Only the first and the second fit" in text
     page = Page(text)
-    columns = [a["href"] for a in page.all("a") if a["href"].startswith("./?")]
+    columns = list(dict.fromkeys(a["href"] for a in page.all("a") if a["href"].startswith("./?")))
     assert len(columns) == 3
     assert "weights=fp8" in columns[1]
     assert "Llama-3.1-70B" in columns[2]
-    table = list(csv.DictReader(io.StringIO((await client.get(f"/compare.csv?{query}")).text)))
-    assert {row["deployment"] for row in table} == {"1", "2"}
-    weights = [float(r["value"]) for r in table if r["figure"] == "memory.weights_bytes"]
+    rows = table(await client.get(f"/compare.csv?{query}"))
+    assert {row["deployment"] for row in rows} == {"1", "2"}
+    weights = [float(r["value"]) for r in rows if r["figure"] == "memory.weights_bytes"]
     assert weights[1] < weights[0]
 
 
@@ -310,9 +353,9 @@ async def test_a_wrong_deployment_leaves_the_others(client):
     response = await client.get("/compare?accelerator_2=h1oo&weights_3=fp8")
     assert response.status_code == 200
     page = Page(response.text)
-    wrong = [a["id"] for a in page.all("select") if "aria-invalid" in a]
+    wrong = [a["id"] for a in page.all("input") if "aria-invalid" in a]
     assert wrong == ["accelerator_2"]
-    assert "nvidia-h100" in response.text.partition('id="accelerator_2-wrong">')[2][:300]
+    assert "NVIDIA H100" in response.text.partition('id="accelerator_2-wrong">')[2][:900]
 
 
 async def test_a_recommendation_can_be_taken_away(client):
@@ -323,29 +366,56 @@ async def test_a_recommendation_can_be_taken_away(client):
     report = await client.get(f"/{links[0]}")
     assert report.headers["content-type"] == "application/pdf"
     assert report.content.startswith(b"%PDF")
-    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[1]}")).text)))
+    rows = table(await client.get(f"/{links[1]}"))
     assert {"balanced", "lowest_carbon", "cheapest"} <= {
         one for row in rows for one in row["priorities"].split()
     }
     assert all(float(row["ttft_s"]) > 0 and row["precision_weights"] for row in rows)
 
 
-RUN = "model=llama-3.1-8b&tokens=2e9&days=3&max_accelerators=64"
+RUN = "model=llama-3.1-8b&tokens=2e9&days=3&max_accelerators=64&search_in=anywhere"
+
+
+def choices_of(text: str) -> str:
+    """The table of options of a page."""
+    return text.partition('class="cards advised"')[2].partition("</table>")[0]
+
+
+async def test_options_stand_against_the_plan_within_what_the_form_asks(client):
+    query = "model=llama-3.1-8b&accelerator=h100&accelerator_count=2&concurrency=16"
+    limits = "&ttft_s=2&tpot_s=0.05&usd_per_month=6000&weight_bits_at_least=8&search_in=nordics"
+    text = (await client.get(f"/?recommend=true&{query}{limits}")).text
+    table = choices_of(text)
+    rows = [row.partition("</tr>")[0] for row in table.split("<tr")[2:]]
+    assert "Your plan" in rows[0]
+    assert "BF16" in rows[0]
+    assert len(rows) >= 2
+    assert any("cheaper" in row for row in rows[1:])
+    for row in rows[1:]:
+        link = Page(row).all("a")[0]["href"]
+        own = (await client.get(f"/{link}")).text
+        # Opening a choice shows the figures that the table tells.
+        told = re.findall(r'<td data-label="([^"]+)"><span class="\w*">([^<]+)</span>', row)
+        figures = dict(told)
+        assert len(figures) == 5
+        for name in ("Cost a month", "First token", "CO₂e a month"):
+            assert f"<b>{figures[name]}</b>" in own, (name, link)
+        assert "misses" not in own.partition('id="verdict"')[2].partition("</h1>")[0]
+    assert "It could cost" in text or "Cheaper: " in text
 
 
 async def test_recommended_runs_lead_to_their_own_pages(client):
     text = (await client.get(f"/training?recommend=true&{RUN}")).text
     assert "configurations of" in text
     assert "length of the run 3 d" in text
-    links = [
-        a["href"] for a in Page(text.partition('id="advice"')[2].partition("</table>")[0]).all("a")
-    ]
+    links = [a["href"] for a in Page(choices_of(text)).all("a")]
     assert len(links) >= 2
     body = {
         "model": "llama-3.1-8b",
         "run": {"tokens": 2e9, "sequence_length": 8192},
         "limits": {"days": 3},
         "search": {"max_accelerators": 64},
+        "include": ["estimates"],
     }
     answer = (await client.post("/v1/recommendations/training", json=body)).json()
     candidate = answer["choices"][0]["candidate"]
@@ -372,7 +442,7 @@ async def test_what_comes_closest_is_said_where_no_run_meets_the_limits(client):
     text = (await client.get("/training?recommend=true&model=llama-3.1-8b&days=0.001")).text
     advice = html.unescape(text.partition('id="advice"')[2])
     assert "None of the candidates meets all limits" in advice
-    assert "Closest candidates" in advice
+    assert "What comes closest" in advice
     assert "length of the run of" in advice
     assert "training-recommendation.pdf?" in advice
     assert "training-recommendation.csv?" not in advice
@@ -400,7 +470,7 @@ async def test_recommended_runs_can_be_taken_away(client):
     assert len(links) == 2
     report = await client.get(f"/{links[0]}")
     assert report.content.startswith(b"%PDF")
-    rows = list(csv.DictReader(io.StringIO((await client.get(f"/{links[1]}")).text)))
+    rows = table(await client.get(f"/{links[1]}"))
     assert {"balanced", "fastest", "cheapest"} <= {
         one for row in rows for one in row["priorities"].split()
     }
@@ -423,7 +493,7 @@ async def test_the_page_is_kept_by_caches(client):
 async def test_the_figures_can_be_downloaded(client):
     response = await client.get("/estimate.csv?model=llama-3.1-8b&accelerator=l40s")
     assert response.headers["content-type"].startswith("text/csv")
-    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(response.text))}
+    rows = {row["figure"]: row for row in table(response)}
     assert float(rows["latency.tpot_s"]["low"]) < float(rows["latency.tpot_s"]["value"])
     assert rows["deployment.model"]["value"] == "meta-llama/Llama-3.1-8B"
 
@@ -524,3 +594,39 @@ async def test_the_component_is_small_and_stands_alone(client):
         names = re.findall(r"([a-z-]+)=", attribute)
         known = flat_fields(InferenceRequest)
         assert {name.replace("-", "_") for name in names} - {"server", "theme"} <= set(known)
+
+
+async def test_charts_have_pages_of_their_own_and_data_to_take(client):
+    for address in ("/charts/throughput-latency", "/training/charts/memory-breakdown"):
+        page = Page((await client.get(f"{address}?model=llama-3.1-8b")).text)
+        assert page.well_formed
+        assert page.all("figure")[0]["data-chart"].startswith("../")
+    rows = await client.get("/pictures/throughput-latency?format=csv&concurrency=24")
+    # Excel takes text for UTF-8 only with this mark before it.
+    assert rows.content.startswith(b"\xef\xbb\xbf")
+    found = table(rows)
+    here = [row for row in found if row["series"] == "you are here"]
+    assert [row["label"] for row in here] == ["24"]
+    text = (await client.get("/charts/throughput-latency?concurrency=24")).text
+    assert "you are here" in text
+    assert "With 24 in flight" in text
+    assert (await client.get("/charts/pareto-front")).status_code == 404
+
+
+async def test_a_link_with_a_region_draws_charts_that_need_none(client):
+    asked = "model=llama-3.1-8b&accelerator=l40s&region=SE"
+    for kind in ("memory-breakdown", "roofline", "throughput-latency"):
+        assert (await client.get(f"/v1/charts/{kind}?{asked}")).status_code == 200
+    wrong = await client.get(f"/v1/charts/memory-breakdown?{asked}&regoin=SE")
+    assert wrong.status_code == 422
+
+
+async def test_the_library_that_draws_charts_is_the_locked_packages(client):
+    vl_convert = pytest.importorskip("vl_convert")
+    licence = (INSTALLATION / "service/portal/static/LICENSE.vega").read_text()
+    for version in (vl_convert.__version__, vl_convert.get_vega_version()):
+        assert version in licence
+    assert vl_convert.get_vega_embed_version() in licence
+    packed = await client.get("/portal/vega.js", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "vegaEmbed" in packed.text

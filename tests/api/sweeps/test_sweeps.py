@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from service.api.app import create_app
-from service.estimation.sweeps.answers import Sweep, SweepRowPage
+from service.estimation.sweeps.answers import Sweep, SweepNews, SweepRowPage
 from service.jobs import repository
 from service.jobs.worker import SweepWorker
 from service.settings import Settings
@@ -178,7 +178,9 @@ async def test_watchers_are_told_of_the_end(kept, done):
     assert response.headers["content-type"].startswith("text/event-stream")
     [event, data, _] = response.text.strip().split("\n")
     assert event == "event: finished"
-    assert json.loads(data.removeprefix("data: "))["status"] == "succeeded"
+    news = json.loads(data.removeprefix("data: "))
+    assert (news["event"], news["status"]) == ("finished", "succeeded")
+    validated(SweepNews, news)
 
 
 async def test_there_is_room_for_so_many_watchers(kept, done):

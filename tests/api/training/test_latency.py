@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 import pytest
 
 from service.estimation.training.requests import EXAMPLE_RUN
@@ -39,7 +41,8 @@ async def test_figures_of_the_answer_are_figures_of_the_steps(client):
     body = await answer(client, PATH, EXAMPLE_RUN | {"explain": True})
     values = [step["value"] for step in body["explanation"]]
     for name in ("step_s", "tokens_per_s", "mfu_ratio", "hfu_ratio"):
-        assert body[name]["value"] in values, name
+        # Products and quotients in another order end in another digit.
+        assert any(isclose(body[name]["value"], value, rel_tol=1e-12) for value in values), name
     for value in body["parts"].values():
         assert value in values
     assert body["run"]["accelerator_hours"]["value"] in values
@@ -49,10 +52,10 @@ async def test_figures_of_the_answer_are_figures_of_the_steps(client):
 
 async def test_without_tokens_there_is_no_run(client):
     body = await answer(client, PATH, RUN)
-    assert body["run"] is None
-    assert not any(entry["id"] == "training/failures" for entry in body["provenance"])
+    assert "run" not in body
+    assert not any(entry["id"] == "training/failures" for entry in body["provenance"]["entries"])
     run = await answer(client, PATH, with_training(tokens=1e9))
-    assert any(entry["id"] == "training/failures" for entry in run["provenance"])
+    assert any(entry["id"] == "training/failures" for entry in run["provenance"]["entries"])
 
 
 async def test_failures_are_inputs(client):
@@ -87,7 +90,7 @@ async def test_what_was_not_measured_is_said(client):
     assert "efficiency_not_measured" in {w["code"] for w in elsewhere["warnings"]}
     strange = await answer(client, PATH, with_training(framework="unsloth"))
     said = [w["message"] for w in strange["warnings"] if w["code"] == "efficiency_not_measured"]
-    assert any("unsloth" in message for message in said)
+    assert any("Unsloth" in message for message in said)
     known = await answer(client, PATH, with_training(framework="llm-foundry"))
     assert "efficiency_not_measured" not in {w["code"] for w in known["warnings"]}
     assert known["step_s"]["high"] / known["step_s"]["low"] < 3.0

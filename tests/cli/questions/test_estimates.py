@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from service.cli.status import MISUSED
+
 MAIN = ("-m", "meta-llama/Llama-3.1-70B", "-a", "nvidia-h100-sxm-80gb", "-n", "8", "-w", "bf16")
 LOAD = ("-i", "2048", "-o", "256", "-c", "32")
 
@@ -33,11 +35,14 @@ def test_an_estimate_tells_memory_speed_energy_impacts_and_cost(headroom):
 
 
 def test_json_is_the_answer_of_the_operation(headroom):
-    outcome = headroom("memory", *MAIN, *LOAD, "--json")
+    outcome = headroom("memory", *MAIN, *LOAD, "--json", "--set", "include=deployment")
     answer = json.loads(outcome.printed)
     assert answer["weights_bytes"]["value"] == pytest.approx(35.28e9, rel=1e-3)
     assert answer["deployment"]["workload"]["concurrency"] == 32
-    assert answer["provenance"]
+    assert answer["provenance"].keys() == {"sources", "assumed"}
+    outcome = headroom("memory", *MAIN, *LOAD, "--json", "--set", "fields=total_bytes.value")
+    assert json.loads(outcome.printed).keys() == {"total_bytes"}
+    assert headroom("memory", *MAIN, *LOAD, "--set", "fields=fits").status == MISUSED
 
 
 def test_csv_has_a_line_a_figure_with_its_interval(headroom):
@@ -48,7 +53,17 @@ def test_csv_has_a_line_a_figure_with_its_interval(headroom):
 
 
 def test_an_option_of_training_asks_about_training(headroom):
-    outcome = headroom("memory", *MAIN[:4], "-n", "64", "--zero-stage", "3", "--json")
+    outcome = headroom(
+        "memory",
+        *MAIN[:4],
+        "-n",
+        "64",
+        "--zero-stage",
+        "3",
+        "--json",
+        "--set",
+        "include=deployment",
+    )
     assert json.loads(outcome.printed)["deployment"]["training"]["zero_stage"] == 3
 
 
@@ -97,7 +112,7 @@ def test_any_field_can_be_set(headroom, tmp_path: Path):
     asked = {"model": "llama-3.1-8b", "accelerator": "nvidia-l40s-48gb"}
     request.write_text(json.dumps(asked | {"workload": {"concurrency": 3, "input_tokens": 7}}))
     outcome = headroom(
-        *("memory", "--request", str(request), "-i", "9", "--json"),
+        *("memory", "--request", str(request), "-i", "9", "--json", "--set", "include=deployment"),
         *("--set", "workload.output_tokens=11", "--set", "serving.engine=sglang"),
     )
     deployment = json.loads(outcome.printed)["deployment"]

@@ -118,13 +118,15 @@ assert.equal(hall.data.name, "Our hall 3");
 const hidden = await headroom.getRegion({ path: { id: "own/hall-3" } });
 assert.equal(hidden.error?.status, 404);
 
-// The progress of a sweep, as it is told. The contract knows the stream as text; the client parses it.
+// The progress of a sweep, as it is told.
 const watched = await headroom.watchSweep({ path: { id: sweepId } });
-let last: Omit<headroom.Sweep, "request"> | undefined;
-for await (const event of watched.stream) {
-  last = event as unknown as Omit<headroom.Sweep, "request">;
+let last: headroom.SweepNews | undefined;
+for await (const news of watched.stream) {
+  assert(news.event !== "reconnect", news.event === "reconnect" ? news.detail : "");
+  last = news;
 }
 assert(last);
+assert.equal(last.event, "finished");
 assert.equal(last.status, "succeeded");
 const rows = await headroom.getSweepResults({ path: { id: sweepId }, throwOnError: true });
 assert.equal(rows.data.rows, last.progress.rows);

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from service.cli.questions.options import DEPLOYMENT_LIMIT_OPTIONS, RUN_LIMIT_OPTIONS
+from service.estimation.comparison.table import comparison_answer, flat_rows
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.inference.limits import (
     DEPLOYMENT_LIMITS,
@@ -14,15 +15,22 @@ from service.estimation.recommendations.inference.limits import (
 )
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.limits import CONDITIONS, limit_checks, limit_rows
-from service.estimation.recommendations.requests import LimitsRequest, RecommendationRequest
+from service.estimation.recommendations.requests import (
+    CompareRequest,
+    LimitsRequest,
+    RecommendationRequest,
+)
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import (
     RunLimits,
     TrainingRecommendationRequest,
 )
+from service.estimation.rejection import Rejected
 from service.mcp.server import Tools
 
+#: Limits that take more than a number.
+OBJECTS = {"compliance", "site"}
 TABLES = (
     (DEPLOYMENT_LIMITS, LimitsRequest, DEPLOYMENT_LIMIT_OPTIONS),
     (RUN_LIMITS, RunLimits, RUN_LIMIT_OPTIONS),
@@ -32,7 +40,7 @@ TABLES = (
 @pytest.mark.parametrize(("limits", "request_model", "options"), TABLES)
 def test_table_request_and_options_name_the_same_limits(limits, request_model, options):
     requested = [one.name for one in limits if one.requested]
-    assert sorted(requested) == sorted(request_model.model_fields)
+    assert sorted(requested) == sorted(set(request_model.model_fields) - OBJECTS)
     assert [one.place for one in options] == [("limits", name) for name in requested]
     names = [one.name for one in (*limits, *CONDITIONS)]
     assert len(set(names)) == len(names)
@@ -108,3 +116,116 @@ def test_at_least_limits_turn_their_sign():
     assert (row["value"], row["limit"], row["verdict"]) == (0.3, 0.1, "pass")
     assert row["margin"] == pytest.approx(0.2)
     assert not isnan(row["margin"])
+
+
+def test_rows_of_a_comparison_are_held_to_limits(packaged_snapshot):
+    body = {
+        "models": ["meta-llama/Llama-3.1-8B"],
+        "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-t4-16gb"],
+        "regions": ["aws/us-east-1"],
+        "precisions": [{"weights": "bf16"}, {"weights": "fp8"}],
+        "workload": {"input_tokens": 512, "output_tokens": 128, "requests_per_s": 1.0},
+        "limits": {"tpot_s": 0.03, "percentile": "p95", "weight_bits_at_least": 16},
+    }
+    rows = comparison_answer(CompareRequest.model_validate(body), packaged_snapshot)["rows"]
+    found = {(row["accelerator"], row["weights"]): row for row in rows}
+    names = {"tpot_s", "weight_bits_at_least", "headroom_ratio_at_least"}
+    assert all({one["name"] for one in row["limits"]} == names for row in rows)
+    fast = {one["name"]: one for one in found["nvidia-h100-sxm-80gb", "bf16"]["limits"]}
+    assert found["nvidia-h100-sxm-80gb", "bf16"]["meets_limits"] is True
+    assert fast["tpot_s"]["value"] < 0.03
+    coarse = {one["name"]: one for one in found["nvidia-h100-sxm-80gb", "fp8"]["limits"]}
+    assert coarse["weight_bits_at_least"]["verdict"] == "fail"
+    assert found["nvidia-h100-sxm-80gb", "fp8"]["meets_limits"] is False
+    assert found["nvidia-t4-16gb", "bf16"]["meets_limits"] is False
+    table = flat_rows({"rows": rows})
+    assert [line["meets_limits"] for line in table] == [row["meets_limits"] for row in rows]
+    assert all("limits" not in line for line in table)
+
+
+def test_percentiles_of_a_comparison_need_arrivals():
+    with pytest.raises(ValueError, match="requests_per_s"):
+        CompareRequest.model_validate(
+            {
+                "models": ["meta-llama/Llama-3.1-8B"],
+                "accelerators": ["nvidia-t4-16gb"],
+                "regions": ["aws/us-east-1"],
+                "limits": {"ttft_s": 1.0, "percentile": "p99"},
+            }
+        )
+
+
+def test_weights_of_runs_have_as_many_bits_as_asked(packaged_snapshot):
+    body = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "run": {"tokens": 1e9, "methods": ["full", "qlora"], "framework": "peft"},
+        "limits": {"weight_bits_at_least": 8},
+        "search": {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 8},
+    }
+    request = TrainingRecommendationRequest.model_validate(body)
+    answer = training_recommendation_answer(request, packaged_snapshot)
+    assert answer["choices"]
+    for choice in answer["choices"]:
+        assert choice["candidate"]["training"]["method"] == "full"
+        held = {one["name"]: one for one in choice["limits"]}
+        assert held["weight_bits_at_least"]["value"] >= 8.0
+    body["run"]["methods"] = ["qlora"]
+    with pytest.raises(Rejected) as refused:
+        training_recommendation_answer(
+            TrainingRecommendationRequest.model_validate(body), packaged_snapshot
+        )
+    (error,) = refused.value.errors
+    assert error.pointer == "/limits/weight_bits_at_least"
+    assert "run.methods" in error.detail
+
+
+EUROPE = ["aws/eu-north-1", "aws/eu-west-3", "country/SE"]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"usd_per_hour": 8.0}, {"tpot_s": 0.02, "kgco2e_per_year": 500.0}, {"ttft_s": 1e-6}],
+)
+@pytest.mark.parametrize("load", [{}, {"requests_per_s": 2.0}, {"concurrency": 12}])
+def test_exclusions_add_up(packaged_snapshot, limits, load):
+    answer = recommendation_answer(
+        RecommendationRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-8B",
+                "workload_kind": "batch-inference",
+                "workload": load,
+                "limits": limits,
+                "search": {"max_accelerators": 4, "regions": EUROPE},
+            }
+        ),
+        packaged_snapshot,
+    )
+    _adds_up(answer)
+
+
+def test_exclusions_of_runs_add_up(packaged_snapshot):
+    answer = training_recommendation_answer(
+        TrainingRecommendationRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-8B",
+                "run": {"tokens": 1e9, "global_batch_size": 12},
+                "limits": {"days": 4.0, "usd": 3000.0},
+                "search": {"max_accelerators": 8, "regions": EUROPE},
+            }
+        ),
+        packaged_snapshot,
+    )
+    _adds_up(answer)
+
+
+def _adds_up(answer):
+    searched, excluded = answer["searched"], answer["excluded"]
+    count = {
+        stage: sum(one["candidates"] for one in excluded if one["stage"] == stage)
+        for stage in ("configuration", "place")
+    }
+    assert 0 <= searched["within_limits"] <= searched["configurations"] <= searched["combinations"]
+    assert searched["combinations"] == searched["within_limits"] + count["configuration"]
+    # What others beat is in no count, as nothing excludes it.
+    assert count["place"] + searched["unbeaten"] <= searched["candidates"]
+    assert len({one["limit"] for one in excluded}) == len(excluded)

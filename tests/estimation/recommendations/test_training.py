@@ -231,6 +231,19 @@ def test_a_further_accelerator_changes_nobodys_order(packaged_snapshot):
     assert [one for one in few if one in both] == [one for one in more if one in both]
 
 
+def test_more_tokens_never_cost_less(packaged_snapshot):
+    costs = []
+    for times in (1.0, 2.0, 8.0):
+        run = SMALL["run"] | {"tokens": times * SMALL["run"]["tokens"], "global_batch_size": 128}
+        choices = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)[
+            "choices"
+        ]
+        cheapest = next(one for one in choices if "cheapest" in one["priorities"])
+        costs.append(cheapest["candidate"]["metrics"]["cost"])
+    assert costs == sorted(costs)
+    assert costs[0] > 0.0
+
+
 def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):
     answer = training_recommendation_answer(asked(limits={"days": 0.01}), packaged_snapshot)
     assert answer["choices"] == []
@@ -268,6 +281,7 @@ def test_what_only_infers_is_refused_or_left_out(packaged_snapshot):
         resolve_training_search(asked(search=search), packaged_snapshot)
     assert [one.pointer for one in refused.value.errors] == ["/search/accelerators"] * 2
     everything = {name: one for name, one in SMALL["search"].items() if name != "accelerators"}
+    everything |= {"placement": "anywhere", "include_unmeasured": True}
     resolved = resolve_training_search(asked(search=everything), packaged_snapshot)
     found = {entry.id for entry in resolved.context.accelerators}
     assert found & set(named) == {"aws-trainium2"}
@@ -390,6 +404,7 @@ def test_the_layout_of_llama_3_405b_is_chosen(packaged_snapshot):
     )
     choice = training_recommendation_answer(request, packaged_snapshot)["choices"][0]
     candidate = choice["candidate"]
+    assert " --pipeline-model-parallel-size 16 " in choice["start"]["command"]
     assert candidate["parallelism"] == {
         "tensor": 8,
         "pipeline": 16,
@@ -402,6 +417,40 @@ def test_the_layout_of_llama_3_405b_is_chosen(packaged_snapshot):
     assert (
         choice["request"]["training"]["virtual_stages"] == candidate["training"]["virtual_stages"]
     )
+
+
+def test_a_run_on_98304_accelerators_has_a_layout_with_as_many(packaged_snapshot):
+    # As many H100 as one site has trained with (xAI, Colossus, 2024, about 100,000).
+    request = asked(
+        model="meta-llama/Llama-3.1-405B",
+        run={
+            "tokens": 15.6e12,
+            "sequence_length": 8192,
+            "global_batch_size": 24_576,
+            "framework": "megatron-lm",
+        },
+        limits={},
+        search={
+            "accelerators": ["nvidia-h100-sxm-80gb"],
+            "regions": ["country/US"],
+            "precisions": ["bf16"],
+            "max_accelerators": 100_000,
+            "accelerator_counts": [98_304],
+        },
+    )
+    candidate = training_recommendation_answer(request, packaged_snapshot)["choices"][0][
+        "candidate"
+    ]
+    layout = candidate["parallelism"]
+    assert layout["tensor"] == 8
+    assert layout["tensor"] * layout["pipeline"] * layout["data"] == 98_304
+    assert candidate["training"]["zero_stage"] == 1
+
+
+def test_stages_of_zero_are_those_that_a_framework_has(packaged_snapshot):
+    request = asked(run=SMALL["run"] | {"framework": "torchtitan"}, limits={})
+    space = resolve_training_search(request, packaged_snapshot).spaces[0]
+    assert {one.settings.zero_stage for one in space.variants} == {0, 2, 3}
 
 
 def test_interleaved_stages_have_as_many_layers_each(packaged_snapshot):

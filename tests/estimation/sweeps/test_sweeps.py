@@ -8,6 +8,9 @@ from pydantic import ValidationError
 
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.search import search_candidates
+from service.estimation.recommendations.inference.space import resolve_search
+from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.references import FetchedModel, ModelConfig
 from service.estimation.rejection import Rejected
 from service.estimation.sweeps import plan
@@ -347,3 +350,97 @@ def test_a_limit_of_power_that_nothing_keeps_is_refused(packaged_snapshot):
     with pytest.raises(Rejected) as refused:
         resolve_study(request, packaged_snapshot)
     assert [error.pointer for error in refused.value.errors] == ["/power_limit_w"]
+
+
+RATED = {
+    "models": ["meta-llama/Llama-3.1-8B"],
+    "workload": {"input_tokens": 1024, "output_tokens": 256, "requests_per_s": 40.0},
+    "space": {
+        "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-l40s-48gb", "nvidia-l4-24gb"],
+        "regions": ["aws/us-east-1", "aws/eu-north-1"],
+        "precisions": ["bf16"],
+        "kv_caches": ["bf16"],
+        "parallelisms": [{"tensor": 1}, {"tensor": 2}],
+        "max_accelerators": 32,
+        "placement": "anywhere",
+    },
+    "limits": {"ttft_s": 0.6, "tpot_s": 0.03, "percentile": "p95"},
+    "keep": "candidates",
+}
+
+
+def test_under_a_rate_replicas_are_those_of_recommendations(packaged_snapshot):
+    study = resolve_study(SweepRequest.model_validate(RATED), packaged_snapshot)
+    rows = everything(study)
+    space = RATED["space"]
+    request = RecommendationRequest.model_validate(
+        {
+            "model": RATED["models"][0],
+            "workload": RATED["workload"],
+            "limits": RATED["limits"],
+            "search": {
+                name: space[name]
+                for name in (
+                    *("accelerators", "regions", "precisions", "kv_caches"),
+                    *("max_accelerators", "placement"),
+                )
+            },
+        }
+    )
+    search = resolve_search(request, packaged_snapshot)
+    (found,) = search_candidates(search).by_model
+    for name in space["accelerators"]:
+        offer = [one.id for one in search.accelerators].index(name)
+        for tensor in (1, 2):
+            at = [one.tensor for one in search.spaces[0].layouts].index(tensor)
+            mine = (found.offer == offer) & (found.layout == at) & (found.accelerators <= 32)
+            theirs = [row for row in rows if (row["accelerator"], row["tensor"]) == (name, tensor)]
+            assert {row["data"] for row in theirs} == set(found.replicas[mine].astype(int))
+    assert any(row["meets_limits"] for row in rows)
+    for row in rows[::4]:
+        estimate = inference_estimate(
+            InferenceRequest.model_validate(
+                {
+                    "model": row["model"],
+                    "accelerator": row["accelerator"],
+                    "accelerator_count": row["accelerator_count"],
+                    "precision": {"weights": row["weights"], "kv_cache": row["kv_cache"]},
+                    "parallelism": {"tensor": row["tensor"], "data": row["data"]},
+                    "region": row["region"],
+                    "workload": RATED["workload"]
+                    | {"concurrency": row["concurrency_per_replica"] * row["data"]},
+                }
+            ),
+            packaged_snapshot,
+        )
+        times = estimate["latency"]
+        if times["ttft_s"] is None:
+            assert not row["meets_limits"]
+            continue
+        assert row["ttft_s"] == pytest.approx(times["ttft_s"]["value"], rel=1e-9)
+        kept = times["load"]["ttft_s"]["p95"]["value"] <= 0.6
+        kept = kept and times["load"]["tpot_s"]["p95"]["value"] <= 0.03
+        if row["meets_limits"]:
+            assert kept
+
+
+def test_sized_configurations_add_up(packaged_snapshot):
+    body = RATED | {"keep": "survivors"}
+    study = resolve_study(SweepRequest.model_validate(body), packaged_snapshot)
+    found = [evaluate_chunk(study, chunk) for chunk in study.chunks]
+    kept = sum(len(rows) for rows in found)
+    assert kept > 0
+    assert kept + sum(sum(rows.excluded.values()) for rows in found) == study.configurations
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"workload": {"input_tokens": 128}}, "requests_per_s"),
+        ({"space": RATED["space"] | {"concurrencies": [8]}}, "space.concurrencies"),
+        ({"space": RATED["space"] | {"accelerator_counts": [8]}}, "space.accelerator_counts"),
+    ],
+)
+def test_percentiles_of_sweeps_need_replicas_counted_by_arrivals(changes, said):
+    with pytest.raises(ValueError, match=said):
+        SweepRequest.model_validate(RATED | changes)

@@ -25,6 +25,7 @@ from service.estimation.measurements.imports.registry import read_runs
 from service.estimation.measurements.imports.runs import FileFormat, Told
 from service.estimation.measurements.requests import MeasurementRequest
 from service.estimation.rejection import Rejected
+from service.estimation.remarks import told
 
 _NOT_OF_AN_ID = re.compile(r"[^a-z0-9.]+")
 
@@ -36,6 +37,7 @@ class ImportedRun:
     understood: Understood
     found: ComparedDocument | None
     faults: tuple[FileFault, ...]
+    remarks: tuple[answers.Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,11 @@ def _compared(
         return ImportedRun(understood, None, tuple(faults))
     reasons = found.refused.items() if found.is_empty else ()
     faults = [FileFault(reason, f"/measured/{name}") for name, reason in reasons]
-    return ImportedRun(understood, found, tuple(faults))
+    warned: answers.Warned = {"warnings": warning_entries(found.computed.warnings)}
+    remarks = told(warned, answers.Warned, document, snapshot)["warnings"]
+    for one in remarks:
+        one["pointer"] = f"/document{one['pointer']}"
+    return ImportedRun(understood, found, tuple(faults), tuple(remarks))
 
 
 def import_answer(
@@ -152,7 +158,7 @@ def import_answer(
         "stored": list(stored),
         "documents": [_document(run) for run in file.runs],
         "faults": [_fault(fault) for fault in file.faults],
-        "warnings": _remarks(file.warnings),
+        "warnings": _remarks(file.warnings, "/documents"),
     }
 
 
@@ -175,8 +181,8 @@ def _document(run: ImportedRun) -> ImportedDocument:
             else [{"metric": name, "reason": why} for name, why in found.refused.items()]
         ),
         "warnings": [
-            *_remarks(understood.warnings),
-            *([] if found is None else warning_entries(found.computed.warnings)),
+            *_remarks(understood.warnings, "/parts"),
+            *run.remarks,
         ],
     }
 
@@ -189,8 +195,8 @@ def _figure(name: str, told: Told) -> ImportedFigure:
     return {"metric": name, "value": float(told.value), "place": told.place}
 
 
-def _remarks(remarks: Iterable[Remark]) -> list[answers.Remark]:
-    return [{"code": one.code, "message": one.message} for one in remarks]
+def _remarks(remarks: Iterable[Remark], pointer: str) -> list[answers.Remark]:
+    return [{"code": one.code, "pointer": pointer, "message": one.message} for one in remarks]
 
 
 def _fault(fault: FileFault) -> ImportFault:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from service.estimation.recommendations.limits import (
     HEADROOM,
+    PLACE_LIMITS,
+    WEIGHT_BITS,
     Limit,
     Written,
+    hourly_usd,
     kgco2e,
     known,
     litres,
+    monthly_usd,
     unused_ratio,
 )
 
@@ -29,14 +33,20 @@ class DeploymentFigures:
     sequence_tokens: FloatArray | None = None
     headroom_ratio: FloatArray | None = None
     missing_replicas: FloatArray | None = None
+    accelerators: FloatArray | None = None
     ttft_s: FloatArray | None = None
     tpot_s: FloatArray | None = None
     e2e_s: FloatArray | None = None
     task_s: FloatArray | None = None
     usd_per_hour: FloatArray | None = None
+    usd_per_month: FloatArray | None = None
     kgco2e_per_year: FloatArray | None = None
     l_per_year: FloatArray | None = None
     it_power_w: FloatArray | None = None
+    facility_power_w: FloatArray | None = None
+    rack_kw: FloatArray | None = None
+    noise_db: FloatArray | None = None
+    water_stress_ratio: FloatArray | None = None
 
 
 def free_ratio(estimate: Written, candidate: Written) -> float:
@@ -49,6 +59,14 @@ def free_ratio(estimate: Written, candidate: Written) -> float:
 def _year(estimate: Written) -> Written | None:
     year: Written | None = (estimate["impacts"] or {}).get("per_year")
     return year
+
+
+def _time_s(estimate: Written, candidate: Written, name: str) -> float | None:
+    """The mean of a time, or the percentile that is limited [s]."""
+    share = candidate["limits_of"]
+    if share == "mean":
+        return known(estimate["latency"], name)
+    return known((estimate["latency"].get("load") or {}).get(name), share)
 
 
 DEPLOYMENT_LIMITS: tuple[Limit[DeploymentFigures], ...] = (
@@ -75,25 +93,32 @@ DEPLOYMENT_LIMITS: tuple[Limit[DeploymentFigures], ...] = (
         requested=False,
     ),
     Limit(
+        name="max_accelerators",
+        unit="accelerators",
+        label="accelerators of all replicas",
+        of_candidates=lambda one: one.accelerators,
+        requested=False,
+    ),
+    Limit(
         name="ttft_s",
         unit="s",
         label="time to first token",
         of_candidates=lambda one: one.ttft_s,
-        of_estimate=lambda estimate, _: known(estimate["latency"], "ttft_s"),
+        of_estimate=lambda estimate, candidate: _time_s(estimate, candidate, "ttft_s"),
     ),
     Limit(
         name="tpot_s",
         unit="s",
         label="time per output token",
         of_candidates=lambda one: one.tpot_s,
-        of_estimate=lambda estimate, _: known(estimate["latency"], "tpot_s"),
+        of_estimate=lambda estimate, candidate: _time_s(estimate, candidate, "tpot_s"),
     ),
     Limit(
         name="e2e_s",
         unit="s",
         label="time of a whole request",
         of_candidates=lambda one: one.e2e_s,
-        of_estimate=lambda estimate, _: known(estimate["latency"], "e2e_s"),
+        of_estimate=lambda estimate, candidate: _time_s(estimate, candidate, "e2e_s"),
     ),
     Limit(
         name="task_s",
@@ -107,7 +132,14 @@ DEPLOYMENT_LIMITS: tuple[Limit[DeploymentFigures], ...] = (
         unit="USD/h",
         label="price of an hour",
         of_candidates=lambda one: one.usd_per_hour,
-        of_estimate=lambda _, candidate: candidate["usd_per_hour"],
+        of_estimate=hourly_usd,
+    ),
+    Limit(
+        name="usd_per_month",
+        unit="USD/month",
+        label="price of a month",
+        of_candidates=lambda one: one.usd_per_month,
+        of_estimate=monthly_usd,
     ),
     Limit(
         name="kgco2e_per_year",
@@ -123,19 +155,6 @@ DEPLOYMENT_LIMITS: tuple[Limit[DeploymentFigures], ...] = (
         of_candidates=lambda one: one.l_per_year,
         of_estimate=lambda estimate, _: litres(_year(estimate)),
     ),
-    Limit(
-        name="it_power_w",
-        unit="W",
-        label="power of the IT equipment",
-        of_candidates=lambda one: one.it_power_w,
-        of_estimate=lambda estimate, _: known(estimate["energy"], "it_power_w"),
-    ),
-    # Decides which formats are tried at all.
-    Limit(
-        name="weight_bits_at_least",
-        unit="bit",
-        label="bits of a weight, at least",
-        of_candidates=lambda _: None,
-        at_least=True,
-    ),
+    *PLACE_LIMITS,
+    WEIGHT_BITS,
 )

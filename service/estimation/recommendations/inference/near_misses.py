@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.rows import TooSmall
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
-from service.estimation.recommendations.inference.search import deployment_figures
+from service.estimation.recommendations.inference.search import (
+    GRAMS_PER_KG,
+    deployment_figures,
+    inference_units,
+    metric_rows,
+    yearly_requests,
+)
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_checks
-from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
+from service.estimation.recommendations.near_misses import (
+    Miss,
+    beyond_memory,
+    least_in_regions,
+    lowest_prices,
+    nearest,
+    past_limits,
+)
 from service.estimation.recommendations.placement import SearchResult
 
 
@@ -21,8 +36,8 @@ def least_violating(
 ) -> list[dict[str, Any]]:
     """Configurations by how far they are past their limits, each with what must change.
 
-    Limits that depend on the place are taken as met: no place can help a configuration that
-    misses others.
+    Of what depends on the place, the least of any counts: the lowest known price of each
+    accelerator, and carbon and water where a kWh has least of them.
     """
     misses: list[Miss] = []
     for model_at, rows in enumerate(found.by_model):
@@ -53,11 +68,28 @@ def _misses_of_model(
                 one.offer, space.layouts[one.layout].replica_accelerators, one.choice, one.layout
             ),
         )
-    figures, bounds = deployment_figures(rows, search), search.bounds(model.value)
+    usd = lowest_prices(search.context, rows.offer, rows.accelerators)
+    yearly, known = yearly_requests(rows, search), np.nan_to_num(usd, nan=np.inf)
+    figures = replace(
+        deployment_figures(rows, search),
+        usd_per_hour=known,
+        usd_per_month=known * HOURS_PER_MONTH,
+    )
+    bounds = search.bounds(model.value)
+    if bounds["kgco2e_per_year"] is not None or bounds["l_per_year"] is not None:
+        carbon_g, water_l = least_in_regions(
+            metric_rows(rows, model_at, search), search.context, inference_units(search)
+        )
+        figures = replace(
+            figures,
+            kgco2e_per_year=carbon_g * yearly / GRAMS_PER_KG,
+            l_per_year=water_l * yearly,
+        )
     return past_limits(
         list(limit_checks(DEPLOYMENT_LIMITS, figures, bounds)),
         np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
         search.context.memory_bytes()[rows.offer],
+        usd,
         lambda row: described(
             int(rows.offer[row]),
             int(rows.accelerators[row]),

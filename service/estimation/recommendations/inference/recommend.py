@@ -11,13 +11,18 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.performance.kernels import met_activations
 from service.core.search.inference_candidates import InferenceCandidates
 from service.core.search.workloads import Metric
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.answers import Parallelism
+from service.estimation.comparison.figures import compared_figures
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import INFERENCE_PLACES
+from service.estimation.recommendations.answers import ImpliedLimit
 from service.estimation.recommendations.inference.near_misses import least_violating
 from service.estimation.recommendations.inference.search import search_candidates
 from service.estimation.recommendations.inference.space import ResolvedSearch, resolve_search
 from service.estimation.recommendations.inference.verification import baseline, verified
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import Plan, recommendation
 from service.estimation.recommendations.requests import RecommendationRequest
@@ -30,13 +35,13 @@ UNITS: Mapping[Metric, str] = {
     "latency": "s",
     "carbon": "gCO2e/1k output tokens",
     "water": "L/1k output tokens, weighted by water stress",
-    "cost": "USD/1k output tokens",
+    "cost": "USD/1M output tokens",
     "energy": "Wh/1k output tokens",
 }
 
 
 def recommendation_answer(
-    request: RecommendationRequest, snapshot: CatalogSnapshot
+    request: RecommendationRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> dict[str, Any]:
     """The best choice for each priority, the front it stands on, and what excluded the others.
 
@@ -61,15 +66,44 @@ def recommendation_answer(
             snapshot,
         ),
     )
-    return recommendation(
+    answer = recommendation(
         search,
         found,
         subject,
         lambda: least_violating(search, found),
-        Plan(baseline(request, search, snapshot), INFERENCE_PLACES),
+        Plan(baseline(request, search, snapshot), INFERENCE_PLACES, compared_figures),
         [],
         snapshot,
+        implied_limits(request, search),
+        detail,
     )
+    by_rate = search.demand.requests_per_s is not None
+    answer["searched"]["reserve_ratio"] = search.demand.reserve_ratio if by_rate else None
+    return answer
+
+
+def implied_limits(request: RecommendationRequest, search: ResolvedSearch) -> list[ImpliedLimit]:
+    """Limits that the kind of workload sets, each with how to remove it."""
+    kind, found = search.kind, list[ImpliedLimit]()
+    for name, label in (("ttft_s", "time to the first token"), ("tpot_s", "time per output token")):
+        most_s = getattr(search.limits, name)
+        if most_s is None or getattr(request.limits, name) is not None:
+            continue
+        told = (
+            f"{kind.name} asks for a {label} of at most {most_s:g} s; give limits.{name} for "
+            "another, or limits.implied: false for none"
+        )
+        found.append({"field": f"limits.{name}", "value": most_s, "unit": "s", "in_words": told})
+    sites = search.context.sites
+    if sites.implied and sites.where is not None:
+        told = (
+            f"{kind.name} runs on hardware of the kinds {' and '.join(sites.where)}; give "
+            "search.where for others, such as cloud"
+        )
+        found.append(
+            {"field": "search.where", "value": list(sites.where), "unit": "", "in_words": told}
+        )
+    return found
 
 
 def _shown_draft(requested: SpeculativeRequest | None) -> dict[str, Any] | None:
@@ -107,6 +141,7 @@ def _description(
         "accelerator": search.accelerators[offer].id,
         "accelerator_count": int(rows.accelerators[row]),
         "region": search.context.regions[placed.region[at]].id,
+        "owned": not is_cloud(search.context.regions[placed.region[at]]),
         "precision": {
             "weights": precision.weights.id,
             "kv_cache": precision.kv_cache.id,
@@ -120,9 +155,11 @@ def _description(
         "parallelism": {**written(layout, Parallelism), "data": int(rows.replicas[row])},
         "concurrency_per_replica": int(rows.concurrency_per_replica[row]),
         "speculative": _shown_draft(search.drafts[rows.draft[row]]),
+        "disaggregated": bool(rows.pooled[row]),
         "uses_memory_tiers": bool(rows.spilled[row]),
         "headroom_ratio": float(rows.headroom_ratio[row]),
         "ttft_s": float(rows.ttft_s[row]),
         "tpot_s": float(rows.tpot_s[row]),
         "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
+        "usd_per_month": float(hourly) * HOURS_PER_MONTH if np.isfinite(hourly) else None,
     }

@@ -10,26 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.core.elementwise import FloatArray
-from service.core.impacts.infrastructure import HOURS_PER_YEAR
 from service.core.search.inference_candidates import InferenceCandidates, inference_candidates
-from service.core.search.rows import LeftOut
+from service.core.search.pooled_candidates import pooled_candidates
+from service.core.search.rows import LeftOut, joined
 from service.core.search.workloads import METRICS, Metric
+from service.core.years import HOURS_PER_MONTH, SECONDS_PER_YEAR
 from service.estimation.recommendations.exclusions import Exclusions
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, DeploymentFigures
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import limit_checks
+from service.estimation.recommendations.metrics import ImpactTotals, MetricRows, Units
 from service.estimation.recommendations.placement import (
     CandidateSet,
-    ImpactTotals,
-    MetricRows,
     SearchResult,
-    Units,
     place_candidates,
 )
 
-_GRAMS_PER_KG = 1000.0
+GRAMS_PER_KG = 1000.0
 _WH_PER_KWH = 1000.0
 _PER_1K_TOKENS = 1000.0
+#: Thousands of tokens of the million that costs are told of.
+_THOUSANDS = 1000.0
+_W_PER_KW = 1000.0
 
 #: Amounts below which nobody tells candidates apart: a microsecond of a request, and a microgram, a
 #: microlitre, a microdollar and a microwatt-hour of 1,000 output tokens.
@@ -39,7 +41,7 @@ _LEAST: Mapping[Metric, float] = MappingProxyType(
         "latency": 1e-6,
         "carbon": 1e-6,
         "water": 1e-6,
-        "cost": 1e-6,
+        "cost": 1e-3,
         "energy": 1e-6,
     }
 )
@@ -53,7 +55,7 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     Found
         Whose ``placed`` is empty if nothing meets the limits. Its metrics: share of memory filled
         beyond the target of headroom [-], latency [s], carbon [g/1k output tokens], water weighted
-        by stress [L/1k], cost [USD/1k], energy [Wh/1k].
+        by stress [L/1k], cost [USD/1M], energy [Wh/1k].
     """
     by_model: list[InferenceCandidates] = []
     left_out: list[LeftOut] = []
@@ -61,12 +63,13 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     excluded = Exclusions()
     for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
         rows, left = inference_candidates(entry.value, space, search.demand, search.environment)
+        if search.pools:
+            pooled = pooled_candidates(entry.value, space, search.demand, search.environment, rows)
+            rows = joined(InferenceCandidates, [rows, pooled])
         by_model.append(rows)
         left_out.append(left)
         candidate_sets.append(_candidate_set(rows, left, at, search, excluded))
-    per_1k = _PER_1K_TOKENS / search.demand.output_tokens
-    least = np.array([_LEAST[metric] for metric in METRICS])
-    units = Units(per_1k, per_1k, per_1k, per_1k * _WH_PER_KWH, least)
+    units = inference_units(search)
     weights = np.array([search.weights[metric] for metric in METRICS])
     return SearchResult(
         by_model=tuple(by_model),
@@ -79,20 +82,23 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
 
 def latency_metric(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """What users wait for: a task of an agent, else one request [s]."""
-    calls = search.demand.calls_per_task if search.kind.id == "agentic" else 1
-    return rows.e2e_s * calls
+    return rows.task_s if search.kind.id == "agentic" else rows.e2e_s
 
 
 def deployment_figures(rows: InferenceCandidates, search: ResolvedSearch) -> DeploymentFigures:
     """What limits are held against wherever a candidate stands, but for the memory left free."""
-    demand = search.demand
+    site = search.context.site
     return DeploymentFigures(
-        sequence_tokens=np.full(len(rows), demand.input_tokens + demand.output_tokens),
-        ttft_s=rows.ttft_s,
-        tpot_s=rows.tpot_s,
-        e2e_s=rows.e2e_s,
-        task_s=rows.e2e_s * demand.calls_per_task,
+        sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),
+        missing_replicas=rows.missing_replicas,
+        accelerators=rows.accelerators,
+        ttft_s=rows.held_ttft_s,
+        tpot_s=rows.held_tpot_s,
+        e2e_s=rows.held_e2e_s,
+        task_s=rows.task_s,
         it_power_w=rows.power_w,
+        rack_kw=None if site is None else site.rack_kw[rows.offer],
+        noise_db=None if site is None else site.noise_db(rows.offer, rows.accelerators),
     )
 
 
@@ -101,30 +107,10 @@ def filled(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     return 1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio)
 
 
-def _candidate_set(
-    rows: InferenceCandidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
-) -> CandidateSet:
+def metric_rows(rows: InferenceCandidates, at: int, search: ResolvedSearch) -> MetricRows:
+    """What candidates of the model at a position are compared by before they stand anywhere."""
     tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
-    yearly = _yearly_requests(rows, search)
-
-    bounds = search.bounds(search.models[at].value)
-
-    def within(figures: DeploymentFigures, count: int) -> NDArray[np.bool_]:
-        return excluded.within_limits(limit_checks(DEPLOYMENT_LIMITS, figures, bounds), count)
-
-    def within_price(row_indices: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
-        return within(DeploymentFigures(usd_per_hour=usd_per_hour), len(row_indices))
-
-    def within_region(row_indices: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
-        times = yearly[row_indices]
-        kilograms = totals.carbon_g * times / _GRAMS_PER_KG
-        figures = DeploymentFigures(kgco2e_per_year=kilograms, l_per_year=totals.water_l * times)
-        return within(figures, len(row_indices))
-
-    figures = replace(deployment_figures(rows, search), headroom_ratio=rows.headroom_ratio)
-    row_indices = np.flatnonzero(within(figures, len(rows)))
-    excluded.left_out(left)
-    metrics = MetricRows(
+    return MetricRows(
         offer=rows.offer,
         accelerators=rows.accelerators,
         tensor=tensor[rows.layout],
@@ -137,12 +123,54 @@ def _candidate_set(
         accelerator_hours=rows.accelerator_hours,
         accelerator_hours_spread=rows.accelerator_hours_spread_ratio,
     )
-    limited = bounds.get("usd_per_hour") is not None
+
+
+def inference_units(search: ResolvedSearch) -> Units:
+    """What figures of a request are multiplied by to become metrics."""
+    per_1k = _PER_1K_TOKENS / search.demand.output_tokens
+    least = np.array([_LEAST[metric] for metric in METRICS])
+    return Units(per_1k, per_1k, per_1k * _THOUSANDS, per_1k * _WH_PER_KWH, least)
+
+
+def _candidate_set(
+    rows: InferenceCandidates, left: LeftOut, at: int, search: ResolvedSearch, excluded: Exclusions
+) -> CandidateSet:
+    yearly = yearly_requests(rows, search)
+    bounds = search.bounds(search.models[at].value)
+
+    def within(figures: DeploymentFigures, count: int, places: int = 1) -> NDArray[np.bool_]:
+        checks = limit_checks(DEPLOYMENT_LIMITS, figures, bounds)
+        return excluded.within_limits(checks, count, places)
+
+    def within_price(
+        row_indices: NDArray[np.intp], usd_per_hour: FloatArray, places: int
+    ) -> NDArray[np.bool_]:
+        figures = DeploymentFigures(
+            usd_per_hour=usd_per_hour, usd_per_month=usd_per_hour * HOURS_PER_MONTH
+        )
+        return within(figures, len(row_indices), places)
+
+    def within_region(row_indices: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
+        times = yearly[row_indices]
+        kilograms = totals.carbon_g * times / GRAMS_PER_KG
+        hours = rows.accelerator_hours[row_indices] / rows.accelerators[row_indices]
+        figures = DeploymentFigures(
+            kgco2e_per_year=kilograms,
+            l_per_year=totals.water_l * times,
+            facility_power_w=totals.facility_kwh / hours * _W_PER_KW,
+        )
+        return within(figures, len(row_indices))
+
+    figures = replace(deployment_figures(rows, search), headroom_ratio=rows.headroom_ratio)
+    row_indices = np.flatnonzero(within(figures, len(rows)))
+    excluded.left_out(left)
+    metrics = metric_rows(rows, at, search)
+    limited = any(bounds.get(name) is not None for name in ("usd_per_hour", "usd_per_month"))
     return CandidateSet(metrics, row_indices, within_price, within_region, limited)
 
 
-def _yearly_requests(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
+def yearly_requests(rows: InferenceCandidates, search: ResolvedSearch) -> FloatArray:
     """Requests of a year: those that arrive, or as many as the deployment carries."""
     rate = search.demand.requests_per_s
     carried = rows.requests_per_s if rate is None else np.full(len(rows), rate)
-    return carried * (HOURS_PER_YEAR * 3600.0)
+    return carried * (SECONDS_PER_YEAR)

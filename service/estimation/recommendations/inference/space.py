@@ -13,6 +13,7 @@ from service.core.deployment import Accelerator, Parallelism
 from service.core.engines import Engine
 from service.core.layouts import replica_layouts
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.inference.goodput import FIGURES, TimeLimit
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
     AcceleratorOption,
@@ -27,32 +28,24 @@ from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.learning.searches import learnt_options
-from service.estimation.platforms import in_asked_facility, in_asked_machine
+from service.estimation.recommendations.context import search_context
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
     tried_model,
     tried_releases,
 )
-from service.estimation.recommendations.limits import Bounds
+from service.estimation.recommendations.limits import Bounds, bounds_of
+from service.estimation.recommendations.places import searched_sites, usually_bought
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
-    LimitsRequest,
+    DecisionLimitsRequest,
+    PercentileLimitsRequest,
     RecommendationRequest,
     SearchedWorkload,
     WeightsRequest,
 )
-from service.estimation.recommendations.search_context import (
-    SearchContext,
-    embodied_kgco2e,
-    named_accelerators,
-    own_prices,
-    placeable,
-    price_list,
-    reference_region,
-    searched_accelerators,
-    searched_regions,
-)
+from service.estimation.recommendations.search_context import SearchContext, named_accelerators
 from service.estimation.requests import ServingRequest, SpeculativeRequest
 from service.estimation.resolution import (
     UNNAMED,
@@ -80,9 +73,10 @@ class ResolvedSearch:
     spaces: tuple[SearchSpace, ...]
     tried: tuple[TriedModel, ...]
     drafts: tuple[SpeculativeRequest | None, ...]
-    limits: LimitsRequest
+    limits: DecisionLimitsRequest
     weights: Mapping[str, float]
     asked_serving: ServingRequest
+    pools: bool
 
     def most_tokens(self, architecture: ModelArchitecture) -> int | None:
         """Longest sequence of a model under the engine's settings; None without a limit."""
@@ -90,7 +84,11 @@ class ResolvedSearch:
 
     def bounds(self, architecture: ModelArchitecture) -> Bounds:
         """What limits are set to, by the caller and by a model."""
-        return self.limits.model_dump() | {"context_length": self.most_tokens(architecture)}
+        return bounds_of(self.limits) | {
+            "context_length": self.most_tokens(architecture),
+            "carries_the_load": 0.0,
+            "max_accelerators": float(self.spaces[0].most_accelerators),
+        }
 
     @property
     def accelerators(self) -> tuple[Entry[Accelerator], ...]:
@@ -102,26 +100,29 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     """Fill in a search from the catalog."""
     problems = Problems()
     models = searched_models(request, snapshot, problems)
+    kind = WORKLOAD_KINDS[request.workload_kind]
+    sites = searched_sites(request.search, kind, snapshot, problems)
     named = named_accelerators(request.search, snapshot, problems)
+    usual = named if named is not None or not sites.bought_only else usually_bought(sites, snapshot)
     release = resolve_serving_engine(
-        request.serving, [entry.value for entry in named or ()], snapshot, problems
-    )
-    accelerators = searched_accelerators(named, release, "inference", snapshot, problems)
-    housed = in_asked_machine(
-        accelerators,
-        request.platform,
-        request.power_limit_w,
-        named is not None,
+        request.serving,
+        [entry.value for entry in usual or ()],
+        request.search.precisions or (),
         snapshot,
         problems,
     )
-    accelerators = tuple(entry for entry in housed if entry is not None)
-    regions = tuple(
-        in_asked_facility(region, request.facility, snapshot)
-        for region in searched_regions(request.search, snapshot, problems)
+    context = search_context(
+        request,
+        request.search,
+        request.limits,
+        named,
+        release,
+        "inference",
+        sites,
+        snapshot,
+        problems,
     )
-    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
-    kind = WORKLOAD_KINDS[request.workload_kind]
+    accelerators = context.accelerators
     if kind.id in NOT_SEARCHED:
         problems.add(
             "/workload_kind",
@@ -148,28 +149,17 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         for one in tried
     ]
     serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
-    first = calibrations[0]
-    names = [entry.id for entry in accelerators]
+    first, limits = calibrations[0], _limits(request.limits, kind)
     return ResolvedSearch(
         kind=kind,
         models=tuple(one.entry for one in tried),
-        context=SearchContext(
-            accelerators=accelerators,
-            regions=regions,
-            infrastructure=first.infrastructure,
-            placeable=placeable(
-                request.search.placement,
-                request.search.accelerators is not None,
-                accelerators,
-                regions,
-                snapshot,
-            ),
-            prices=price_list(names, own, regions, snapshot, request.list_prices),
-            embodied_kgco2e=embodied_kgco2e(accelerators, snapshot, first.infrastructure),
-            reference_region=reference_region(snapshot),
-        ),
+        context=context,
         calibrations=calibrations,
-        demand=resolve_demand(request.workload, request.workload.concurrency),
+        demand=replace(
+            resolve_demand(request.workload, request.workload.concurrency),
+            reserve_ratio=request.search.reserve_ratio,
+            limits=time_limits(limits),
+        ),
         environment=Environment(serving, first.runtime, first.infrastructure, tiers),
         spaces=tuple(
             _space(
@@ -182,9 +172,10 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
         ),
         tried=tried,
         drafts=tuple(requested for requested, _ in drafts),
-        limits=_limits(request.limits, kind),
+        limits=limits,
         weights=matrix_weights(request.weights, kind),
         asked_serving=request.serving,
+        pools=request.search.disaggregated,
     )
 
 
@@ -254,8 +245,19 @@ def check_generates(model: Entry[ModelArchitecture], pointer: str, problems: Pro
         )
 
 
-def _limits(requested: LimitsRequest, kind: WorkloadKind) -> LimitsRequest:
+def time_limits(limits: PercentileLimitsRequest) -> tuple[TimeLimit, ...]:
+    """The limits on times of requests that are set."""
+    return tuple(
+        TimeLimit(figure, limits.percentile, most_s)
+        for figure in FIGURES
+        if (most_s := getattr(limits, figure)) is not None
+    )
+
+
+def _limits(requested: DecisionLimitsRequest, kind: WorkloadKind) -> DecisionLimitsRequest:
     """The caller's limits, with the kind's own latencies where the caller gives none."""
+    if not requested.implied:
+        return requested
     return requested.model_copy(
         update={
             "ttft_s": kind.ttft_s if requested.ttft_s is None else requested.ttft_s,

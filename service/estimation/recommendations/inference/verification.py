@@ -14,19 +14,23 @@ from service.estimation.launching.answers import Start
 from service.estimation.launching.command import start_of
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.inference.space import ResolvedSearch
-from service.estimation.recommendations.limits import limit_rows
+from service.estimation.recommendations.limits import bounds_of, limit_rows
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.recommendations.verification import (
     Verified,
+    asked_cost,
+    asked_rules,
     estimate_metrics,
     held_plan,
     own_plan,
+    place_figures,
+    prices_told,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
 from service.estimation.rejection import Rejected
 from service.estimation.requests import (
-    CostRequest,
+    DisaggregatedRequest,
     ParallelismRequest,
     PrecisionRequest,
     SpeculativeRequest,
@@ -44,10 +48,7 @@ def verified(
     request: RecommendationRequest,
     snapshot: CatalogSnapshot,
 ) -> Verified | None:
-    """The candidate as a single estimate, or None where that misses a limit.
-
-    The search sizes replicas for steady load; the estimate lets requests arrive at random.
-    """
+    """The candidate as a single estimate, or None where that misses a limit."""
     asked = _request(candidate, model, draft, search, request)
     try:
         estimate = inference_estimate(asked, snapshot)
@@ -56,14 +57,23 @@ def verified(
     impacts = estimate["impacts"]
     if impacts is None:
         return None
-    limits = limit_rows(DEPLOYMENT_LIMITS, search.limits.model_dump(), estimate, candidate)
+    held = {
+        **candidate,
+        **place_figures(candidate, offer, search.context, search.limits),
+        "limits_of": search.limits.percentile,
+    }
+    limits = limit_rows(DEPLOYMENT_LIMITS, bounds_of(search.limits), estimate, held)
     latency, free = estimate["latency"], free_ratio(estimate, candidate)
     time = latency["task_s" if search.kind.id == "agentic" else "e2e_s"]
     first = latency["ttft_s"]
     if first is None or time is None:
         # Requests arrive faster than it serves them.
         return None
-    figures = {"headroom_ratio": free, "ttft_s": first["value"]}
+    figures = {
+        "headroom_ratio": free,
+        "ttft_s": first["value"],
+        **prices_told(estimate, candidate),
+    }
     if latency["tpot_s"] is not None:
         figures["tpot_s"] = latency["tpot_s"]["value"]
     metrics = estimate_metrics(
@@ -95,7 +105,7 @@ def _start(
     """How to start a deployment as it was estimated."""
     accelerator = search.accelerators[offer].value
     model = next(one.value for one in search.models if one.id == candidate["model"])
-    release = candidate["weights_from"]["release"]
+    release = candidate["weights_from"].get("release")
     shipped = resolve_precision(PrecisionRequest(), model)
     return start_of(
         snapshot.engines[deployment["serving"]["engine"]],
@@ -121,7 +131,7 @@ def baseline(
     if request.baseline is None:
         return None
     estimate = own_plan(request.baseline, inference_estimate, snapshot)
-    return held_plan(estimate, DEPLOYMENT_LIMITS, search.limits.model_dump())
+    return held_plan(estimate, DEPLOYMENT_LIMITS, bounds_of(search.limits))
 
 
 def _precision(formats: Mapping[str, Any]) -> PrecisionRequest:
@@ -157,12 +167,14 @@ def _request(
         workload=WorkloadRequest(
             **request.workload.model_dump() | {"concurrency": int(concurrency)}
         ),
-        serving=request.serving.model_copy(update={"speculative": draft}),
-        cost=CostRequest(
-            usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(
-                candidate["accelerator"]
-            )
+        serving=request.serving.model_copy(
+            update={
+                "speculative": draft,
+                "disaggregated": DisaggregatedRequest() if candidate["disaggregated"] else None,
+            }
         ),
+        cost=asked_cost(request, candidate, search.context),
+        compliance=asked_rules(search.limits.compliance),
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
     )

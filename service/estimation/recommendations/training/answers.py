@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from service.core.search.workloads import Priority
-from service.estimation.answers import Answer, Parallelism, Remark, Traced, UsedEntry
+from service.estimation.answers import (
+    Answer,
+    IfAny,
+    LimitRow,
+    Parallelism,
+    Provenance,
+    Remark,
+    Traced,
+)
+from service.estimation.comparison.answers import ComparedRunFigures
+from service.estimation.detail import part_of
+from service.estimation.launching.answers import RunStart
 from service.estimation.recommendations.answers import (
     Against,
     Agreement,
     ChoiceRobustness,
-    ComparedMetric,
+    ComparedMetrics,
     Excluded,
-    LimitRow,
+    ImpliedLimit,
     MetricWeights,
     MustChange,
+    NotSearched,
     Searched,
     WouldWinIf,
 )
@@ -61,6 +73,8 @@ class RunCandidate(Answer):
     accelerator: str
     accelerator_count: int
     region: str
+    owned: bool
+    """Whether it is bought and stands in a place of your own; else it is rented."""
     precision: TrainingPrecision
     parallelism: Parallelism
     training: RunSettings
@@ -72,7 +86,10 @@ class RunCandidate(Answer):
     mfu_ratio: float
     accelerator_hours: float
     usd_per_hour: float | None
-    """Price of all accelerators; null if not known."""
+    """Price of all accelerators; null if not known. What is owned costs its price over its life and
+    its electricity."""
+    usd_per_month: float | None
+    """The same for a month of 730.5 hours."""
     metrics: RunMetrics
     score_ratio: float | None
     """Weighted product of the metrics, 1 if best at all that have a weight; null where a metric
@@ -92,15 +109,29 @@ class ChosenRunEstimate(EstimateTrainingParts):
     warnings: list[Remark]
 
 
-class RunBaseline(Answer):
-    """The caller's own plan, estimated as the choices are."""
+@part_of("estimates")
+class WholeRunEstimate(Answer, total=False):
+    """The estimate that figures are taken from."""
 
     estimate: ChosenRunEstimate
+
+
+@part_of("compared")
+class RunnerUp(Answer, total=False):
+    """What nearly won."""
+
+    nearest_loser: RunRunnerUp | None
+
+
+class RunBaseline(WholeRunEstimate):
+    """The caller's own plan, estimated as the choices are."""
+
+    figures: ComparedRunFigures
     limits: list[LimitRow]
     """The same limits that choices are held to."""
 
 
-class RunChoice(Answer):
+class RunChoice(WholeRunEstimate, ComparedMetrics, RunnerUp):
     """The best run for one or more priorities, with the reasons."""
 
     priorities: list[Priority]
@@ -108,14 +139,15 @@ class RunChoice(Answer):
     candidate: RunCandidate
     request: dict[str, Any]
     """The body for /v1/estimates/training that gives the same estimate."""
-    estimate: ChosenRunEstimate
+    start: RunStart | None
+    """The command that starts it; null for frameworks whose flags the catalog does not know."""
+    figures: ComparedRunFigures
+    """What the choice's own estimate says."""
     limits: list[LimitRow]
     """Further constraints are in the estimate."""
-    compared: list[ComparedMetric]
     against: Against | None
     """Null for the plan itself, and where there is none to compare with."""
     robustness: ChoiceRobustness
-    nearest_loser: RunRunnerUp | None
     agreement: Agreement
     confidence: Literal["high", "medium", "low"]
     """How sure it is that this is the best for its first priority: high from 60 % of draws on,
@@ -123,13 +155,21 @@ class RunChoice(Answer):
 
 
 class DecisionRunLimits(Answer):
-    """The limits that were applied."""
+    """The limits that were applied; those that are not there are none."""
 
-    days: float | None
-    usd: float | None
-    kgco2e: float | None
-    litres: float | None
-    it_power_w: float | None
+    days: NotRequired[IfAny[float]]
+    usd: NotRequired[IfAny[float]]
+    usd_per_hour: NotRequired[IfAny[float]]
+    usd_per_month: NotRequired[IfAny[float]]
+    kgco2e: NotRequired[IfAny[float]]
+    litres: NotRequired[IfAny[float]]
+    it_power_w: NotRequired[IfAny[float]]
+    weight_bits_at_least: NotRequired[IfAny[float]]
+    water_stress_ratio: NotRequired[IfAny[float]]
+    compliance: NotRequired[IfAny[dict[str, Any]]]
+    """Rules to keep, as asked for."""
+    site: NotRequired[IfAny[dict[str, Any]]]
+    """What the site can take, as asked for."""
     headroom_ratio_at_least: float
 
 
@@ -144,10 +184,22 @@ class RunNearMiss(Answer):
     zero_stage: int
     tensor: int
     pipeline: int
+    usd_per_hour: float | None
+    """Lowest known price of all accelerators, wherever they may be had."""
     must_change: list[MustChange]
+    in_words: str
+    """What would have to change in the request, in a sentence."""
 
 
-class TrainingRecommendationAnswer(Traced):
+@part_of("front")
+class RunFront(Answer, total=False):
+    """What the choices stand out of."""
+
+    front: list[RunCandidate]
+    """Runs that no other beats, at most 50."""
+
+
+class TrainingRecommendationAnswer(Traced, RunFront):
     """Choices by priority, the Pareto front, and what excluded the other candidates."""
 
     workload_kind: str
@@ -156,13 +208,15 @@ class TrainingRecommendationAnswer(Traced):
     weights: MetricWeights
     limits: DecisionRunLimits
     searched: Searched
+    implied: list[ImpliedLimit]
+    """Limits that the workload kind sets where the request is silent, and how to remove them."""
+    not_searched: list[NotSearched]
+    """What was set aside before anything was computed."""
     excluded: list[Excluded]
-    baseline: RunBaseline | None
-    """Your own plan; null if the request names none."""
+    baseline: NotRequired[IfAny[RunBaseline]]
+    """Your own plan; present if the request names one."""
     choices: list[RunChoice]
-    front: list[RunCandidate]
-    """Runs that no other beats, at most 50."""
     least_violating: list[RunNearMiss]
     """Configurations that miss the limits by the least, if none meets them."""
     warnings: list[Remark]
-    provenance: list[UsedEntry]
+    provenance: Provenance

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from service.estimation.recommendations.limits import (
     HEADROOM,
+    PLACE_LIMITS,
+    WEIGHT_BITS,
     Limit,
     Written,
+    hourly_usd,
     kgco2e,
     known,
     litres,
+    monthly_usd,
     unused_ratio,
 )
 
@@ -30,17 +34,23 @@ class RunFigures:
     host_memory_bytes: FloatArray | None = None
     days: FloatArray | None = None
     usd: FloatArray | None = None
+    usd_per_hour: FloatArray | None = None
+    usd_per_month: FloatArray | None = None
     kgco2e: FloatArray | None = None
     litres: FloatArray | None = None
     it_power_w: FloatArray | None = None
+    facility_power_w: FloatArray | None = None
+    rack_kw: FloatArray | None = None
+    noise_db: FloatArray | None = None
+    water_stress_ratio: FloatArray | None = None
 
 
 def _days(estimate: Written) -> float | None:
-    return known(estimate["latency"]["run"], "days")
+    return known(estimate["latency"].get("run"), "days")
 
 
 def _usd(estimate: Written, candidate: Written) -> float | None:
-    days, hourly = _days(estimate), candidate["usd_per_hour"]
+    days, hourly = _days(estimate), hourly_usd(estimate, candidate)
     return None if days is None or hourly is None else float(hourly * days * _HOURS_PER_DAY)
 
 
@@ -87,6 +97,20 @@ RUN_LIMITS: tuple[Limit[RunFigures], ...] = (
         of_estimate=_usd,
     ),
     Limit(
+        name="usd_per_hour",
+        unit="USD/h",
+        label="price of an hour",
+        of_candidates=lambda one: one.usd_per_hour,
+        of_estimate=hourly_usd,
+    ),
+    Limit(
+        name="usd_per_month",
+        unit="USD/month",
+        label="price of a month",
+        of_candidates=lambda one: one.usd_per_month,
+        of_estimate=monthly_usd,
+    ),
+    Limit(
         name="kgco2e",
         unit="kgCO2e",
         label="greenhouse gases of the run",
@@ -100,11 +124,6 @@ RUN_LIMITS: tuple[Limit[RunFigures], ...] = (
         of_candidates=lambda one: one.litres,
         of_estimate=lambda estimate, _: litres(_run(estimate)),
     ),
-    Limit(
-        name="it_power_w",
-        unit="W",
-        label="power of the IT equipment",
-        of_candidates=lambda one: one.it_power_w,
-        of_estimate=lambda estimate, _: known(estimate["energy"], "it_power_w"),
-    ),
+    *PLACE_LIMITS,
+    WEIGHT_BITS,
 )

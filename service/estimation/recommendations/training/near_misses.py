@@ -9,11 +9,24 @@ import numpy as np
 
 from service.core.search.rows import TooSmall
 from service.core.search.training_candidates import TrainingCandidates
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.recommendations.limits import limit_checks
-from service.estimation.recommendations.near_misses import Miss, beyond_memory, nearest, past_limits
+from service.estimation.recommendations.near_misses import (
+    Miss,
+    beyond_memory,
+    least_in_regions,
+    lowest_prices,
+    nearest,
+    past_limits,
+)
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.training.limits import RUN_LIMITS
-from service.estimation.recommendations.training.search import run_figures
+from service.estimation.recommendations.training.search import (
+    KG_PER_GRAM,
+    UNITS,
+    metric_rows,
+    run_figures,
+)
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 
@@ -22,8 +35,8 @@ def closest_runs(
 ) -> list[dict[str, Any]]:
     """Runs by how far they are past their limits, each with what must change.
 
-    Limits that depend on the place are taken as met, but for the budget: the lowest known price
-    of each accelerator counts.
+    Of what depends on the place, the least of any counts: the lowest known price of each
+    accelerator, and carbon and water where a kWh has least of them.
     """
     misses: list[Miss] = []
     for model_at, rows in enumerate(found.by_model):
@@ -56,11 +69,22 @@ def _misses_of_model(
         return beyond_memory(
             small, context, lambda one: described(one.offer, one.choice, one.layout)
         )
-    usd = rows.accelerator_hours * context.prices.each_usd_per_hour()[rows.offer]
-    figures = replace(run_figures(rows, search), usd=np.nan_to_num(usd))
+    usd_per_hour = lowest_prices(context, rows.offer, rows.accelerators)
+    known = np.nan_to_num(usd_per_hour, nan=np.inf)
+    figures = replace(
+        run_figures(rows, search),
+        usd=known * rows.accelerator_hours / np.maximum(rows.accelerators, 1.0),
+        usd_per_hour=known,
+        usd_per_month=known * HOURS_PER_MONTH,
+    )
+    bounds = search.bounds(model.value)
+    if bounds["kgco2e"] is not None or bounds["litres"] is not None:
+        carbon_g, water_l = least_in_regions(metric_rows(rows, model_at, search), context, UNITS)
+        figures = replace(figures, kgco2e=carbon_g * KG_PER_GRAM, litres=water_l)
     return past_limits(
-        list(limit_checks(RUN_LIMITS, figures, search.bounds(model.value))),
+        list(limit_checks(RUN_LIMITS, figures, bounds)),
         np.maximum(search.limits.headroom_ratio_at_least - rows.headroom_ratio, 0.0),
         context.memory_bytes()[rows.offer],
+        usd_per_hour,
         lambda row: described(int(rows.offer[row]), int(rows.variant[row]), int(rows.layout[row])),
     )

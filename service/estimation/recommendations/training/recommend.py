@@ -12,9 +12,13 @@ from service.core.explanation import EstimateWarning
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.training_candidates import TrainingCandidates
 from service.core.search.workloads import Metric
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.answers import Parallelism
+from service.estimation.comparison.figures import run_figures
+from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import TRAINING_PLACES
 from service.estimation.recommendations.placement import SearchResult
+from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.ranked import Subject
 from service.estimation.recommendations.recommendation import Plan, recommendation
 from service.estimation.recommendations.training.near_misses import closest_runs
@@ -39,7 +43,7 @@ TRAINING_UNITS: Mapping[Metric, str] = {
 
 
 def training_recommendation_answer(
-    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot, detail: Detail = WHOLE
 ) -> dict[str, Any]:
     """The best run for each priority, the front it stands on, and what excluded the others.
 
@@ -68,9 +72,10 @@ def training_recommendation_answer(
         found,
         subject,
         lambda: closest_runs(search, found),
-        Plan(run_baseline(request, search, snapshot), TRAINING_PLACES),
+        Plan(run_baseline(request, search, snapshot), TRAINING_PLACES, run_figures),
         _warnings(request, search),
         snapshot,
+        detail=detail,
     )
     return answer | {"global_batch_size": search.demand.global_batch_sequences}
 
@@ -86,8 +91,7 @@ def _warnings(
             EstimateWarning(
                 "global_batch_assumed",
                 f"{batch} sequences per step ({batch * request.run.sequence_length} tokens) are "
-                "assumed; give run.global_batch_size, which decides how many accelerators can "
-                "share a step",
+                "assumed, which decides how many accelerators can share a step: state your own",
             )
         )
     if len(request.run.methods) > 1 or len(request.run.optimizers) > 1:
@@ -115,6 +119,7 @@ def _description(
         "accelerator": search.context.accelerators[rows.offer[row]].id,
         "accelerator_count": int(rows.accelerators[row]),
         "region": search.context.regions[placed.region[at]].id,
+        "owned": not is_cloud(search.context.regions[placed.region[at]]),
         "precision": {
             "weights": variant.precision.weights.id,
             "activations": variant.precision.activations.id,
@@ -137,4 +142,5 @@ def _description(
         "mfu_ratio": float(rows.mfu_ratio[row]),
         "accelerator_hours": float(rows.accelerator_hours[row]),
         "usd_per_hour": float(hourly) if np.isfinite(hourly) else None,
+        "usd_per_month": float(hourly) * HOURS_PER_MONTH if np.isfinite(hourly) else None,
     }

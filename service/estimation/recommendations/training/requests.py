@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from service.core.memory.training.settings import Optimizer
+from service.estimation.detail import FieldPaths, including
+from service.estimation.recommendations.place_requests import RulesLimit, SiteLimits, listed
 from service.estimation.recommendations.requests import (
     ChoiceRequest,
     FormatNames,
     Limit,
     PlacesRequest,
     WeightsRequest,
-    listed,
 )
 from service.estimation.references import FrameworkReference, Ratio, ReleaseText, Request
 from service.estimation.training.requests import (
-    EstimateTrainingRequest,
     FailuresRequest,
+    PlacedTrainingRequest,
     TrainingSettingsRequest,
 )
 
 #: Accelerators of one run at most.
-MOST_ACCELERATORS = 32_768
+MOST_ACCELERATORS = 100_000
 
 Method = Literal["full", "lora", "qlora"]
 _Methods = Annotated[
@@ -35,7 +36,7 @@ _Methods = Annotated[
 ]
 _Optimizers = Annotated[
     list[Optimizer],
-    Field(min_length=1, max_length=9),
+    Field(min_length=1, max_length=len(get_args(Optimizer))),
     BeforeValidator(
         listed, json_schema_input_type=Annotated[str, Field(max_length=200)] | list[Optimizer]
     ),
@@ -81,12 +82,26 @@ class RunLimits(Request):
     """Longest time of the run, failures included."""
     usd: Limit = None
     """Budget of the whole run."""
+    usd_per_hour: Limit = None
+    """Highest price of all accelerators per hour."""
+    usd_per_month: Limit = None
+    """Highest price of all accelerators per month of 730.5 hours."""
     kgco2e: Limit = None
     """Emissions of the whole run, manufacturing included."""
     litres: Limit = None
     """Water of the whole run, on site and off site."""
     it_power_w: Limit = None
     """Highest mean power of all accelerators with their hosts, without PUE."""
+    weight_bits_at_least: float | None = Field(None, gt=0.0, le=32.0)
+    """Fewest bits per weight that are acceptable: of what is trained, and of the base of
+    adapters."""
+    water_stress_ratio: Limit = None
+    """Highest water stress of the place's basin: withdrawals over supply, 0.4 and more are high;
+    places whose stress nobody publishes are excluded."""
+    compliance: RulesLimit | None = None
+    """Rules of the place that have to be kept."""
+    site: SiteLimits | None = None
+    """What a site of your own can take."""
     headroom_ratio_at_least: Ratio = 0.0
     """Share of an accelerator's memory that must stay free."""
 
@@ -100,6 +115,22 @@ class TrainingSearchRequest(PlacesRequest):
     """Largest number of accelerators of the run."""
     accelerator_counts: _Counts | None = None
     """Numbers of accelerators to try; if null, powers of two."""
+
+    @property
+    def tried_counts(self) -> list[int]:
+        """Numbers of accelerators to try: those named, unless the caller allows fewer."""
+        most = self.max_accelerators
+        if self.accelerator_counts is None:
+            return [2**power for power in range(most.bit_length())]
+        counts = list(dict.fromkeys(self.accelerator_counts))
+        sent = "max_accelerators" in self.model_fields_set
+        return [count for count in counts if count <= most or not sent]
+
+
+if TYPE_CHECKING:
+    _Included: TypeAlias = tuple[str, ...]
+else:
+    _Included = including("provenance", "estimates", "front", "compared")
 
 
 class TrainingRecommendationRequest(ChoiceRequest):
@@ -123,16 +154,18 @@ class TrainingRecommendationRequest(ChoiceRequest):
     search: TrainingSearchRequest = TrainingSearchRequest()
     weights: WeightsRequest | None = None
     """If null, those of the workload kind llm-training."""
-    baseline: EstimateTrainingRequest | None = None
+    baseline: PlacedTrainingRequest | None = None
     """Your own plan, as a request of /v1/estimates/training: choices are told in ratios to it."""
+    include: _Included = ()
+    fields: FieldPaths = ()
 
     @model_validator(mode="after")
     def _some_count_is_allowed(self) -> TrainingRecommendationRequest:
-        counts, most = self.search.accelerator_counts, self.search.max_accelerators
-        if counts is not None and min(counts) > most:
+        if not self.search.tried_counts:
+            least = min(self.search.accelerator_counts or ())
             raise ValueError(
-                f"search.accelerator_counts contradict search.max_accelerators: {min(counts)} is "
-                f"more than {most}"
+                f"search.accelerator_counts contradict search.max_accelerators: {least} is more "
+                f"than {self.search.max_accelerators}"
             )
         return self
 

@@ -14,20 +14,23 @@ from service.core.performance.training.run import SECONDS_PER_DAY
 from service.core.search.rows import LeftOut
 from service.core.search.training_candidates import TrainingCandidates, training_candidates
 from service.core.search.workloads import METRICS, Metric
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.recommendations.exclusions import Exclusions
-from service.estimation.recommendations.limits import MAKES_PROGRESS, limit_checks
+from service.estimation.recommendations.limits import (
+    MAKES_PROGRESS,
+    limit_checks,
+)
+from service.estimation.recommendations.metrics import ImpactTotals, MetricRows, Units
 from service.estimation.recommendations.placement import (
     CandidateSet,
-    ImpactTotals,
-    MetricRows,
     SearchResult,
-    Units,
     place_candidates,
 )
 from service.estimation.recommendations.training.limits import RUN_LIMITS, RunFigures
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 
 KG_PER_GRAM = 1e-3
+_W_PER_KW = 1000.0
 
 #: Amounts below which nobody tells runs apart: a second, a gram, a millilitre, a cent, a watt-hour.
 _LEAST: Mapping[Metric, float] = MappingProxyType(
@@ -40,7 +43,7 @@ _LEAST: Mapping[Metric, float] = MappingProxyType(
         "energy": 1e-3,
     }
 )
-_UNITS = Units(KG_PER_GRAM, 1.0, 1.0, 1.0, np.array([_LEAST[metric] for metric in METRICS]))
+UNITS = Units(KG_PER_GRAM, 1.0, 1.0, 1.0, np.array([_LEAST[metric] for metric in METRICS]))
 
 
 def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[TrainingCandidates]:
@@ -66,7 +69,7 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
     return SearchResult(
         by_model=tuple(by_model),
         left_out=tuple(left_out),
-        placed=place_candidates(candidate_sets, search.context, _UNITS, weights, excluded),
+        placed=place_candidates(candidate_sets, search.context, UNITS, weights, excluded),
         searched=sum(len(rows) for rows in by_model),
         exclusions=excluded.all(),
     )
@@ -74,11 +77,32 @@ def search_training_candidates(search: ResolvedTrainingSearch) -> SearchResult[T
 
 def run_figures(rows: TrainingCandidates, search: ResolvedTrainingSearch) -> RunFigures:
     """What limits are held against wherever a run stands, but for the memory left free."""
+    site = search.context.site
     return RunFigures(
         sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),
         host_memory_bytes=rows.host_bytes,
         days=rows.wall_s / SECONDS_PER_DAY,
         it_power_w=rows.power_w,
+        rack_kw=None if site is None else site.rack_kw[rows.offer],
+        noise_db=None if site is None else site.noise_db(rows.offer, rows.accelerators),
+    )
+
+
+def metric_rows(rows: TrainingCandidates, at: int, search: ResolvedTrainingSearch) -> MetricRows:
+    """What runs of the model at a position are compared by before they stand anywhere."""
+    tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
+    return MetricRows(
+        offer=rows.offer,
+        accelerators=rows.accelerators,
+        tensor=tensor[rows.layout],
+        filled=1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio),
+        memory_spread=rows.memory_spread_ratio,
+        seconds=rows.wall_s,
+        seconds_spread=rows.wall_spread_ratio,
+        it_wh=rows.it_wh,
+        it_wh_spread=rows.it_wh_spread_ratio,
+        accelerator_hours=rows.accelerator_hours,
+        accelerator_hours_spread=rows.wall_spread_ratio,
     )
 
 
@@ -89,12 +113,11 @@ def _candidate_set(
     search: ResolvedTrainingSearch,
     excluded: Exclusions,
 ) -> CandidateSet:
-    tensor = np.array([one.tensor for one in search.spaces[at].layouts], dtype=np.intp)
     hours = rows.accelerator_hours / np.maximum(rows.accelerators, 1.0)
     bounds = search.bounds(search.models[at].value)
 
-    def within(figures: RunFigures, count: int) -> NDArray[np.bool_]:
-        return excluded.within_limits(limit_checks(RUN_LIMITS, figures, bounds), count)
+    def within(figures: RunFigures, count: int, places: int = 1) -> NDArray[np.bool_]:
+        return excluded.within_limits(limit_checks(RUN_LIMITS, figures, bounds), count, places)
 
     figures = replace(run_figures(rows, search), headroom_ratio=rows.headroom_ratio)
     row_indices = np.flatnonzero(within(figures, len(rows)))
@@ -104,29 +127,28 @@ def _candidate_set(
         row_indices = row_indices[ending]
     excluded.left_out(left)
 
-    def within_price(row_indices: NDArray[np.intp], usd_per_hour: FloatArray) -> NDArray[np.bool_]:
-        return within(RunFigures(usd=usd_per_hour * hours[row_indices]), len(row_indices))
+    def within_price(
+        row_indices: NDArray[np.intp], usd_per_hour: FloatArray, places: int
+    ) -> NDArray[np.bool_]:
+        figures = RunFigures(
+            usd=usd_per_hour * hours[row_indices],
+            usd_per_hour=usd_per_hour,
+            usd_per_month=usd_per_hour * HOURS_PER_MONTH,
+        )
+        return within(figures, len(row_indices), places)
 
     def within_region(row_indices: NDArray[np.intp], totals: ImpactTotals) -> NDArray[np.bool_]:
-        figures = RunFigures(kgco2e=totals.carbon_g * KG_PER_GRAM, litres=totals.water_l)
+        figures = RunFigures(
+            kgco2e=totals.carbon_g * KG_PER_GRAM,
+            litres=totals.water_l,
+            facility_power_w=totals.facility_kwh / hours[row_indices] * _W_PER_KW,
+        )
         return within(figures, len(row_indices))
 
     return CandidateSet(
-        MetricRows(
-            offer=rows.offer,
-            accelerators=rows.accelerators,
-            tensor=tensor[rows.layout],
-            filled=1.0 - np.minimum(rows.headroom_ratio, search.kind.headroom_target_ratio),
-            memory_spread=rows.memory_spread_ratio,
-            seconds=rows.wall_s,
-            seconds_spread=rows.wall_spread_ratio,
-            it_wh=rows.it_wh,
-            it_wh_spread=rows.it_wh_spread_ratio,
-            accelerator_hours=rows.accelerator_hours,
-            accelerator_hours_spread=rows.wall_spread_ratio,
-        ),
+        metric_rows(rows, at, search),
         row_indices,
         within_price,
         within_region,
-        bounds.get("usd") is not None,
+        any(bounds.get(name) is not None for name in ("usd", "usd_per_hour", "usd_per_month")),
     )

@@ -14,6 +14,7 @@ from service.core.engines import EngineRelease, Recipes
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.training_candidates import (
     TrainingAcceleratorOption,
     TrainingDemand,
@@ -23,20 +24,12 @@ from service.core.search.training_candidates import (
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
 from service.estimation.mitigations import USUAL_HOST_BYTES
-from service.estimation.platforms import in_asked_facility, in_asked_machine
+from service.estimation.recommendations.context import search_context
+from service.estimation.recommendations.inference.formats import note_bits
 from service.estimation.recommendations.inference.space import matrix_weights, searched_models
-from service.estimation.recommendations.limits import Bounds
-from service.estimation.recommendations.search_context import (
-    SearchContext,
-    embodied_kgco2e,
-    named_accelerators,
-    own_prices,
-    placeable,
-    price_list,
-    reference_region,
-    searched_accelerators,
-    searched_regions,
-)
+from service.estimation.recommendations.limits import Bounds, bounds_of
+from service.estimation.recommendations.places import searched_sites
+from service.estimation.recommendations.search_context import SearchContext, named_accelerators
 from service.estimation.recommendations.training.requests import (
     Method,
     RunLimits,
@@ -91,7 +84,7 @@ class ResolvedTrainingSearch:
 
     def bounds(self, architecture: ModelArchitecture) -> Bounds:
         """What limits are set to, by the caller, a model and the host."""
-        return self.limits.model_dump() | {
+        return bounds_of(self.limits) | {
             "context_length": architecture.max_position_embeddings,
             "host_memory_bytes": self.host_memory_bytes,
         }
@@ -110,27 +103,27 @@ def resolve_training_search(
     release = resolve_framework(
         request.run.framework, request.run.framework_version, "/run", snapshot, problems
     )
-    named = named_accelerators(request.search, snapshot, problems)
-    accelerators = searched_accelerators(named, release, "training", snapshot, problems)
-    housed = in_asked_machine(
-        accelerators,
-        request.platform,
-        request.power_limit_w,
-        named is not None,
+    kind = WORKLOAD_KINDS["llm-training"]
+    sites = searched_sites(request.search, kind, snapshot, problems)
+    context = search_context(
+        request,
+        request.search,
+        request.limits,
+        named_accelerators(request.search, snapshot, problems),
+        release,
+        "training",
+        sites,
         snapshot,
         problems,
     )
-    accelerators = tuple(entry for entry in housed if entry is not None)
-    regions = tuple(
-        in_asked_facility(region, request.facility, snapshot)
-        for region in searched_regions(request.search, snapshot, problems)
-    )
-    own = own_prices(request.usd_per_accelerator_hour, snapshot, problems)
+    accelerators = context.accelerators
     run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})
     _check_formats(request, problems)
     recipes = snapshot.engines[release.engine].value.recipes
     _check_methods(request, recipes, problems)
+    problems.stop_if_any()
+    _check_bits(models, request, problems)
     problems.stop_if_any()
     figures = [training_figures(snapshot, release.key, one.value) for one in accelerators]
     options = [
@@ -139,35 +132,18 @@ def resolve_training_search(
     ]
     overheads = training_memory_overheads(snapshot)
     interleaving = snapshot.engines[release.engine].value.classes["training"] == _INTERLEAVING
-    kind = WORKLOAD_KINDS["llm-training"]
-    names = [entry.id for entry in accelerators]
-    infrastructure = figures[0].infrastructure
     host = USUAL_HOST_BYTES if run.host_memory_bytes is None else run.host_memory_bytes
     return ResolvedTrainingSearch(
         kind=kind,
         models=models,
-        context=SearchContext(
-            accelerators=accelerators,
-            regions=regions,
-            infrastructure=infrastructure,
-            placeable=placeable(
-                request.search.placement,
-                request.search.accelerators is not None,
-                accelerators,
-                regions,
-                snapshot,
-            ),
-            prices=price_list(names, own, regions, snapshot, request.list_prices),
-            embodied_kgco2e=embodied_kgco2e(accelerators, snapshot, infrastructure),
-            reference_region=reference_region(snapshot),
-        ),
+        context=context,
         demand=TrainingDemand(
             tokens=run.tokens,
             sequence_tokens=float(run.sequence_length),
             global_batch_sequences=run.global_batch_size or usual_batch(run),
             failures=failures_of(run.failures, figures[0]),
         ),
-        environment=TrainingEnvironment(overheads, infrastructure),
+        environment=TrainingEnvironment(overheads, context.infrastructure),
         spaces=tuple(
             TrainingSpace(
                 tuple(variants(model.value, request, release, recipes, interleaving=interleaving)),
@@ -227,11 +203,11 @@ def variants(
     base = training_settings(settings_of(run), release.generation)
     offloads = (Offload(), Offload(optimizer="cpu")) if run.offload else (Offload(),)
     for method in run.methods:
-        for weights in _weights(architecture, method, request.search.precisions):
+        for weights in _fine_weights(architecture, method, request):
             precision = resolve_precision(PrecisionRequest(weights=weights), architecture)
             for optimizer in run.optimizers:
                 for checkpointing in _CHECKPOINTING:
-                    for zero_stage in _ZERO_STAGES:
+                    for zero_stage in recipes.zero_stages or _ZERO_STAGES:
                         for offload in offloads:
                             settings = replace(
                                 base,
@@ -264,6 +240,34 @@ def _weights(
     return tuple(dict.fromkeys((usual, "fp8"))) if method == "full" else (usual,)
 
 
+def _fine_weights(
+    architecture: ModelArchitecture, method: Method, request: TrainingRecommendationRequest
+) -> list[str]:
+    """The same, without those of fewer bits than the caller's limit."""
+    least = request.limits.weight_bits_at_least or 0.0
+    found = _weights(architecture, method, request.search.precisions)
+    return [name for name in found if NUMBER_FORMATS[name].bits_per_element >= least]
+
+
+def _check_bits(
+    models: Sequence[Entry[ModelArchitecture]],
+    request: TrainingRecommendationRequest,
+    problems: Problems,
+) -> None:
+    """Note a limit on the bits of weights that no format which would be tried meets."""
+    least, asked = request.limits.weight_bits_at_least or 0.0, request.search.precisions
+    for model in models:
+        tried = [
+            NUMBER_FORMATS[name]
+            for method in request.run.methods
+            for name in _weights(model.value, method, asked)
+        ]
+        widest = max(tried, key=lambda one: one.bits_per_element)
+        if widest.bits_per_element < least:
+            named = "search.precisions" if asked is not None else "run.methods"
+            note_bits(least, widest, named, problems)
+
+
 def layouts(
     architecture: ModelArchitecture,
     request: TrainingRecommendationRequest,
@@ -285,10 +289,6 @@ def _all_layouts(
     architecture: ModelArchitecture, request: TrainingRecommendationRequest
 ) -> Iterator[Parallelism]:
     """Layouts of whole runs: tensor parallelism within a node, stages beyond, the rest data."""
-    search = request.search
-    counts = search.accelerator_counts or [
-        2**power for power in range(int(log2(search.max_accelerators)) + 1)
-    ]
     experts = min(
         (
             group.feed_forward.experts
@@ -299,9 +299,7 @@ def _all_layouts(
     )
     tensors = [tensor for tensor in _TENSOR_DEGREES if divides_heads(architecture, tensor)]
     contexts = (1, *_context_degrees(request.run.sequence_length))
-    for count in dict.fromkeys(counts):
-        if count > search.max_accelerators:
-            continue
+    for count in request.search.tried_counts:
         for tensor in tensors:
             # Stages help what one tensor-parallel group cannot hold, or what has no fast links.
             deep = tensor in (1, tensors[-1])

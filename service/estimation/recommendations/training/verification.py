@@ -8,7 +8,9 @@ from typing import Any
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.estimation.inference.echo import power_limit
-from service.estimation.recommendations.limits import limit_rows, unused_ratio
+from service.estimation.launching.answers import RunStart
+from service.estimation.launching.training import run_start_of
+from service.estimation.recommendations.limits import bounds_of, limit_rows, unused_ratio
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import (
     TrainingRecommendationRequest,
@@ -17,14 +19,18 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 from service.estimation.recommendations.verification import (
     Verified,
+    asked_cost,
+    asked_rules,
     estimate_metrics,
     held_plan,
     own_plan,
+    place_figures,
+    prices_told,
     verified_estimate,
 )
 from service.estimation.references import ModelReference
 from service.estimation.rejection import Rejected
-from service.estimation.requests import CostRequest, ParallelismRequest, PrecisionRequest
+from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest, TrainingOffloadRequest
 
@@ -43,11 +49,12 @@ def verified_run(
         estimate = training_estimate(asked, snapshot)
     except Rejected:
         return None
-    limits = limit_rows(RUN_LIMITS, search.limits.model_dump(), estimate, candidate)
+    held = {**candidate, **place_figures(candidate, offer, search.context, search.limits)}
+    limits = limit_rows(RUN_LIMITS, bounds_of(search.limits), estimate, held)
     speed, free = estimate["latency"], unused_ratio(estimate)
-    run, impacts = speed["run"], estimate["impacts"]
+    run, impacts = speed.get("run"), estimate["impacts"]
     days = None if run is None else run["days"]
-    work = None if impacts is None else impacts["run"]
+    work = None if impacts is None else impacts.get("run")
     hours = None if work is None else work["accelerator_hours"]
     if days is None or work is None or hours is None:
         return None
@@ -57,10 +64,38 @@ def verified_run(
         "days": days["value"],
         "mfu_ratio": speed["mfu_ratio"]["value"],
         "accelerator_hours": hours["value"],
+        **prices_told(estimate, candidate),
     }
     time_s = (days["value"] * SECONDS_PER_DAY, days["high"] * SECONDS_PER_DAY)
     metrics = estimate_metrics(search.kind, candidate, offer, free, estimate, time_s, work)
-    return verified_estimate(asked, estimate, limits, figures, metrics, dict)
+    return verified_estimate(
+        asked,
+        estimate,
+        limits,
+        figures,
+        metrics,
+        lambda: {"start": _start(estimate["deployment"], candidate, offer, search, snapshot)},
+    )
+
+
+def _start(
+    run: Mapping[str, Any],
+    candidate: Mapping[str, Any],
+    offer: int,
+    search: ResolvedTrainingSearch,
+    snapshot: CatalogSnapshot,
+) -> RunStart | None:
+    """How to start a run as it was estimated."""
+    model = next(one.value for one in search.models if one.id == candidate["model"])
+    machine = search.context.accelerators[offer].value.platform
+    return run_start_of(
+        run["training"]["framework"],
+        run,
+        model.layer_count,
+        search.demand.global_batch_sequences,
+        float(machine.accelerators),
+        snapshot,
+    )
 
 
 def run_baseline(
@@ -78,7 +113,7 @@ def run_baseline(
     if request.baseline is None:
         return None
     estimate = own_plan(request.baseline, training_estimate, snapshot)
-    return held_plan(estimate, RUN_LIMITS, search.limits.model_dump())
+    return held_plan(estimate, RUN_LIMITS, bounds_of(search.limits))
 
 
 def _request(
@@ -112,11 +147,8 @@ def _request(
         ),
         facility=request.facility,
         training=settings,
-        cost=CostRequest(
-            usd_per_accelerator_hour=search.context.prices.own_usd_per_hour.get(
-                candidate["accelerator"]
-            )
-        ),
+        cost=asked_cost(request, candidate, search.context),
+        compliance=asked_rules(search.limits.compliance),
         catalog_revision=request.catalog_revision,
         as_of=request.as_of,
     )

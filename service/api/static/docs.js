@@ -1,3 +1,0 @@
-"use strict";
-// Apart from the page, so that the page needs no inline script.
-window.SwaggerUIBundle({ url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true });

@@ -1,0 +1,59 @@
+"""The figures of an estimate that deployments, and runs, are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.estimation.comparison.answers import ComparedFigures, ComparedRunFigures
+
+
+def compared_figures(estimate: Mapping[str, Any]) -> ComparedFigures:
+    """What deployments are compared by, out of their estimates."""
+    memory, latency = estimate["memory"], estimate["latency"]
+    energy, impacts, rented = estimate["energy"], estimate["impacts"], estimate["cost"]["rented"]
+    tokens = None if impacts is None else impacts["per_1k_tokens"]
+    return {
+        "total_bytes": memory["total_bytes"],
+        "headroom_bytes": memory["headroom_bytes"],
+        "ttft_s": latency["ttft_s"],
+        "tpot_s": latency["tpot_s"],
+        "e2e_s": latency["e2e_s"],
+        "output_tokens_per_s": latency["output_tokens_per_s"],
+        "requests_per_s": latency["requests_per_s"],
+        "it_energy_per_request_wh": None if energy is None else energy["it_energy_per_request_wh"],
+        "operational_gco2e_per_1k_tokens": None
+        if tokens is None
+        else tokens["carbon"]["operational_location_gco2e"],
+        "gco2e_per_1k_tokens": None if tokens is None else tokens["carbon"]["total_gco2e"],
+        "l_per_1k_tokens": None if tokens is None else tokens["water"]["total_l"],
+        "kwh_per_year": None if impacts is None else impacts["per_year"]["facility_energy_kwh"],
+        "rented_usd_per_hour": None if rented is None else rented["usd_per_hour"],
+        "rented_usd_per_million_output_tokens": None
+        if rented is None
+        else rented["usd_per_million_output_tokens"],
+    }
+
+
+def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
+    """What training runs are compared by, out of their estimates."""
+    memory, latency, rented = estimate["memory"], estimate["latency"], estimate["cost"]["rented"]
+    run, impacts = latency.get("run") or {}, estimate["impacts"]
+    whole = None if impacts is None else impacts.get("run")
+    return {
+        "total_bytes": memory["total_bytes"],
+        "headroom_bytes": memory["headroom_bytes"],
+        "step_s": latency["step_s"],
+        "tokens_per_s": latency["tokens_per_s"],
+        "mfu_ratio": latency["mfu_ratio"],
+        "days": run.get("days"),
+        "accelerator_hours": run.get("accelerator_hours"),
+        "facility_energy_kwh": None if whole is None else whole["facility_energy_kwh"],
+        "operational_gco2e": None
+        if whole is None
+        else whole["carbon"]["operational_location_gco2e"],
+        "total_gco2e": None if whole is None else whole["carbon"]["total_gco2e"],
+        "total_l": None if whole is None else whole["water"]["total_l"],
+        "rented_usd_per_hour": None if rented is None else rented["usd_per_hour"],
+        "rented_usd": None if rented is None else rented["usd_run"],
+    }

@@ -1,0 +1,190 @@
+"""The command that starts a training run, by the flags that the catalog lists for its framework."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from math import ceil
+from types import MappingProxyType
+from typing import Any
+
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.engines import Engine
+from service.estimation.launching.answers import ConfigurationFile, RunStart
+
+#: Settings that need no flag where they are this.
+_UNSAID: Mapping[str, Any] = MappingProxyType(
+    dict.fromkeys(
+        ("tensor", "pipeline", "context", "expert", "virtual_stages", "replicate", "shard"), 1
+    )
+    | {"offload_optimizer": "none", "pipeline_schedule": "1f1b", "weights": "bf16"}
+    | {"embedding_as_layers": False, "sequence_parallel": False, "method": "full"}
+    | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
+)
+#: What a reader is told of a setting that a framework has no flag for.
+_NAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "tensor": "tensor parallelism",
+        "pipeline": "pipeline stages",
+        "context": "context parallelism",
+        "expert": "expert parallelism",
+        "virtual_stages": "virtual stages of a pipeline rank",
+        "offload_optimizer": "where optimizer states lie",
+        "pipeline_schedule": "the pipeline's schedule",
+        "weights": "the format of products",
+        "method": "the method",
+        "activation_checkpointing": "what is recomputed",
+        "zero_stage": "the ZeRO stage",
+        "optimizer": "the optimizer",
+    }
+)
+
+
+def run_start_of(
+    framework: str,
+    run: Mapping[str, Any],
+    layers: int,
+    global_batch_size: int,
+    machine_accelerators: float,
+    snapshot: CatalogSnapshot,
+) -> RunStart | None:
+    """How to start a run; None where the catalog knows no framework's flags for it.
+
+    Parameters
+    ----------
+    framework
+        Id of the framework. One that stands for others is started as the one of them that can be
+        told most of the settings.
+    run
+        The run as its estimate echoes it, every default filled in.
+    layers
+        Layers of the model.
+    global_batch_size
+        Sequences of an optimizer step.
+    machine_accelerators
+        Accelerators in a machine.
+    snapshot
+        The catalog.
+    """
+    engine = snapshot.engines.get(framework)
+    if engine is None:
+        return None
+    named = [engine.id, *engine.document.get("started_as", ())]
+    settings = _settings(run, layers, global_batch_size, machine_accelerators)
+    starts = [
+        _start(snapshot.engines[one], settings)
+        for one in named
+        if "starts_training" in snapshot.engines[one].document
+    ]
+    return min(starts, key=lambda start: len(start["notes"]), default=None)
+
+
+def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
+    told: Mapping[str, Any] = engine.document["starts_training"]
+    names = {name: str(settings[name]) for name in ("machines", "ranks", "accelerators")}
+    words = [word.format(**names) for word in told["command"]]
+    flags: Mapping[str, Any] = told["flags"]
+    entries: Mapping[str, str] = told["file"]["entries"] if "file" in told else {}
+    for name, flag in flags.items():
+        words += _words(flag, settings[name], settings[name] == _UNSAID.get(name))
+    words += told.get("fixed", ())
+    notes = [
+        f"set {said} to {settings[name]} in {engine.value.name}'s own configuration"
+        for name, said in _NAMED.items()
+        if settings[name] != _UNSAID[name]
+        and name not in entries.values()
+        and not (name in flags and _can_tell(flags[name], settings[name]))
+    ]
+    if settings["machines"] > 1:
+        notes.append(
+            f"run it on each of {settings['machines']} machines, with the launcher's options for "
+            "their number and the address of the first"
+        )
+    return {
+        "engine": engine.id,
+        "command": shlex.join(words),
+        "file": _file(told["file"], settings) if "file" in told else None,
+        "notes": [*notes, *told.get("notes", ())],
+        "source": told["source"],
+    }
+
+
+def _settings(
+    run: Mapping[str, Any], layers: int, global_batch_size: int, machine_accelerators: float
+) -> dict[str, Any]:
+    """What flags can tell, by the names that the catalog gives it."""
+    layout, training = run["parallelism"], run["training"]
+    count, data, pipeline = run["accelerator_count"], layout["data"], layout["pipeline"]
+    ranks = int(min(max(machine_accelerators, 1.0), count))
+    micro, accumulated = training["micro_batch_size"], training["gradient_accumulation_steps"]
+    stages = pipeline * training["virtual_stages"]
+    fully_sharded = training["zero_stage"] >= 2
+    tokens = training.get("tokens") or 0.0
+    samples = ceil(tokens / training["sequence_length"])
+    return {
+        "accelerators": count,
+        "machines": ceil(count / ranks),
+        "ranks": ranks,
+        "tensor": layout["tensor"],
+        "pipeline": pipeline,
+        "context": layout["context"],
+        "expert": layout["expert"],
+        "shard": data if fully_sharded else 1,
+        "replicate": 1 if fully_sharded else data,
+        "micro_batch_size": micro,
+        # A pipeline takes the micro-batches of a step together.
+        "rank_batch_size": micro * (accumulated if pipeline > 1 else 1),
+        "global_batch_size": global_batch_size,
+        "gradient_accumulation_steps": accumulated,
+        "sequence_tokens": training["sequence_length"],
+        "samples": samples,
+        "steps": max(ceil(samples / global_batch_size), 1),
+        "virtual_stages": training["virtual_stages"],
+        "pipeline_schedule": training["pipeline_schedule"],
+        # Embedding and head fill the stages as layers do where layers alone do not.
+        "embedding_as_layers": layers % stages != 0 and (layers + 2) % stages == 0,
+        "activation_checkpointing": training["activation_checkpointing"],
+        "zero_stage": training["zero_stage"],
+        "sequence_parallel": training["sequence_parallel"] and layout["tensor"] > 1,
+        "weights": run["precision"]["weights"],
+        "method": training["method"],
+        "optimizer": training["optimizer"],
+        "lora_rank": None if training["method"] == "full" else training["lora_rank"],
+        "offload_optimizer": training["offload"]["optimizer"],
+    }
+
+
+def _can_tell(flag: Any, value: Any) -> bool:
+    return isinstance(flag, str) or str(value).lower() in flag["words"]
+
+
+def _words(flag: Any, value: Any, unsaid: bool) -> Iterator[str]:
+    """A flag with its value: ``--flag value``, ``key=value``, or the words of the value."""
+    if isinstance(flag, str):
+        if value is None or unsaid:
+            return
+        if flag.endswith("="):
+            yield f"{flag}{value}"
+        else:
+            yield from (flag, str(value))
+        return
+    yield from flag["words"].get(str(value).lower(), ())
+
+
+def _file(told: Mapping[str, Any], settings: Mapping[str, Any]) -> ConfigurationFile:
+    """The framework's configuration as JSON; what is not used is left out."""
+    content: dict[str, Any] = {}
+    for path, value in (
+        *told.get("fixed", {}).items(),
+        *((path, settings[name]) for path, name in told["entries"].items()),
+    ):
+        if value in (None, "none"):
+            continue
+        *outer, last = path.split(".")
+        inner = content
+        for name in outer:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return {"name": told["name"], "content": json.dumps(content, indent=2)}

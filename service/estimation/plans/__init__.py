@@ -1,0 +1,1 @@
+"""Plans over years, days and sites, made of estimates of single deployments."""

@@ -1,0 +1,290 @@
+"""Answers about plans."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from service.estimation.answers import Answer, Constraint, Interval, Repeatable
+from service.estimation.compliance.answers import VerdictCounts
+from service.estimation.impacts.answers import SiteAnswer
+from service.estimation.platforms import Facility
+
+
+class Count(Answer):
+    """A number of things: the central one, and those of the highest and the lowest capacity."""
+
+    value: int
+    low: int
+    high: int
+
+
+class FleetFigures(Answer):
+    """Figures of a year, or of all years; null where a figure of a part is unknown."""
+
+    accelerators: int
+    """In use; of all years together, the most in one."""
+    requests: float
+    mean_it_power_w: Interval | None
+    """Mean power of accelerators and hosts; of all years, that of the year with the most."""
+    peak_facility_power_w: Interval | None
+    """Power in the busiest hour with the building's share; of all years, the highest."""
+    facility_energy_kwh: Interval | None
+    operational_location_kgco2e: Interval | None
+    embodied_kgco2e: Interval | None
+    """Share of the making that the years in use carry."""
+    water_l: Interval | None
+    stress_weighted_l: Interval | None
+    rented_usd: Interval | None
+    """Rent of all machines for the whole time. An alternative to owning them: do not add both. Ends
+    are those of the copies, too."""
+    electricity_usd: Interval | None
+    tokens_usd: Interval | None
+    """Tokens bought from a provider instead; null unless every load states token_price."""
+
+
+class FleetYearOfLoad(FleetFigures):
+    """A load in one year."""
+
+    year: int
+    """From 1."""
+    requests_per_s: float
+    """Mean rate."""
+    copies: Count
+    utilisation_ratio: float
+    """Mean rate over what the copies can carry."""
+
+
+class FleetLoad(Answer):
+    """A load over the years."""
+
+    name: str
+    deployment: dict[str, Any]
+    """One copy, with the layout that was chosen for it: a request for an estimate. A year is the
+    estimate of ``copies`` times its accelerators and its ``parallelism.data`` at the year's
+    ``requests_per_s``, with hardware kept for ``refresh_years``."""
+    accelerators_per_copy: int
+    capacity_requests_per_s: Interval
+    """Highest rate that one copy carries, within its limits if there are any."""
+    years: list[FleetYearOfLoad]
+
+
+class HardwareYear(Answer):
+    """Accelerators of one kind in one year."""
+
+    year: int
+    in_use: int
+    held: int
+    """In use, and switched off because the need has shrunk."""
+    bought: Count
+    """At the start of the year."""
+    retired: int
+    """At the start of the year."""
+    embodied_bought_kgco2e: Interval | None
+    """All emissions of making what was bought, machines included."""
+    retired_kg: Interval | None
+    """Mass of what was retired, machines included: passed on if there is a second life, else
+    waste."""
+    purchase_usd: Interval | None
+    """Price of what was bought."""
+    depreciation_usd: Interval | None
+    """Price of what is held, divided among the years that it is kept."""
+
+
+class FleetHardware(Answer):
+    """Accelerators of one kind over the years, shared by all loads that run on them."""
+
+    accelerator: str
+    platform: str | None
+    years: list[HardwareYear]
+
+
+class FleetYear(FleetFigures):
+    """All loads in one year."""
+
+    year: int
+    bought: Count
+    retired: int
+    embodied_bought_kgco2e: Interval | None
+    retired_kg: Interval | None
+    purchase_usd: Interval | None
+    depreciation_usd: Interval | None
+
+
+class FleetTotals(FleetFigures):
+    """All loads over all years."""
+
+    bought: Count
+    retired: int
+    embodied_bought_kgco2e: Interval | None
+    retired_kg: Interval | None
+    purchase_usd: Interval | None
+    depreciation_usd: Interval | None
+    rented_present_usd: Interval | None
+    """Value at the start of renting all the time."""
+    tokens_present_usd: Interval | None
+    """Value at the start of buying all tokens."""
+    owned_present_usd: Interval | None
+    """Value at the start of purchases and electricity, without what machines are still worth at the
+    end."""
+
+
+class FleetPlanAnswer(Repeatable):
+    """A fleet over years. Ends of intervals add up, as one error is in all years."""
+
+    loads: list[FleetLoad]
+    hardware: list[FleetHardware]
+    years: list[FleetYear]
+    totals: FleetTotals
+
+
+class TrafficInterval(Answer):
+    """An interval of the day. Null where a figure is unknown, or grows without bound."""
+
+    start_s: float
+    """From the start of the day."""
+    requests_per_s: float
+    copies: int
+    accelerators: int
+    utilisation_ratio: float | None
+    """Rate over what the copies can carry; null without copies."""
+    keeps_limits: bool | None
+    """Whether the interval is within deployment.limits; null without limits or requests."""
+    ttft_p95_s: Interval | None
+    tpot_p95_s: Interval | None
+    e2e_p95_s: Interval | None
+    facility_energy_kwh: Interval | None
+    """Starts of copies included."""
+    grid_gco2e_per_kwh: Interval | None
+    operational_location_gco2e: Interval | None
+    rented_usd: Interval | None
+
+
+class TrafficTotals(Answer):
+    """The whole day, or all days of a year."""
+
+    requests: float
+    accelerator_hours: float
+    facility_energy_kwh: Interval | None
+    operational_location_kgco2e: Interval | None
+    rented_usd: Interval | None
+
+
+class TrafficSavings(Answer):
+    """The plan over one that keeps the copies of the busiest interval all day."""
+
+    accelerator_hours_ratio: float
+    facility_energy_ratio: float | None
+    operational_location_ratio: float | None
+    rented_ratio: float | None
+
+
+class GridShape(Answer):
+    """Where the shape of the grid's day is from."""
+
+    name: str
+    year: int
+    time_zone: str
+    source: str
+
+
+class TrafficPlanAnswer(Repeatable):
+    """A day of traffic: copies, times, energy, emissions and rent, interval by interval."""
+
+    deployment: dict[str, Any]
+    """One copy, with the layout that was chosen for it: a request for an estimate."""
+    accelerators_per_copy: int
+    capacity_requests_per_s: Interval
+    """Highest rate that one copy carries, within its limits if there are any."""
+    copies: int
+    """The most that run at once."""
+    intervals: list[TrafficInterval]
+    day: TrafficTotals
+    year: TrafficTotals
+    idle_ratio: float
+    """Share of what the copies could have carried that nobody asked for."""
+    within_limits_ratio: float | None
+    """Share of requests that come in intervals within deployment.limits; null without limits."""
+    worst_ttft_p95_s: Interval | None
+    """In the slowest interval; null where it grows without bound."""
+    against_fixed: TrafficSavings
+    grid_shape: GridShape | None
+    """Null where intensities are the request's own, or one average."""
+
+
+SiteLimit: TypeAlias = Literal["site_power", "racks", "rack_power"]
+
+
+class SiteServed(Answer):
+    """What an option serves."""
+
+    deployment: dict[str, Any]
+    """What one machine or more of them run, with the layout that was chosen: a request for an
+    estimate."""
+    copies: int
+    requests_per_s: Interval
+    """Highest rate of all copies, within limits if there are any."""
+    output_tokens_per_s: Interval | None
+    """At that rate; null where nothing is generated."""
+
+
+class SiteOption(Answer):
+    """A site filled with one kind of hardware. Null where a figure is unknown."""
+
+    accelerator: str
+    platform: str | None
+    accelerators: int
+    machines: int
+    machines_per_rack: int
+    racks_used: int
+    limited_by: SiteLimit
+    """What keeps more of it out: the power of the site, the number of racks, or that no machine may
+    stand in a rack of that power."""
+    memory_bytes: float
+    """Memory of all accelerators."""
+    machine_kw: float
+    """Most power of one machine: as its maker rates it, else accelerators and host at full load."""
+    it_kw: float
+    """Most power of all machines."""
+    facility_kw: Interval
+    """The same with the building's share."""
+    facility_energy_kwh_per_year: Interval | None
+    operational_location_kgco2e_per_year: Interval | None
+    operational_market_kgco2e_per_year: Interval | None
+    """By contracts, and the residual mix for the rest."""
+    marginal_signal_kgco2e_per_year: Interval | None
+    """What the electricity adds on the grid, part of no total; null without
+    electricity.marginal_gco2e_per_kwh, or the place's."""
+    embodied_kgco2e_per_year: Interval | None
+    water_on_site_l_per_day: Interval | None
+    water_l_per_day: Interval | None
+    """With that of making the electricity."""
+    e_waste_kg_per_year: Interval | None
+    e_waste_uncollected_kg_per_year: Interval | None
+    treatment_kgco2e_per_year: Interval | None
+    """Of treating the waste, part of no total; null without hardware.treatment_kgco2e_per_kg."""
+    land_m2: Interval | None
+    """Land that the machines take up of the site; null without site.area_m2."""
+    site: SiteAnswer | None
+    """Noise, heat, vibration and town water; null without machines."""
+    serves: SiteServed | None
+    """Null unless asked for, or where the machines do not hold the model."""
+    constraints: list[Constraint]
+    """Hard limits of the site."""
+    rules: VerdictCounts | None
+    failed_rules: list[str]
+    """Rules of the place that it breaks, by name."""
+    missing_facts: list[str]
+    """Facts that rules still need."""
+    permitted: Literal["yes", "no", "unknown"] | None
+    """By the rules of the place; null unless compliance is asked for."""
+    first_broken: str | None
+    """The first limit or rule that it breaks, if any."""
+
+
+class SitePlanAnswer(Repeatable):
+    """What fills a site, what it then draws, emits and serves, and what stands against it."""
+
+    region: str
+    facility: Facility
+    options: list[SiteOption]
+    """In the order of the request."""

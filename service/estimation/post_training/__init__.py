@@ -1,0 +1,1 @@
+"""Post-training: distillation and learning from preferences and rewards, as one step of parts."""

@@ -1,0 +1,1 @@
+"""Answers with retrieved context, end to end: embedding, search, injection and generation."""

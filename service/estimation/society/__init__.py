@@ -1,0 +1,1 @@
+"""How welcome a site is likely to be in a place."""

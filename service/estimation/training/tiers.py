@@ -1,0 +1,85 @@
+"""A memory tier that a training run offloads to: an accelerator's share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from service.catalog.entries.entry import Entry
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.deployment import Accelerator, Parallelism
+from service.core.explanation import EstimateWarning
+from service.core.memory.tiers import MemoryTier
+from service.core.memory.training.settings import OffloadTier
+from service.estimation.inference.tiers import shared_tier
+from service.estimation.requests import MemoryTierRequest
+from service.estimation.resolution import Problems
+from service.estimation.training.requests import TrainingOffloadRequest
+
+_PLACE = "/training/offload/memory_tier"
+#: Kinds of memory that lie outside an accelerator.
+_OUTSIDE = ("host", "expansion", "pool", "storage")
+
+
+def resolve_tier(
+    asked: TrainingOffloadRequest, snapshot: CatalogSnapshot, problems: Problems
+) -> Entry[MemoryTier] | None:
+    """The memory tier of a run, None without one; notes what cannot be offloaded to."""
+    named = asked.memory_tier
+    if named is None:
+        for name in ("optimizer", "parameters", "activations"):
+            if getattr(asked, name) == "tier":
+                problems.add(_PLACE, f"name the memory tier that takes the {name}")
+        return None
+    wanted = named.tier if isinstance(named, MemoryTierRequest) else named
+    entry = problems.attempt(_PLACE, lambda: snapshot.find("memory-tiers", wanted))
+    if entry is None:
+        return None
+    if entry.value.kind not in _OUTSIDE:
+        problems.add(
+            _PLACE, f"{entry.id} is {entry.value.kind} memory; use one of {', '.join(_OUTSIDE)}"
+        )
+    elif entry.value.bandwidth_bytes_per_s is None:
+        problems.add(_PLACE, f"the bandwidth of {entry.id} is not known")
+    else:
+        return entry
+    return None
+
+
+def tier_share(
+    asked: TrainingOffloadRequest,
+    tier: MemoryTier,
+    accelerator: Accelerator,
+    parallelism: Parallelism,
+) -> OffloadTier:
+    """What an accelerator has of a tier that others of its host, or as many as asked, share."""
+    named = asked.memory_tier
+    wanted = named if isinstance(named, MemoryTierRequest) else MemoryTierRequest(tier=tier.id)
+    shared = shared_tier(wanted, tier)
+    users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
+    seen = shared.seen(users, inf)
+    return OffloadTier(
+        id=tier.id,
+        capacity_bytes=float(seen.capacity_bytes),
+        bandwidth_bytes_per_s=float(shared.bandwidth_bytes_per_s / (shared.users or users)),
+        link_bytes_per_s=wanted.link_bytes_per_s,
+        link_efficiency_ratio=wanted.link_efficiency_ratio,
+        is_storage=tier.kind == "storage",
+    )
+
+
+def offload_warnings(
+    asked: TrainingOffloadRequest, tier: OffloadTier | None
+) -> Iterator[EstimateWarning]:
+    """What to say of a tier that nothing goes to, or of unknown size."""
+    if tier is None:
+        return
+    if "tier" not in (asked.optimizer, asked.parameters, asked.activations):
+        yield EstimateWarning(
+            "memory_tier_unused", f"{tier.id} stays empty; plans may use it if memory is short"
+        )
+    if tier.capacity_bytes == inf:
+        yield EstimateWarning(
+            "tier_capacity_unknown",
+            f"how much {tier.id} holds is not fixed: it is assumed to be enough",
+        )

@@ -1,0 +1,288 @@
+"""The few figures that carry a verdict, with range, equivalent, and what each rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.formatting import duration, gigabytes, in_currency, money, number
+from service.estimation.impacts.equivalences import EQUIVALENCES
+
+Estimate = Mapping[str, Any]
+Figure = Mapping[str, float]
+
+MONTHS_PER_YEAR = 12.0
+_GRAMS_PER_T = 1e6
+_GRAMS_PER_KG = 1e3
+#: Silent reading of English prose [words/s]: Brysbaert, How many words do we read per
+#: minute?, 2019, https://doi.org/10.1016/j.jml.2019.104047 (238 words a minute).
+READ_WORDS_PER_S = 238.0 / 60.0
+#: Words of English prose in a token [-], as OpenAI's help pages state it for its tokenizers.
+WORDS_PER_TOKEN = 0.75
+#: A range is drawn between a fourth and four times of its value.
+_DRAWN_FACTOR = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A figure that carries a verdict.
+
+    ``value``, ``low`` and ``high`` are in the unit of the estimate's own figure, and texts in that
+    of people. ``note`` tells what it is like, or on what terms it holds. ``steps`` are the steps of
+    the explanation that it comes from, and ``collections`` the parts of the catalog it rests on.
+    """
+
+    id: str
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    text: str
+    range_text: str
+    note: str
+    steps: tuple[str, ...]
+    collections: tuple[str, ...]
+
+    @property
+    def drawn(self) -> tuple[float, float] | None:
+        """Ends of the range on a line from 0 to 100 with the value at 50, by factors."""
+        if not self.value or self.low is None or self.high is None or self.low == self.high:
+            return None
+        return _position(self.low, self.value), _position(self.high, self.value)
+
+
+def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[KeyFigure, ...]:
+    """Time to the first and of each next token, money, emissions, and memory."""
+    latency, memory = estimate["latency"], estimate["memory"]
+    year = (estimate["impacts"] or {}).get("per_year") or {}
+    speed = ("accelerators", "calibrations", "engines")
+    return (
+        _figure(
+            "first-token",
+            "First token",
+            latency["ttft_s"],
+            duration,
+            "on average, waiting included",
+            ("ttft_s",),
+            speed,
+        ),
+        _figure(
+            "next-token",
+            "Each next token",
+            latency["tpot_s"],
+            duration,
+            _pace(latency["tpot_s"]),
+            ("tpot_s",),
+            speed,
+        ),
+        _money(estimate),
+        _carbon(year, snapshot),
+        _figure(
+            "memory",
+            "Memory used, each",
+            memory["total_bytes"],
+            gigabytes,
+            f"of {gigabytes(memory['capacity_bytes'])}",
+            ("Total", "Headroom"),
+            ("models", "accelerators", "calibrations"),
+        ),
+    )
+
+
+def training_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[KeyFigure, ...]:
+    """Length of the run, tokens a second, money, emissions, and memory."""
+    latency, memory = estimate["latency"], estimate["memory"]
+    run = (estimate["impacts"] or {}).get("run") or {}
+    cost = (estimate["cost"] or {}).get("rented") or {}
+    speed = ("accelerators", "calibrations", "engines")
+    carbon = (run.get("carbon") or {}).get("total_gco2e")
+    return (
+        _figure(
+            "run",
+            "The whole run",
+            (latency.get("run") or {}).get("days"),
+            days,
+            "evaluations, failures and restarts included",
+            ("wall_s", "useful_s", "step_s"),
+            speed,
+        ),
+        _figure(
+            "tokens",
+            "Tokens a second",
+            latency["tokens_per_s"],
+            number,
+            f"{number(latency['mfu_ratio']['value'] * 100.0)} % of peak",
+            ("tokens_per_s", "step_s"),
+            speed,
+        ),
+        _figure(
+            "cost",
+            "Cost of the run",
+            cost.get("usd_run"),
+            money,
+            price_terms(cost),
+            ("rented_usd_per_hour",),
+            ("instances", "offers", "accelerators"),
+        ),
+        _figure(
+            "carbon",
+            "Emissions of the run",
+            carbon,
+            emissions,
+            _driving(carbon, snapshot),
+            ("total_location_gco2e", "operational_location_gco2e", "embodied_gco2e"),
+            ("regions", "platforms", "accelerators"),
+        ),
+        _figure(
+            "memory",
+            "Memory used, each",
+            memory["total_bytes"],
+            gigabytes,
+            f"of {gigabytes(memory['capacity_bytes'])}",
+            ("Total", "Headroom"),
+            ("models", "accelerators", "calibrations"),
+        ),
+    )
+
+
+def monthly(figure: Figure | None) -> dict[str, float] | None:
+    """A figure of a year as one of an average month."""
+    if figure is None:
+        return None
+    return {end: figure[end] / MONTHS_PER_YEAR for end in ("value", "low", "high")}
+
+
+def emissions(grams: float) -> str:
+    """Emissions in tonnes, or in kilograms where they are small."""
+    if grams >= 0.1 * _GRAMS_PER_T:
+        return f"{number(grams / _GRAMS_PER_T)} t CO₂e"
+    return f"{number(grams / _GRAMS_PER_KG)} kg CO₂e"
+
+
+def days(value: float) -> str:
+    """Days, or hours or minutes where it is less than two of them."""
+    hours = value * 24.0
+    if hours < 2.0:
+        return f"{number(hours * 60.0)} minutes"
+    return f"{number(hours)} hours" if value < 2.0 else f"{number(value)} days"
+
+
+def times_reading(tpot_s: float) -> float:
+    """How many times as fast as people read tokens come [-]."""
+    return WORDS_PER_TOKEN / tpot_s / READ_WORDS_PER_S
+
+
+def price_terms(rented: Mapping[str, Any]) -> str:
+    """On what terms a rent holds."""
+    if not rented:
+        return "no list price is known"
+    date = rented.get("price_date")
+    kind = str(rented.get("price_kind") or "list").replace("-", " ")
+    return f"{kind} price" + (f" of {date}" if date else "")
+
+
+def _money(estimate: Estimate) -> KeyFigure:
+    rented = (estimate["cost"] or {}).get("rented") or {}
+    tokens = rented.get("usd_per_million_output_tokens")
+    terms = price_terms(rented)
+    return _figure(
+        "cost",
+        "Cost a month",
+        monthly(rented.get("usd_per_year")),
+        money,
+        f"{money(tokens['value'])} per million output tokens; {terms}" if tokens else terms,
+        ("rented_usd_per_hour",),
+        ("instances", "offers"),
+    )
+
+
+def _carbon(year: Mapping[str, Any], snapshot: CatalogSnapshot) -> KeyFigure:
+    carbon = monthly((year.get("carbon") or {}).get("total_gco2e"))
+    return _figure(
+        "carbon",
+        "Emissions a month",
+        carbon,
+        emissions,
+        _driving(carbon, snapshot),
+        ("total_location_gco2e", "operational_location_gco2e", "embodied_gco2e"),
+        ("regions", "platforms", "accelerators"),
+    )
+
+
+def _pace(tpot: Figure | None) -> str:
+    if tpot is None:
+        return "nothing is generated"
+    times = times_reading(tpot["value"])
+    if times >= 1.5:
+        return f"{number(round(times, 1) if times < 10 else round(times))} × as fast as people read"
+    return "about as fast as people read" if times >= 0.8 else "slower than people read"
+
+
+def _driving(carbon: Figure | None, snapshot: CatalogSnapshot) -> str:
+    """Emissions as the way that an average car goes with as many."""
+    entry = snapshot.calibrations.get(EQUIVALENCES)
+    if carbon is None or entry is None:
+        return ""
+    km = carbon["value"] / float(entry.value["passenger_car_gco2e_per_km"].value)
+    return f"as much as a car driving {rough(km)} km"
+
+
+def rough(value: float) -> str:
+    """A number of two digits in words, for sentences."""
+    return number(two_digits(value))
+
+
+def rough_money(usd: float) -> str:
+    """An amount of two digits."""
+    value, currency = in_currency(usd)
+    return f"{rough(value)} {currency}"
+
+
+def two_digits(value: float) -> float:
+    """The nearest number of two digits."""
+    return float(f"{value:.2g}")
+
+
+def _figure(
+    id_: str,
+    name: str,
+    figure: Figure | None,
+    words: Any,
+    note: str,
+    steps: tuple[str, ...],
+    collections: tuple[str, ...],
+) -> KeyFigure:
+    if figure is None:
+        return KeyFigure(id_, name, None, None, None, "not known", "", note, steps, collections)
+    value, low, high = (float(figure[end]) for end in ("value", "low", "high"))
+    return KeyFigure(
+        id_,
+        name,
+        value,
+        low,
+        high,
+        words(value),
+        _range(words, low, high),
+        note,
+        steps,
+        collections,
+    )
+
+
+def _range(words: Any, low: float, high: float) -> str:
+    """Both ends, with their unit once where it is the same."""
+    least, most = words(low), words(high)
+    if least == most:
+        return ""
+    bare, _, unit = least.partition(" ")
+    return f"{bare if most.partition(' ')[2] == unit else least} … {most}"
+
+
+def _position(end: float, value: float) -> float:
+    if end <= 0.0:
+        return 0.0
+    place = 50.0 + 50.0 * log(end / value) / log(_DRAWN_FACTOR)
+    return round(min(max(place, 0.0), 100.0), 1)

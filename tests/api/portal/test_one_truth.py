@@ -1,0 +1,152 @@
+"""The same question has the same figures, through whatever it is asked."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from xml.etree import ElementTree
+
+import pytest
+from starlette.datastructures import QueryParams
+
+from service.api.http.queries import query_request
+from service.portal.questions import PageRequest
+from service.portal.sharing import estimate_report, share_page
+from service.reports.document import Table, Text
+
+LOAD = "input_tokens=2048&output_tokens=256&concurrency=32"
+QUESTIONS = [
+    *(
+        f"model={model}&accelerator={accelerator}&accelerator_count={count}&region={region}&{LOAD}"
+        for model, accelerator, count, region in (
+            ("llama-3.1-8b", "l40s", 1, "SE"),
+            ("llama-3.1-8b", "h100", 1, "aws/us-east-1"),
+            ("llama-3.1-70b", "h100", 8, "aws/eu-north-1"),
+            ("llama-3.1-70b", "h100", 1, "FR"),
+            ("llama-3.1-70b", "mi300x", 4, "DE"),
+            ("qwen3-8b", "nvidia-a100-sxm-80gb", 2, "PL"),
+            ("Qwen/Qwen3-30B-A3B", "h200", 2, "gcp/europe-west9"),
+            ("mixtral-8x7b", "h100", 4, "US-VA"),
+        )
+    ),
+    *(
+        f"model=llama-3.1-8b&accelerator=h100&accelerator_count=2&region=SE&{more}"
+        for more in (
+            "concurrency=1",
+            "concurrency=1&weights=fp8",
+            "concurrency=8&input_tokens=8192",
+            "concurrency=64&output_tokens=1024",
+            "concurrency=4&arrivals=at_once",
+            "concurrency=4&tensor=2",
+            "concurrency=4&data=2",
+            "concurrency=4&kv_cache=fp8",
+            "concurrency=4&engine=sglang",
+            "concurrency=4&weights=fp8&tensor=1&data=2",
+            "concurrency=16&input_tokens=100&output_tokens=10",
+            "concurrency=500&input_tokens=4096",
+        )
+    ),
+]
+
+
+#: What a link leaves out is the same everywhere.
+QUESTIONS[-3:] = [
+    "model=llama-3.1-8b&accelerator=h100&region=SE",
+    "model=llama-3.1-8b&accelerator=l40s&region=FR&concurrency=4",
+    "model=llama-3.1-70b&accelerator=h100&region=SE&tensor=4&data=2",
+]
+
+
+def plain(text: str) -> str:
+    """Text of a page without its markup."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+
+
+def test_there_are_twenty_questions():
+    assert len(set(QUESTIONS)) == 20
+
+
+@pytest.mark.parametrize(("at", "query"), list(enumerate(QUESTIONS)))
+async def test_one_question_has_one_answer(at, query, client, packaged_snapshot):
+    element = (await client.get(f"/verdict.json?{query}")).json()
+    estimate = element["estimate"]
+    # The figures of the verdict in words: what the element shows.
+    figures = [one["text"] for one in element["figures"]]
+    api = (await client.get(f"/v1/estimates/inference?{query}")).json()
+    for part, name in (("memory", "total_bytes"), ("latency", "ttft_s"), ("latency", "tpot_s")):
+        assert api[part][name] == estimate[part][name], name
+    badge = await client.get(f"/v1/badges/inference?{query}")
+    said = ElementTree.fromstring(badge.text).attrib["aria-label"]  # noqa: S314 - our own text
+    assert element["load"] in said
+    if estimate["memory"]["fits"]:
+        assert f"{figures[1]}/token" in said
+    table = await client.get(f"/estimate.csv?{query}")
+    rows = {
+        row["figure"]: row["value"]
+        for row in csv.DictReader(io.StringIO(table.content.decode("utf-8-sig")))
+    }
+    assert float(rows["latency.ttft_s"]) == estimate["latency"]["ttft_s"]["value"]
+    assert float(rows["memory.total_bytes"]) == estimate["memory"]["total_bytes"]["value"]
+    assert rows["deployment.accelerator_count"] == str(estimate["deployment"]["accelerator_count"])
+    request = query_request(QueryParams(query), PageRequest)
+    report = estimate_report(request, packaged_snapshot)
+    cells = {
+        cell
+        for section in report.sections[:2]
+        for block in section.blocks
+        if isinstance(block, Table)
+        for row in block.rows
+        for cell in row
+    }
+    assert set(figures) <= cells
+    assert element["headline"] in [b.text for b in report.sections[0].blocks if isinstance(b, Text)]
+    # The page draws eight charts of it, which takes most of a second.
+    for address in ("/", "/embed") if at % 5 == 0 else ("/embed",):
+        shown = plain((await client.get(f"{address}?{query}")).text)
+        times = set(re.findall(r"[\d.,]+ (?:ms|s|min)\b|not known", shown))
+        assert set(figures[:2]) <= times, address
+        assert figures[4] in shown
+    assert element["headline"] in share_page(request, packaged_snapshot, "http://x/")
+
+
+async def test_a_wrong_badge_can_be_read(client):
+    wrong = "/v1/badges/inference?model=nope&accelerator=l40s&region=SE"
+    image = await client.get(wrong, headers={"Accept": "image/avif,image/*,*/*;q=0.8"})
+    assert image.status_code == 200
+    assert image.headers["cache-control"] == "no-store"
+    said = ElementTree.fromstring(image.text).attrib["aria-label"]  # noqa: S314 - our own text
+    assert said.startswith("headroom: cannot be answered: ")
+    assert len(said) < 150
+    assert (await client.get(wrong)).status_code == 422
+
+
+async def test_what_is_taken_away_asks_the_same_again(client):
+    text = (await client.get(f"/share?{QUESTIONS[0]}")).text
+    for words in (
+        "curl &#39;http",
+        "urlopen(",
+        "await fetch(",
+        "vllm serve",
+        "&lt;iframe",
+        "[![",
+        "&lt;headroom-estimate",
+    ):
+        assert words in text, words
+    address = re.search(r"curl '([^']+)'", html.unescape(text))
+    assert address is not None
+    again = (await client.get(address[1])).json()
+    first = (await client.get(f"/verdict.json?{QUESTIONS[0]}")).json()["estimate"]
+    assert again["latency"]["ttft_s"] == first["latency"]["ttft_s"]
+    for shared in (text, (await client.get(f"/?{QUESTIONS[0]}")).text):
+        assert 'property="og:image" content="http' in shared
+
+
+async def test_a_shared_link_has_a_picture_and_a_report(client):
+    pytest.importorskip("vl_convert")
+    picture = await client.get(f"/preview.png?{QUESTIONS[0]}")
+    assert picture.content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(picture.content[16:20], "big") == 1200
+    report = await client.get(f"/estimate.pdf?{QUESTIONS[0]}")
+    assert report.content.startswith(b"%PDF")

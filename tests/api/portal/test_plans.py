@@ -1,0 +1,52 @@
+"""Pages that plan say what the API's plans do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from service.portal.plan_questions import FleetPageRequest, SitePageRequest, TrafficPageRequest
+
+
+async def test_a_fleet_is_that_of_the_api_year_by_year(client):
+    text = (await client.get("/fleet?years=3&growth_percent=100")).text
+    request = FleetPageRequest(years=3, growth_percent=100.0).plan
+    body = request.model_dump(mode="json", exclude_defaults=True)
+    answer = (await client.post("/v1/plans/fleet", json=body)).json()
+    counts = [year["accelerators"] for year in answer["years"]]
+    assert f"{counts[0]:,} accelerators in the first year, {counts[-1]:,} in year 3." in text
+    rows = re.findall(r'<th scope="row">\d</th><td data-label="Accelerators">([\d,]+)</td>', text)
+    assert rows == [f"{count:,}" for count in counts]
+    table = (await client.get("/fleet.csv?years=3&growth_percent=100")).text
+    assert len(table.splitlines()) == 1 + 2 * 3
+
+
+async def test_a_day_follows_its_traffic(client):
+    text = (await client.get("/traffic?rates=2,40,2")).text
+    body = TrafficPageRequest(rates="2,40,2").plan.model_dump(mode="json", exclude_defaults=True)
+    answer = (await client.post("/v1/plans/traffic", json=body)).json()
+    assert f"At most {answer['copies']:,} copies at once." in text
+    assert "of the accelerator hours" in " ".join(text.split())
+    assert [one["copies"] for one in answer["intervals"]] == [
+        int(found) for found in re.findall(r'data-label="Copies">(\d+)<', text)
+    ]
+
+
+async def test_a_site_holds_what_the_api_says(client):
+    text = (await client.get("/site?accelerator_3=l40s")).text
+    body = SitePageRequest(accelerator_3="l40s").plan.model_dump(mode="json", exclude_defaults=True)
+    answer = (await client.post("/v1/plans/site", json=body)).json()
+    for option in answer["options"]:
+        assert f'data-label="Accelerators">{option["accelerators"]:,}<' in text
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [("/fleet?years=0", "years"), ("/traffic?rates=a,b", "rates"), ("/site?site_kw=x", "site_kw")],
+)
+async def test_what_is_wrong_stands_beside_its_field(client, question, field):
+    answer = await client.get(question)
+    assert answer.status_code == 422
+    assert f'id="{field}-wrong"' in answer.text
+    assert answer.text.count('class="wrong"') == 1

@@ -1,0 +1,84 @@
+"""Memory and money in what people read, and times that hold for a share of requests."""
+
+from __future__ import annotations
+
+import re
+
+from service.portal.training_questions import TrainingPageRequest
+
+_ASKED = "/?model=llama-3.1-8b&accelerator=l40s&accelerator_count=1&region=aws/us-east-1"
+
+
+def _figure(text: str, name: str) -> str:
+    """A key figure of a page."""
+    found = re.search(rf">{name}</button></span>\s*<b>([^<]+)</b>", text)
+    assert found, name
+    return found[1]
+
+
+def _amount(text: str) -> float:
+    return float(text.split()[0].replace(",", ""))
+
+
+async def test_memory_and_money_come_in_what_was_asked(client):
+    usual = (await client.get(_ASKED)).text
+    chosen = (await client.get(f"{_ASKED}&memory_unit=GiB&currency=eur&per_usd=0.5")).text
+    money = [_figure(text, "Cost a month") for text in (usual, chosen)]
+    memory = [_figure(text, "Memory used, each") for text in (usual, chosen)]
+    assert [one.split()[1] for one in (*money, *memory)] == ["USD", "EUR", "GB", "GiB"]
+    assert abs(_amount(money[1]) / _amount(money[0]) - 0.5) < 0.01
+    assert abs(_amount(memory[1]) / _amount(memory[0]) - 1e9 / 2**30) < 0.01
+    # The next page is again in what is usual, and links keep the choice.
+    assert _figure((await client.get(f"{_ASKED}&output_tokens=255")).text, "Cost a month").endswith(
+        "USD"
+    )
+    assert "memory_unit=GiB" in chosen
+    links = re.findall(r'href="(v1/[^"]+)"', chosen)
+    assert links
+    assert not any("memory_unit" in link or "per_usd" in link for link in links)
+
+
+async def test_a_currency_needs_a_rate(client):
+    answer = await client.get(f"{_ASKED}&currency=EUR")
+    assert answer.status_code == 422
+    assert "say how many EUR you get for 1 USD" in answer.text
+    assert 'id="per_usd-wrong"' in answer.text
+
+
+async def test_times_hold_for_a_share_of_requests_that_arrive(client):
+    rate = f"{_ASKED}&requests_per_s=1.5&ttft_s=5"
+    mean = (await client.get(rate)).text
+    slowest = (await client.get(f"{rate}&percentile=p99")).text
+    told = [re.search(r"first token takes ([^;]+);", text, re.I)[1] for text in (mean, slowest)]
+    assert told[0] != told[1]
+    assert "1.5 requests a second" in mean
+    refused = await client.get(f"{_ASKED}&ttft_s=5&percentile=p95")
+    assert refused.status_code == 422
+    assert 'id="percentile-wrong"' in refused.text
+
+
+def test_training_may_be_anything_that_the_api_can_recommend(packaged_snapshot):
+    usual = TrainingPageRequest(weights="bf16").recommendation(packaged_snapshot)
+    assert usual.run.methods == ["full"]
+    assert usual.run.optimizers == ["adamw"]
+    free = TrainingPageRequest(
+        any_method=True, any_optimizer=True, any_format=False, weights="bf16", it_power_kw=20.0
+    ).recommendation(packaged_snapshot)
+    assert free.run.methods == ["full", "lora", "qlora"]
+    assert len(free.run.optimizers) > len(usual.run.optimizers)
+    assert (usual.search.precisions, free.search.precisions) == (None, ["bf16"])
+    assert free.limits.it_power_w == 20_000.0
+
+
+async def test_a_place_is_chosen_on_a_map(client):
+    text = (await client.get("/places?accelerator=l40s&concurrency=4&view=europe")).text
+    dots = set(re.findall(r'data-region="([^"]+)"', text))
+    assert "aws/eu-north-1" in dots
+    assert "aws/us-east-1" not in dots
+    links = dict(re.findall(r'<li><a href="([^"]+)" data-place="([^"]+)"', text))
+    assert set(links.values()) == dots
+    link = next(link for link, region in links.items() if region == "aws/eu-north-1")
+    chosen = (await client.get(link.replace("&amp;", "&").removeprefix("."))).text
+    assert 'value="Stockholm, AWS eu-north-1"' in chosen
+    assert 'name="concurrency"' in chosen
+    assert (await client.get("/training-places")).status_code == 200

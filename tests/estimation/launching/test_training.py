@@ -1,0 +1,126 @@
+"""Commands that start training runs as they were estimated."""
+
+import json
+import shlex
+
+import pytest
+
+from service.estimation.launching.training import run_start_of
+from service.estimation.training.estimate import training_estimate
+from service.estimation.training.requests import EstimateTrainingRequest
+from tests.estimation.launching.test_start import told
+
+
+def started(snapshot, framework, batch, layers=32, machine=8.0, **changes):
+    body = {
+        "model": "meta-llama/Llama-3.1-8B",
+        "accelerator": "nvidia-h100-sxm-80gb",
+        "accelerator_count": 16,
+        "parallelism": {"data": 16},
+        "region": "aws/us-east-1",
+        "training": {"sequence_length": 8192, "tokens": 2.0**33, "framework": framework},
+    }
+    training = body["training"] | changes.pop("training", {})
+    asked = EstimateTrainingRequest.model_validate(body | changes | {"training": training})
+    run = training_estimate(asked, snapshot)["deployment"]
+    return run_start_of(framework, run, layers, batch, machine, snapshot)
+
+
+def test_torchtitan_is_told_shards_batches_and_what_is_recomputed(packaged_snapshot):
+    start = started(
+        packaged_snapshot,
+        "torchtitan",
+        64,
+        training={"zero_stage": 3, "micro_batch_size": 2, "gradient_accumulation_steps": 2}
+        | {"activation_checkpointing": "full"},
+    )
+    flags = told(start["command"])
+    assert flags["--nnodes"] == "2"
+    assert flags["--nproc-per-node"] == "8"
+    assert "--parallelism.data_parallel_shard_degree -1 " in start["command"]
+    assert flags["--training.local_batch_size"] == "2"
+    assert flags["--training.global_batch_size"] == "64"
+    assert flags["--training.steps"] == str(2**33 // 8192 // 64)
+    assert flags["--activation_checkpoint.mode"] == "full"
+    assert "--parallelism.tensor_parallel_degree" not in flags
+    assert any("2 machines" in note for note in start["notes"])
+
+
+def test_megatron_divides_405b_as_was_published(packaged_snapshot):
+    """Embedding and head stand for two layers, so that 126 fill 16 stages of eight parts."""
+    start = started(
+        packaged_snapshot,
+        "megatron-lm",
+        2048,
+        layers=126,
+        model="meta-llama/Llama-3.1-405B",
+        accelerator_count=16384,
+        parallelism={"tensor": 8, "pipeline": 16, "data": 128},
+        training={"zero_stage": 1, "gradient_accumulation_steps": 16, "micro_batch_size": 1}
+        | {"pipeline_schedule": "interleaved", "virtual_stages": 8},
+    )
+    flags = told(start["command"])
+    assert flags["--tensor-model-parallel-size"] == "8"
+    assert flags["--pipeline-model-parallel-size"] == "16"
+    assert flags["--num-virtual-stages-per-pipeline-rank"] == "8"
+    assert {"--account-for-embedding-in-pipeline-split", "--sequence-parallel"} <= set(flags)
+    assert {"--account-for-loss-in-pipeline-split", "--use-distributed-optimizer"} <= set(flags)
+    assert flags["--train-samples"] == str(2**33 // 8192)
+    assert not [note for note in start["notes"] if note.startswith("set ")]
+
+
+def test_deepspeed_reads_its_configuration(packaged_snapshot):
+    start = started(
+        packaged_snapshot,
+        "deepspeed",
+        32,
+        training={"zero_stage": 2, "gradient_accumulation_steps": 2}
+        | {"offload": {"optimizer": "cpu"}},
+    )
+    assert "--deepspeed_config ds_config.json" in start["command"]
+    assert json.loads(start["file"]["content"]) == {
+        "bf16": {"enabled": True},
+        "train_batch_size": 32,
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 2,
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("training", "engine"),
+    [
+        ({"zero_stage": 3}, "torchtitan"),
+        ({"zero_stage": 1}, "megatron-lm"),
+        ({"zero_stage": 3, "method": "qlora", "lora_rank": 32}, "torchtune"),
+    ],
+)
+def test_any_framework_is_started_as_one_that_can_be_told_the_run(
+    packaged_snapshot, training, engine
+):
+    start = started(packaged_snapshot, "default", 16, training=training)
+    assert start["engine"] == engine
+    assert not [note for note in start["notes"] if note.startswith("set ")]
+    if engine == "torchtune":
+        assert {"lora_finetune_distributed", "model.lora_rank=32"} <= set(
+            shlex.split(start["command"])
+        )
+
+
+def test_what_cannot_be_told_is_said(packaged_snapshot):
+    start = started(packaged_snapshot, "torchtitan", 16, training={"zero_stage": 1})
+    assert "set the ZeRO stage to 1 in torchtitan's own configuration" in start["notes"]
+
+
+def test_every_way_to_start_says_all_that_it_can_with_a_source(packaged_snapshot):
+    sources = {one.id for one in packaged_snapshot.sources.values()}
+    starting = [
+        one for one in packaged_snapshot.engines.values() if "starts_training" in one.document
+    ]
+    assert len(starting) >= 6
+    for engine in starting:
+        assert engine.document["starts_training"]["source"] in sources
+        assert "training" in engine.document["workloads"]
+    for engine in packaged_snapshot.engines.values():
+        for one in engine.document.get("started_as", ()):
+            assert "starts_training" in packaged_snapshot.engines[one].document

@@ -1,0 +1,195 @@
+"""Plans of a site: as much as power and racks hold, and what stands against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.impacts.estimate import impacts_answer
+from service.estimation.impacts.requests import ImpactsRequest
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.plans.requests import SitePlanRequest
+from service.estimation.plans.site import site_plan_answer
+from service.estimation.rejection import Rejected
+
+_SERVED: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B",
+    "precision": {"weights": "fp8"},
+    "workload": {"input_tokens": 1024, "output_tokens": 256},
+}
+_SITE: dict[str, Any] = {
+    "region": "country/DE",
+    "site_kw": 500.0,
+    "racks": 10,
+    "rack_kw": 40.0,
+    "facility": {"pue_ratio": 1.25},
+    "options": [
+        {"accelerator": "nvidia-h100-sxm-80gb"},
+        {"accelerator": "nvidia-gb200-186gb"},
+        {"accelerator": "nvidia-l4-24gb"},
+    ],
+}
+
+
+def planned(catalog: CatalogSnapshot, **changes: Any) -> dict[str, Any]:
+    request = SitePlanRequest.model_validate({**_SITE, **changes})
+    return dict(site_plan_answer(request, catalog))
+
+
+@pytest.fixture(scope="module")
+def plan(packaged_snapshot: CatalogSnapshot) -> dict[str, Any]:
+    return planned(packaged_snapshot, serves=_SERVED)
+
+
+def test_machines_fill_power_and_racks(plan: dict[str, Any]) -> None:
+    h100, nvl72, _ = plan["options"]
+    # As NVIDIA rates a DGX H100: 10.2 kW.
+    assert h100["machine_kw"] == pytest.approx(10.2)
+    assert h100["machines_per_rack"] == 3
+    assert h100["machines"] == 30
+    assert h100["limited_by"] == "racks"
+    assert h100["accelerators"] == 240
+    assert h100["facility_kw"]["value"] == pytest.approx(30 * 10.2 * 1.25)
+    assert nvl72["machines"] == 0
+    assert nvl72["limited_by"] == "rack_power"
+    assert nvl72["first_broken"] == "rack_power"
+    assert nvl72["site"] is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    site_kw=st.floats(1.0, 1e5),
+    racks=st.integers(1, 500),
+    rack_kw=st.floats(1.0, 200.0),
+    reserve=st.floats(0.0, 0.9),
+)
+def test_what_is_held_is_all_that_may_be(
+    packaged_snapshot: CatalogSnapshot, site_kw: float, racks: int, rack_kw: float, reserve: float
+) -> None:
+    answer = planned(
+        packaged_snapshot,
+        site_kw=site_kw,
+        racks=racks,
+        rack_kw=rack_kw,
+        reserve_ratio=reserve,
+        options=_SITE["options"][:1],
+    )
+    (one,) = answer["options"]
+    usable_kw = site_kw * (1.0 - reserve)
+    assert one["it_kw"] * 1.25 <= usable_kw * (1.0 + 1e-9)
+    assert one["machines_per_rack"] * one["machine_kw"] <= rack_kw * (1.0 + 1e-9)
+    assert one["racks_used"] <= racks
+    another = one["machines"] + 1
+    assert (
+        another * one["machine_kw"] * 1.25 > usable_kw * (1.0 - 1e-9)
+        or another > racks * one["machines_per_rack"]
+    )
+    failed = {each["name"] for each in one["constraints"] if each["verdict"] == "fail"}
+    assert bool(failed) == (one["machines"] == 0)
+
+
+def test_a_year_is_that_of_the_impacts(
+    plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
+) -> None:
+    h100 = plan["options"][0]
+    asked = {
+        "region": "country/DE",
+        "accelerator": h100["accelerator"],
+        "accelerator_hours": h100["accelerators"] * 8766.0,
+        "facility": {"pue_ratio": 1.25},
+    }
+    impacts: Any = impacts_answer(ImpactsRequest.model_validate(asked), packaged_snapshot)
+    used = impacts["impacts"]["period"]
+    assert h100["facility_energy_kwh_per_year"] == used["facility_energy_kwh"]
+    assert h100["e_waste_kg_per_year"] == used["e_waste_kg"]
+
+
+def test_what_is_served_is_the_estimate_of_its_copies(
+    plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
+) -> None:
+    served = plan["options"][0]["serves"]
+    assert served["copies"] == 30
+    body = dict(served["deployment"])
+    body["workload"] = body["workload"] | {"requests_per_s": 1.0}
+    estimate: Any = inference_estimate(InferenceRequest.model_validate(body), packaged_snapshot)
+    assert served["requests_per_s"]["value"] == pytest.approx(
+        30 * estimate["latency"]["saturation_requests_per_s"]["value"]
+    )
+    small = plan["options"][2]["serves"]
+    # A copy of 70 GB takes several machines with one or more L4 each.
+    assert small["deployment"]["accelerator_count"] * 24e9 > 70e9
+    assert (
+        small["copies"] * small["deployment"]["accelerator_count"]
+        <= (plan["options"][2]["accelerators"])
+    )
+
+
+def test_limits_of_water_air_and_noise_are_told(packaged_snapshot: CatalogSnapshot) -> None:
+    answer = planned(
+        packaged_snapshot,
+        options=_SITE["options"][:1],
+        rack_air_kw=10.0,
+        water_l_per_day=1.0,
+        region="aws/us-east-1",
+        site={
+            "sound_sources": [{"count": 20, "sound_power_db": 95}],
+            "receptor_distance_m": 200,
+            "noise_limit_db": 45,
+        },
+    )
+    (one,) = answer["options"]
+    verdicts = {each["name"]: each["verdict"] for each in one["constraints"]}
+    assert verdicts == {
+        "rack_power": "pass",
+        "site_power": "pass",
+        "rack_air_cooling": "fail",
+        "water": "fail",
+        "noise": "fail",
+    }
+    assert one["first_broken"] == "rack_air_cooling"
+    liquid = planned(
+        packaged_snapshot,
+        options=_SITE["options"][:1],
+        rack_air_kw=10.0,
+        site={"liquid_cooled_ratio": 0.8},
+    )
+    assert liquid["options"][0]["first_broken"] is None
+
+
+def test_rules_of_the_place_decide_whether_it_may(packaged_snapshot: CatalogSnapshot) -> None:
+    facts = {
+        "on": "2026-11-22",
+        "subject": "site",
+        "commissioned_on": "2027-01-01",
+        "energy_reuse_ratio": 0.0,
+    }
+    answer = planned(packaged_snapshot, options=_SITE["options"][:1], compliance=facts)
+    (one,) = answer["options"]
+    assert one["rules"] is not None
+    # Germany asks new sites of 300 kW or more to reuse heat.
+    assert one["permitted"] == "no"
+    assert one["first_broken"] == one["failed_rules"][0]
+    assert "it_power_kw" not in one["missing_facts"]
+    small = planned(packaged_snapshot, options=_SITE["options"][:1], compliance=facts, site_kw=50.0)
+    assert small["options"][0]["failed_rules"] == []
+
+
+def test_what_contradicts_is_refused(packaged_snapshot: CatalogSnapshot) -> None:
+    for change, pointer in (
+        ({"site": {"rack_kw": 10.0}}, "/site/rack_kw"),
+        ({"region": "country/XX"}, "/region"),
+        ({"options": [{"accelerator": "nvidia-h1000"}]}, "/options/0/accelerator"),
+        ({"serves": {"model": "llama-9"}}, "/serves/model"),
+        (
+            {"serves": {**_SERVED, "workload": {"requests_per_s": 2.0}}},
+            "/serves/workload/requests_per_s",
+        ),
+    ):
+        with pytest.raises(Rejected) as rejected:
+            planned(packaged_snapshot, **change)
+        assert [error.pointer for error in rejected.value.errors] == [pointer]

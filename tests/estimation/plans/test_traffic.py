@@ -1,0 +1,192 @@
+"""A day of traffic: every interval is an estimate, and copies follow what is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.catalog.hourly_profiles import profile_of
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.plans.requests import EXAMPLE_UNIT, TrafficPlanRequest
+from service.estimation.plans.traces import TraceNotUnderstood, traffic_of
+from service.estimation.plans.traffic import traffic_plan_answer
+from service.estimation.rejection import Rejected
+
+_UNIT: dict[str, Any] = {
+    **EXAMPLE_UNIT,
+    "region": "aws/us-west-1",
+    "cost": {"usd_per_accelerator_hour": 3.0},
+}
+_RATES = [2.0, 0.0, 8.0, 30.0, 60.0, 20.0]
+_DAY: dict[str, Any] = {
+    "deployment": _UNIT,
+    "requests_per_s": _RATES,
+    "interval_s": 14_400.0,
+    "scaling": "each-interval",
+    "start_s": 600.0,
+}
+
+
+def planned(catalog: CatalogSnapshot, **changes: Any) -> dict[str, Any]:
+    request = TrafficPlanRequest.model_validate({**_DAY, **changes})
+    return dict(traffic_plan_answer(request, catalog))
+
+
+@pytest.fixture(scope="module")
+def plan(packaged_snapshot: CatalogSnapshot) -> dict[str, Any]:
+    return planned(packaged_snapshot)
+
+
+def test_an_interval_is_the_estimate_of_its_copies(
+    plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
+) -> None:
+    interval, unit = plan["intervals"][5], plan["deployment"]
+    copies = interval["copies"]
+    body = {
+        **unit,
+        "accelerator_count": plan["accelerators_per_copy"] * copies,
+        "parallelism": {**unit["parallelism"], "data": unit["parallelism"]["data"] * copies},
+        "workload": {**unit["workload"], "requests_per_s": 20.0},
+    }
+    estimate: Any = inference_estimate(InferenceRequest.model_validate(body), packaged_snapshot)
+    for time in ("ttft", "tpot", "e2e"):
+        assert interval[f"{time}_p95_s"] == estimate["latency"]["load"][f"{time}_s"]["p95"]
+    hourly = estimate["impacts"]["per_year"]["facility_energy_kwh"]["value"] / 8766.0
+    assert interval["facility_energy_kwh"]["value"] == pytest.approx(4.0 * hourly)
+    assert interval["rented_usd"]["value"] == pytest.approx(4.0 * 3.0 * copies)
+
+
+def test_copies_follow_the_rate_and_keep_limits(plan: dict[str, Any]) -> None:
+    rows = plan["intervals"]
+    for row, rate in zip(rows, _RATES, strict=True):
+        could = 0.8 * plan["capacity_requests_per_s"]["value"]
+        assert (row["copies"] - 1) * could < max(rate, 1e-9) <= row["copies"] * could
+    assert rows[4]["copies"] == plan["copies"] > rows[0]["copies"] == 1
+    assert plan["within_limits_ratio"] == 1.0
+    for row in rows:
+        assert row["utilisation_ratio"] <= 0.8 + 1e-9
+        assert row["keeps_limits"] is (True if row["requests_per_s"] else None)
+    could = sum(row["copies"] for row in rows) * plan["capacity_requests_per_s"]["value"]
+    assert plan["idle_ratio"] == pytest.approx(1.0 - sum(_RATES) / could)
+
+
+def test_starts_are_paid_for(plan: dict[str, Any], packaged_snapshot: CatalogSnapshot) -> None:
+    at_once = planned(packaged_snapshot, start_s=0.0)
+    started = sum(
+        max(0, row["copies"] - plan["intervals"][at - 1]["copies"])
+        for at, row in enumerate(plan["intervals"])
+    )
+    assert started > 0
+    more = plan["day"]["rented_usd"]["value"] - at_once["day"]["rented_usd"]["value"]
+    assert more == pytest.approx(started * 3.0 / 6.0)
+    assert (
+        plan["day"]["facility_energy_kwh"]["value"]
+        > (at_once["day"]["facility_energy_kwh"]["value"])
+    )
+    assert plan["day"]["accelerator_hours"] == pytest.approx(
+        at_once["day"]["accelerator_hours"] + started / 6.0
+    )
+
+
+def test_a_fixed_number_of_copies_is_what_following_is_held_against(
+    plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
+) -> None:
+    fixed = planned(packaged_snapshot, scaling="fixed")
+    assert {row["copies"] for row in fixed["intervals"]} == {plan["copies"]}
+    assert fixed["against_fixed"]["rented_ratio"] == pytest.approx(1.0)
+    assert plan["against_fixed"]["rented_ratio"] == pytest.approx(
+        plan["day"]["rented_usd"]["value"] / fixed["day"]["rented_usd"]["value"]
+    )
+    assert plan["year"]["requests"] == pytest.approx(plan["day"]["requests"] * 365.25)
+
+
+def test_too_few_copies_leave_times_unbounded(packaged_snapshot: CatalogSnapshot) -> None:
+    short = planned(packaged_snapshot, scaling="fixed", copies=2, start_s=0.0)
+    assert short["intervals"][4]["ttft_p95_s"] is None
+    assert short["intervals"][4]["keeps_limits"] is False
+    assert short["worst_ttft_p95_s"] is None
+    assert short["within_limits_ratio"] < 1.0
+    assert "saturated" in {warning["code"] for warning in short["warnings"]}
+
+
+def test_no_copy_runs_where_none_has_to(packaged_snapshot: CatalogSnapshot) -> None:
+    resting = planned(packaged_snapshot, least_copies=0)["intervals"][1]
+    assert resting["copies"] == resting["accelerators"] == 0
+    assert resting["facility_energy_kwh"]["value"] == resting["rented_usd"]["value"] == 0.0
+
+
+def test_emissions_follow_the_grid_of_the_hour(
+    plan: dict[str, Any], packaged_snapshot: CatalogSnapshot
+) -> None:
+    region = packaged_snapshot.find("regions", "aws/us-west-1")
+    profile = profile_of(region, packaged_snapshot)
+    assert profile is not None
+    mean = region.value.grid_gco2e_per_kwh
+    assert mean is not None
+    day = profile.day()
+    shown = [row["grid_gco2e_per_kwh"]["value"] for row in plan["intervals"]]
+    assert shown == pytest.approx(
+        [float(mean.value) * day[hour] for hour in (2, 6, 10, 14, 18, 22)]
+    )
+    assert sum(sum(month) for month in profile.ratios) / 288.0 == pytest.approx(1.0, abs=0.01)
+    own = planned(packaged_snapshot, grid_gco2e_per_kwh=[100.0] * 6)
+    assert own["grid_shape"] is None
+    for row in own["intervals"]:
+        energy = row["facility_energy_kwh"]["value"]
+        assert row["operational_location_gco2e"]["value"] == pytest.approx(100.0 * energy)
+    sweden = planned(packaged_snapshot, deployment={**_UNIT, "region": "aws/eu-north-1"})
+    assert len({row["grid_gco2e_per_kwh"]["value"] for row in sweden["intervals"]}) == 1
+    assert "grid_not_hourly" in {warning["code"] for warning in sweden["warnings"]}
+
+
+def test_what_contradicts_is_refused(packaged_snapshot: CatalogSnapshot) -> None:
+    for change, pointer in (
+        ({"grid_gco2e_per_kwh": [100.0]}, "/grid_gco2e_per_kwh"),
+        ({"copies": 3}, "/copies"),
+        ({"requests_per_s": [1.0] * 1440, "interval_s": 3600.0}, "/requests_per_s"),
+        ({"requests_per_s": [1e8]}, "/requests_per_s"),
+        ({"deployment": {**_UNIT, "region": "aws/nowhere"}}, "/deployment/region"),
+    ):
+        with pytest.raises(Rejected) as rejected:
+            planned(packaged_snapshot, **change)
+        assert [error.pointer for error in rejected.value.errors] == [pointer]
+
+
+def test_a_trace_becomes_rates_and_lengths() -> None:
+    lines = ["TIMESTAMP,ContextTokens,GeneratedTokens"]
+    for day in (16, 17):
+        lines += [f"2023-11-{day} 18:{at:02}:00.1234567,{100 + at},{10}" for at in range(60)]
+        lines += [f"2023-11-{day}T20:30:{at:02},200,20" for at in range(30)]
+    found = traffic_of(lines)
+    rates = found["requests_per_s"]
+    assert len(rates) == 24
+    days = 1.0 + (20 * 3600 + 30 * 60 + 29) / 86_400.0
+    assert rates[18] == pytest.approx(120 / 3600.0 / days)
+    assert rates[20] == pytest.approx(60 / 3600.0 / days)
+    assert sum(rates) == pytest.approx(rates[18] + rates[20])
+    lengths = found["deployment"]["workload"]["input_tokens"]
+    mean = sum(t * s for t, s in zip(lengths["tokens"], lengths["shares"], strict=True)) / 180.0
+    assert mean == pytest.approx((2 * sum(range(100, 160)) + 60 * 200) / 180.0)
+    assert TrafficPlanRequest.model_validate(
+        {**found, "deployment": {**_UNIT, **found["deployment"]}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], "no column arrival_s"),
+        (["arrival_s,input_tokens"], "no column output_tokens"),
+        (["arrival_s,input_tokens,output_tokens"], "no requests"),
+        (["arrival_s,input_tokens,output_tokens", "1,2"], "line 2"),
+        (["arrival_s,input_tokens,output_tokens", "soon,2,3"], "line 2"),
+        (["arrival_s,input_tokens,output_tokens", "1,-2,3"], "below zero"),
+        (["arrival_s,input_tokens,output_tokens", "nan,2,3"], "line 2"),
+    ],
+)
+def test_what_is_no_trace_is_refused(lines: list[str], told: str) -> None:
+    with pytest.raises(TraceNotUnderstood, match=told):
+        traffic_of(lines)

@@ -1,0 +1,108 @@
+"""Replicas divided into pools for prompts and for decoding, inside the search."""
+
+import numpy as np
+import pytest
+
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.recommendations.inference.recommend import recommendation_answer
+from service.estimation.recommendations.inference.search import search_candidates
+from service.estimation.recommendations.inference.space import resolve_search
+from service.estimation.recommendations.requests import RecommendationRequest
+
+MODEL = "meta-llama/Llama-3.1-70B"
+
+
+def asked(load, **changes):
+    return RecommendationRequest.model_validate(
+        {
+            "model": MODEL,
+            "workload": {"input_tokens": 8000, "output_tokens": 256, **load},
+            "limits": {"ttft_s": 3.0, "tpot_s": 0.03},
+            "search": {
+                "accelerators": ["nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb"],
+                "regions": ["aws/us-east-1"],
+                "placement": "anywhere",
+                "precisions": ["fp8"],
+                "disaggregated": True,
+            },
+        }
+        | changes
+    )
+
+
+LOADS = ({"requests_per_s": 4.0}, {"concurrency": 48}, {})
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_each_divided_candidate_is_what_a_single_estimate_says(packaged_snapshot, load):
+    search = resolve_search(asked(load), packaged_snapshot)
+    (rows,) = search_candidates(search).by_model
+    pooled = np.flatnonzero(rows.pooled)
+    assert len(pooled) >= 4
+    for row in pooled:
+        layout = search.spaces[0].layouts[rows.layout[row]]
+        precision = search.spaces[0].precisions[rows.precision[row]]
+        in_flight = round(float(rows.concurrency_per_replica[row] * rows.replicas[row]))
+        estimate = inference_estimate(
+            InferenceRequest.model_validate(
+                {
+                    "model": MODEL,
+                    "accelerator": search.accelerators[rows.offer[row]].id,
+                    "accelerator_count": int(rows.accelerators[row]),
+                    "precision": {
+                        "weights": precision.weights.id,
+                        "kv_cache": precision.kv_cache.id,
+                    },
+                    "parallelism": {
+                        "tensor": layout.tensor,
+                        "pipeline": layout.pipeline,
+                        "expert": layout.expert,
+                        "data": int(rows.replicas[row]),
+                    },
+                    "region": "aws/us-east-1",
+                    "workload": {
+                        "input_tokens": 8000,
+                        "output_tokens": 256,
+                        "concurrency": in_flight,
+                        **load,
+                    },
+                    "serving": {"disaggregated": {}},
+                }
+            ),
+            packaged_snapshot,
+        )
+        latency = estimate["latency"]
+        assert rows.ttft_s[row] == pytest.approx(latency["ttft_s"]["value"], rel=1e-9)
+        assert rows.tpot_s[row] == pytest.approx(latency["tpot_s"]["value"], rel=1e-9)
+        it_wh = estimate["energy"]["it_energy_per_request_wh"]["value"]
+        assert rows.it_wh[row] == pytest.approx(it_wh, rel=1e-9)
+
+
+def test_a_divided_choice_is_its_own_request(packaged_snapshot):
+    chosen = [
+        choice
+        for load in LOADS
+        for choice in recommendation_answer(asked(load), packaged_snapshot)["choices"]
+        if choice["candidate"]["disaggregated"]
+    ]
+    assert chosen
+    for choice in chosen:
+        assert choice["request"]["serving"]["disaggregated"] is not None
+        again = inference_estimate(
+            InferenceRequest.model_validate(choice["request"]), packaged_snapshot
+        )
+        assert again["latency"] == choice["estimate"]["latency"]
+        assert choice["candidate"]["tpot_s"] == again["latency"]["tpot_s"]["value"]
+        assert any("disaggregated serving" in note for note in choice["start"]["notes"])
+
+
+def test_pools_that_are_tried_take_no_undivided_candidate_away(packaged_snapshot):
+    plain = asked({"concurrency": 48})
+    search = plain.search.model_copy(update={"disaggregated": False})
+    without = resolve_search(plain.model_copy(update={"search": search}), packaged_snapshot)
+    beside = resolve_search(plain, packaged_snapshot)
+    (few,), (many,) = search_candidates(without).by_model, search_candidates(beside).by_model
+    assert not few.pooled.any()
+    kept = many.chosen(np.flatnonzero(~many.pooled))
+    assert np.array_equal(kept.e2e_s, few.e2e_s)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.estimation.inference.estimate import inference_estimate
+from service.estimation.inference.requests import InferenceRequest
+from service.estimation.rejection import Rejected
+from service.estimation.retrieval.estimate import retrieval_answer
+from service.estimation.retrieval.requests import RetrievalRequest
+
+GENERATION = {
+    "model": "meta-llama/Llama-3.1-8B",
+    "accelerator": "nvidia-h100-sxm-80gb",
+    "region": "aws/eu-north-1",
+    "workload": {"input_tokens": 300, "output_tokens": 200, "requests_per_s": 2.0},
+}
+WHOLE = GENERATION | {
+    "embedding": {"model": "BAAI/bge-large-en-v1.5"},
+    "search": {"vectors": 1e7, "dimensions": 1024},
+    "retrieved_chunks": 10,
+    "chunk_tokens": 512,
+}
+
+
+@pytest.fixture(scope="module")
+def asked(packaged_snapshot):
+    def ask(**fields: Any) -> Any:
+        request = RetrievalRequest.model_validate(WHOLE | fields)
+        return retrieval_answer(request, packaged_snapshot)
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def whole(asked):
+    return asked()
+
+
+def stages(answer: Any) -> dict[str, Any]:
+    return {stage["name"]: stage for stage in answer["stages"]}
+
+
+def test_what_is_retrieved_takes_cache_and_time(whole, packaged_snapshot):
+    assert whole["injected_tokens"] == 5120
+    assert whole["injected_kv_cache_bytes"] == pytest.approx(0.671e9, rel=0.005)
+    # 10 million vectors of 1024 elements of 4 B.
+    assert whole["store_bytes"] == pytest.approx(40.96e9)
+    longer = GENERATION | {"workload": GENERATION["workload"] | {"input_tokens": 5420}}
+    times = [
+        inference_estimate(InferenceRequest.model_validate(body), packaged_snapshot)["latency"]
+        for body in (GENERATION, longer)
+    ]
+    added = times[1]["ttft_s"]["value"] - times[0]["ttft_s"]["value"]
+    assert stages(whole)["injection"]["seconds_s"]["value"] == pytest.approx(added)
+
+
+def test_a_task_is_all_stages_and_a_year_all_tasks(whole):
+    found = stages(whole)
+    energy = [found[name]["it_energy_wh"]["value"] for name in ("embedding", "injection")]
+    energy.append(found["generation"]["it_energy_wh"]["value"])
+    assert whole["per_task"]["it_energy_wh"]["value"] == pytest.approx(sum(energy))
+    tasks = whole["per_year"]["tasks"]
+    assert tasks == pytest.approx(2.0 * 8766 * 3600)
+    per_year = whole["per_year"]["it_energy_kwh"]["value"]
+    assert per_year == pytest.approx(sum(energy) * tasks / 1e3)
+    waits = [found[name]["seconds_s"]["value"] for name in ("embedding", "search", "injection")]
+    assert whole["ttft_s"]["value"] > sum(waits)
+
+
+def test_the_search_reads_everything_or_walks_a_graph(whole, asked):
+    scan = stages(whole)["search"]["seconds_s"]["value"]
+    assert scan == pytest.approx(40.96e9 / 307.2e9, rel=1e-4)
+    graph = asked(search=WHOLE["search"] | {"links_per_vector": 32, "tier": "gddr6"})
+    assert stages(graph)["search"]["seconds_s"]["value"] < 0.01 * scan
+    assert stages(whole)["search"]["it_energy_wh"] is None
+    assert stages(graph)["search"]["it_energy_wh"]["value"] > 0.0
+
+
+def test_stages_may_be_left_out_and_errors_name_their_fields(asked):
+    alone = asked(embedding=None, search=None)
+    assert set(stages(alone)) == {"injection", "generation"}
+    with pytest.raises(Rejected) as refused:
+        asked(embedding={"model": "no-such-model"})
+    assert [error.pointer for error in refused.value.errors] == ["/embedding/model"]
+    with pytest.raises(Rejected):
+        asked(search=WHOLE["search"] | {"tier": "cxl-pond"})

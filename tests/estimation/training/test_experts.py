@@ -1,0 +1,85 @@
+"""Messages to experts on other machines: how often a token goes, and what hides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.core.performance.collectives import all_to_all, dispatch
+from service.estimation.rejection import Rejected
+from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.requests import LatencyTrainingRequest
+
+HOURS_PER_TOKEN = 2.664e6 / 14.8e12
+
+
+@pytest.fixture(scope="module")
+def ask(packaged_snapshot):
+    def answered(expert: int = 64, **training: Any) -> Any:
+        body = {
+            "model": "deepseek-ai/DeepSeek-V3",
+            "accelerator": "nvidia-h800-sxm-80gb",
+            "parallelism": {"pipeline": 16, "data": 128, "expert": expert},
+            "precision": {"weights": "bf16", "activations": "fp8"},
+            "training": {
+                "framework": "megatron-lm",
+                "gradient_accumulation_steps": 120,
+                "zero_stage": 1,
+                "activation_checkpointing": "selective",
+                "pipeline_schedule": "zero-bubble",
+                **training,
+            },
+        }
+        return training_latency_answer(
+            LatencyTrainingRequest.model_validate(body), packaged_snapshot
+        )
+
+    return answered
+
+
+def test_a_token_goes_once_to_each_machine(packaged_snapshot):
+    h800 = packaged_snapshot.accelerators["nvidia-h800-sxm-80gb"].value
+    slow, fast = 50e9, 200e9
+    # A copy for each expert: 56 of 64 lie on other machines, 7 on the own one.
+    everywhere = all_to_all(64, h800, 1.0, 0.0)
+    assert everywhere.byte_s == pytest.approx(56 / 64 / slow + 7 / 64 / fast)
+    # DeepSeek-V3, 2024, section 3.2.2: of at most four machines nearly all are touched.
+    touched = 4 * (1 - 0.75**8)
+    limited = dispatch(64, 8, 4, h800, 1.0, 0.0)
+    assert limited.byte_s == pytest.approx(touched / 8 * 7 / 8 / slow)
+    assert dispatch(64, 8, None, h800, 1.0, 0.0).byte_s > limited.byte_s
+    # Within a machine it is passed on to all but the one expert of eight that is there.
+    assert dispatch(8, 8, None, h800, 1.0, 0.0).byte_s == pytest.approx(7 / 8 / fast)
+    assert dispatch(64, 8, 1, h800, 1.0, 0.0).byte_s == pytest.approx(7 / 8 / fast)
+    assert dispatch(1, 8, None, h800, 1.0, 0.0).byte_s == 0.0
+
+
+def test_deepseek_v3_trains_at_its_published_speed(ask):
+    plain, limited, hidden = (
+        ask(),
+        ask(expert_dispatch="per-machine", expert_machines=4),
+        ask(expert_dispatch="per-machine", expert_machines=4, expert_overlap_ratio=1.0),
+    )
+    speeds = [one["tokens_per_s_per_accelerator"]["value"] for one in (plain, limited, hidden)]
+    assert speeds == sorted(speeds)
+    published = 1 / HOURS_PER_TOKEN / 3600
+    assert speeds[2] == pytest.approx(published, rel=0.1)
+    assert speeds[0] < 0.6 * published  # which is why they hide it
+    # Computation and messages to experts take about as long as each other, they say.
+    parts = limited["parts"]
+    sent = limited["exposed_communication_s"] + limited["hidden_communication_s"]
+    computed = parts["matrix_products_s"] + parts["attention_s"] + parts["elementwise_s"]
+    assert sent / computed == pytest.approx(1.0, abs=0.3)
+    assert hidden["exposed_expert_communication_s"] == 0.0
+    assert plain["exposed_expert_communication_s"] == pytest.approx(
+        plain["parts"]["exposed_model_messages_s"], rel=0.05
+    )
+
+
+def test_what_changes_nothing_is_said(ask):
+    answer = ask(expert=1, expert_overlap_ratio=0.5)
+    assert "no_expert_messages" in {one["code"] for one in answer["warnings"]}
+    with pytest.raises(Rejected) as refused:
+        ask(expert_machines=4)
+    assert [error.pointer for error in refused.value.errors] == ["/training/expert_machines"]

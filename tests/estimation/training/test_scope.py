@@ -1,0 +1,172 @@
+"""Every method, framework and format in scope has an answer of its own, or is refused with why."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from pydantic import ValidationError
+
+from service.core.memory.training.settings import Adapter, Optimizer
+from service.estimation.rejection import Rejected
+from service.estimation.training.estimate import training_latency_answer, training_memory_answer
+from service.estimation.training.requests import LatencyTrainingRequest, MemoryTrainingRequest
+
+H100, B200, TPU = "nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb", "google-tpu-v6e"
+#: What is trained where, by framework: one that its users run.
+FRAMEWORKS: dict[str, dict[str, Any]] = {
+    "megatron-lm": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
+    "megatron-bridge": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
+    "nemo": {"parallelism": {"tensor": 4, "data": 2}, "training": {"zero_stage": 1}},
+    "torchtitan": {"training": {"zero_stage": 3}},
+    "fsdp2": {"training": {"zero_stage": 3}},
+    "deepspeed": {"training": {"zero_stage": 3}},
+    "torchtune": {"training": {"zero_stage": 3}},
+    "trl": {"training": {"method": "lora"}},
+    "peft": {"training": {"method": "lora"}},
+    "transformers": {"training": {"zero_stage": 3}},
+    "unsloth": {"training": {"method": "qlora"}},
+    "axolotl": {"training": {"method": "qlora"}},
+    "llama-factory": {"training": {"method": "lora"}},
+    "litgpt": {"training": {"method": "lora"}},
+    "llm-foundry": {"training": {"zero_stage": 3}},
+    "llm.c": {"training": {"zero_stage": 1}},
+    "maxtext": {"accelerator": TPU, "training": {"zero_stage": 3}},
+    "optimum-habana": {"accelerator": "intel-gaudi2-96gb", "training": {"zero_stage": 3}},
+    "neuron": {"accelerator": "aws-trainium1", "training": {"zero_stage": 1}},
+}
+
+
+@pytest.fixture(scope="module")
+def ask(packaged_snapshot):
+    def answered(**asked: Any) -> tuple[float, float]:
+        """Memory [B] and step [s] of a run."""
+        body = {"model": "meta-llama/Llama-3.1-8B", "accelerator": H100} | asked
+        memory = training_memory_answer(
+            MemoryTrainingRequest.model_validate(body), packaged_snapshot
+        )
+        speed = training_latency_answer(
+            LatencyTrainingRequest.model_validate(body), packaged_snapshot
+        )
+        return memory["total_bytes"]["value"], speed["step_s"]["value"]
+
+    return answered
+
+
+def refused(ask, **asked: Any) -> dict[str, str]:
+    with pytest.raises(Rejected) as rejected:
+        ask(**asked)
+    return {error.pointer: error.detail for error in rejected.value.errors}
+
+
+def test_every_adapter_is_its_own(ask):
+    found = {name: ask(training={"method": "lora", "adapter": name}) for name in get_args(Adapter)}
+    # rsLoRA scales otherwise, which takes nothing; AdaLoRA's own rank adds a vector.
+    assert found["rslora"] == found["lora"]
+    others = [found[name] for name in found if name != "rslora"]
+    assert len(set(others)) == len(others)
+    assert found["dora"][1] > found["lora"][1]
+    assert found["lora-fa"][0] < found["lora"][0]
+    assert found["boft"][1] > found["lora"][1]
+    assert found["norms"][0] < found["lora"][0]
+
+
+def test_every_optimizer_is_its_own(ask):
+    found = {name: ask(training={"optimizer": name}) for name in get_args(Optimizer)}
+    # Lion and momentum both have one state; all others differ.
+    assert found["lion"] == found["sgd-momentum"]
+    assert len(set(found.values())) == len(found) - 1
+    assert found["galore-adamw"][0] < found["adafactor"][0] + 16e9 < found["adamw"][0]
+    # What does not fit is paged, at its time.
+    assert found["paged-adamw-8bit"][0] <= found["adamw-8bit"][0]
+    assert found["paged-adamw-8bit"][1] > found["adamw-8bit"][1]
+
+
+@pytest.mark.parametrize("base", ["bnb-nf4", "bnb-int8", "int8", "gptq-int4", "awq-int4"])
+def test_adapters_hang_on_every_quantised_base(ask, base):
+    quantised = ask(precision={"weights": base}, training={"method": "qlora"})
+    half = ask(training={"method": "lora"})
+    assert quantised[0] < half[0]
+    assert quantised[1] > half[1]  # turned into 16 bit on every use
+
+
+@pytest.mark.parametrize("framework", list(FRAMEWORKS))
+def test_every_framework_answers_its_recipe(ask, framework):
+    asked = {"accelerator_count": 8} | FRAMEWORKS[framework]
+    training = asked.pop("training") | {"framework": framework}
+    memory, step_s = ask(**asked, training=training)
+    assert memory > 0.0
+    assert step_s > 0.0
+
+
+def test_frameworks_take_memory_and_time_of_their_own(ask):
+    asked = {"accelerator_count": 8}
+    found = {
+        name: ask(**asked, training={"framework": name, "zero_stage": 3})
+        for name in ("torchtitan", "torchtune", "deepspeed", "transformers", "litgpt")
+    }
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("framework", "parallelism", "training", "pointer"),
+    [
+        ("llm.c", {"data": 8}, {"method": "lora"}, "/training/method"),
+        ("fms-fsdp", {"data": 8}, {"method": "qlora"}, "/training/method"),
+        ("unsloth", {"tensor": 8}, {"method": "lora"}, "/parallelism/tensor"),
+        ("litgpt", {"pipeline": 2}, {}, "/parallelism/pipeline"),
+    ],
+)
+def test_a_recipe_that_a_framework_cannot_run_names_the_setting(
+    ask, framework, parallelism, training, pointer
+):
+    reasons = refused(ask, parallelism=parallelism, training=training | {"framework": framework})
+    assert pointer in reasons
+    assert "another framework" in reasons[pointer]
+
+
+def test_a_layout_that_does_not_divide_says_which_would(ask):
+    heads = refused(ask, parallelism={"tensor": 12})
+    [reason] = [text for pointer, text in heads.items() if pointer.startswith("/parallelism")]
+    assert "8" in reason
+    virtual = refused(
+        ask,
+        parallelism={"pipeline": 8},
+        training={"pipeline_schedule": "interleaved", "virtual_stages": 9},
+    )
+    assert "at most 4" in virtual["/training/virtual_stages"]
+    context = refused(ask, parallelism={"context": 3}, training={"sequence_length": 8192})
+    assert "multiple of 3" in context["/parallelism/context"]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "products", "framework"),
+    [(H100, "fp8", "megatron-lm"), (B200, "nvfp4", "megatron-lm"), (TPU, "int8", "maxtext")],
+)
+def test_narrow_products_are_faster(ask, accelerator, products, framework):
+    narrow, half = (
+        ask(
+            accelerator=accelerator,
+            precision={"weights": "bf16", **given},
+            training={"framework": framework, "sequence_length": 4096, "micro_batch_size": 2},
+        )
+        for given in ({"activations": products}, {})
+    )
+    assert narrow[1] < half[1]
+
+
+@pytest.mark.parametrize("products", ["mxfp4", "int4"])
+def test_products_that_nobody_trains_in_are_refused(ask, products):
+    reasons = refused(ask, precision={"weights": "bf16", "activations": products})
+    assert "fp8" in reasons["/precision/activations"]
+
+
+def test_a_format_that_is_not_known_says_what_is():
+    with pytest.raises(ValidationError, match="did you mean"):
+        MemoryTrainingRequest.model_validate(
+            {
+                "model": "meta-llama/Llama-3.1-8B",
+                "accelerator": B200,
+                "precision": {"activations": "mxfp8"},
+            }
+        )
