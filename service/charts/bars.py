@@ -37,8 +37,8 @@ _MEMORY_COLOURS = {
 _IMPACT_COLOURS = (OKABE_ITO["orange"], OKABE_ITO["blue"])
 #: Divides the lines of a label; no name has it.
 _BREAK = "|"
-#: Room for a figure beside a bar [px].
-_FIGURE_PX = 46
+#: Room for a figure beside a bar, and for the name of the one that was asked about [px].
+_FIGURE_PX, _HERE_PX = 46, 84
 _ENDS = ("input at its low", "input at its high")
 
 
@@ -92,7 +92,9 @@ def sensitivity(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
     }
     figures = [
         {
-            "transform": [{"filter": f"datum.below === {str(below).lower()}"}],
+            "transform": [
+                {"filter": f"datum.y !== datum.base && datum.below === {str(below).lower()}"}
+            ],
             "mark": {"type": "text", "align": align, "dx": dx},
             "encoding": {
                 "x": {"field": "y", **across},
@@ -131,7 +133,8 @@ def _stacked(
     ]
     ends = [row["y_high"] for row in totals]
     # The figure of the total stands behind its interval.
-    ends = [end * (1.0 + _FIGURE_PX / style.width_px * 1.4) for end in ends] if labelled else ends
+    beside_px = _FIGURE_PX if labelled else _HERE_PX if any(r["group"] for r in totals) else 0
+    ends = [end * (1.0 + beside_px / style.width_px * 1.4) for end in ends]
     scale = linear(ends + [one["y"] for one in limits])
     parts = _end_to_end(answer, unit, colours)
     across = _across(answer, unit, scale, style)
@@ -151,6 +154,7 @@ def _stacked(
     ]
     layers += _limit_lines(limits, across, style)
     layers.append(_spread(totals, across, labels, style))
+    layers.append(_here(totals, across, labels, style))
     if labelled:
         least = scale["domain"][1] * _LABELLED_RATIO
         layers.append(
@@ -251,6 +255,27 @@ def _spread(
     return {"data": {"values": totals}, "layer": [*lines, *ends]}
 
 
+def _here(
+    totals: list[dict[str, Any]], across: Mapping[str, Any], labels: Mapping[str, Any], style: Style
+) -> dict[str, Any]:
+    """The bar that was asked about, named behind its interval."""
+    return {
+        "data": {"values": [row for row in totals if row["group"]]},
+        "mark": {
+            "type": "text",
+            "align": "left",
+            "dx": 8,
+            "fontWeight": "bold",
+            "color": style.theme.ink,
+        },
+        "encoding": {
+            "x": {"field": "y_high", **across},
+            "y": labels,
+            "text": {"value": "you are here"},
+        },
+    }
+
+
 def _limit_lines(
     limits: Sequence[Mapping[str, Any]], across: Mapping[str, Any], style: Style
 ) -> list[dict[str, Any]]:
@@ -270,7 +295,12 @@ def _limit_lines(
                     "strokeDash": [6, 4] if at == 0 else [2, 3],
                     "strokeWidth": 1.5,
                 },
-                "encoding": place,
+                # Up to its name, so that it cannot be read as that of the line beside it.
+                "encoding": {
+                    **place,
+                    "y": {"value": -3 - _LIMIT_PX * (len(limits) - at)},
+                    "y2": {"value": "height"},
+                },
             }
         )
         found.append(

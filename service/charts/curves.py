@@ -14,6 +14,7 @@ from service.charts.frame import (
     axis_unit,
     linear,
     logarithmic,
+    named,
     rows,
     specification,
 )
@@ -24,6 +25,8 @@ _OPERATOR_COLOURS = tuple(
     OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion", "sky", "purple", "yellow")
 )
 _ROOF = "roof, "
+#: Series of the best point within a limit, and of the load that was asked for.
+_BEST, _HERE = "best that meets the limit", "you are here"
 #: A level this many times above a curve is shown on a logarithmic scale with it.
 _FAR_ABOVE = 3.0
 #: Shares of the axes by which points are apart whose names do not run into each other.
@@ -107,12 +110,13 @@ def roofline(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
 
 
 def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
-    """Throughput against latency, the side that keeps the limit shaded, the best ringed.
+    """Throughput against latency: the load that was asked for, and the best within the limit.
 
     Training, which knows no latency, is a level with its interval.
     """
     x_unit, y_unit = axis_unit(answer, "x"), axis_unit(answer, "y")
-    curve, *best = (rows(line, y_unit, x_unit) for line in answer["series"])
+    curve = rows(answer["series"][0], y_unit, x_unit)
+    best, here = (rows(named(answer, name), y_unit, x_unit) for name in (_BEST, _HERE))
     limits = [one["at"]["value"] / x_unit.size for one in answer["limits"] if one["axis"] == "x"]
     trained = [_level(one, y_unit) for one in answer["limits"] if one["axis"] == "y"]
     highest = max(row["y"] for row in curve)
@@ -165,17 +169,23 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
             },
         ],
     }
-    rings = {
-        "data": {"values": best[0] if best else []},
-        "mark": {
-            "type": "point",
-            "color": style.theme.lines[1],
-            "size": 260,
-            "strokeWidth": 3,
-            "opacity": 1.0,
-        },
-        "encoding": {"x": x, "y": y},
-    }
+    rings = [
+        {
+            "data": {"values": ringed},
+            "mark": {
+                "type": "point",
+                "shape": shape,
+                "color": style.theme.lines[1],
+                "size": 260,
+                "strokeWidth": 3,
+                "opacity": 1.0,
+            },
+            "encoding": {"x": x, "y": y},
+        }
+        for ringed, shape in ((best, "circle"), (here, "diamond"))
+    ]
+    over_left = {"align": "right", "dx": -8, "dy": -8}
+    beside = [row for row in curve if row["label"] not in [one["label"] for one in here]]
     return specification(
         answer,
         style,
@@ -183,8 +193,18 @@ def throughput_latency(answer: Mapping[str, Any], style: Style) -> dict[str, Any
         [
             *feasible,
             line,
-            rings,
-            _labels(_apart(curve, x, y), x, y, "label", {"align": "right", "dx": -8, "dy": -8}),
+            *rings,
+            _labels(_apart([*beside, *here], x, y), x, y, "label", over_left),
+            *(
+                _labels(
+                    here,
+                    x,
+                    y,
+                    "series",
+                    {"align": "left", "dx": 14, "dy": 10, "fontWeight": "bold", **halo},
+                )
+                for halo in ({"stroke": style.theme.background, "strokeWidth": 4}, {})
+            ),
             *(_level_line(one, y, style) for one in trained),
         ],
     )

@@ -26,6 +26,9 @@ _LINE_PX, _AROUND_PX = 18, 110
 _LEGEND_SYMBOL_PX = 34
 _PADDING_PX = 12
 _LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
+_ENDS = ("value", "low", "high")
+#: Marks that are figures rather than axes, names or limits.
+_POINTED_AT = frozenset({"bar", "point", "circle"})
 _SPACE, _BELOW, _LOG = 1.05, 0.8, 1.25
 
 
@@ -102,14 +105,25 @@ def rows(
     """Points of a series as rows of data, in the units that they are shown in."""
     found = []
     for point in line["points"]:
-        row = {"series": line["name"], "label": point["label"], "group": point["group"], **added}
+        row = {
+            "series": line["name"],
+            "label": point.get("name", point["label"]),
+            "group": point["group"],
+            **added,
+        }
         for axis, unit in (("y", y_unit), ("x", x_unit)):
             if unit is not None and point[axis] is not None:
-                row[axis] = point[axis]["value"] / unit.size
-                row[f"{axis}_low"] = point[axis]["low"] / unit.size
-                row[f"{axis}_high"] = point[axis]["high"] / unit.size
+                value, low, high = (point[axis][end] / unit.size for end in _ENDS)
+                row |= {axis: value, f"{axis}_low": low, f"{axis}_high": high}
+                row[f"{axis}_told"] = _told(value, low, high, unit)
         found.append(row)
     return found
+
+
+def _told(value: float, low: float, high: float, unit: Unit) -> str:
+    """A figure with its interval and unit, for whoever points at it."""
+    ends = f" ({low:,.3g} … {high:,.3g})" if low < high else ""
+    return f"{value:,.3g}{ends} {unit.label}".rstrip()
 
 
 def named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -160,6 +174,7 @@ def specification(
         for line in answer["series"]
         for point in line["points"]
     )
+    told = _tooltip(answer)
     titles = _lines([title], style, _TITLE_CHARACTER_PX)
     below = _lines([subtitle, *([note] if spread else [])], style, _SUBTITLE_CHARACTER_PX)
     beside_px = label_px(style.width_px)
@@ -174,7 +189,7 @@ def specification(
         "height": style.height_px or plot_px + around_px,
         "autosize": {"type": "fit", "contains": "padding"},
         "padding": _PADDING_PX,
-        "layer": list(layers),
+        "layer": [_pointed_at(layer, told) for layer in layers],
         "config": config(style.theme, columns, beside_px),
         "usermeta": {
             "catalog_revision": answer["catalog_revision"],
@@ -182,6 +197,31 @@ def specification(
             "sources": answer["sources"],
         },
     }
+
+
+def _tooltip(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is said of a mark that is pointed at."""
+    axes = [(name, answer[f"{name}_axis"]) for name in ("y", "x")]
+    return [
+        {"field": "label", "type": "nominal", "title": "of"},
+        {"field": "series", "type": "nominal", "title": "what"},
+        *(
+            {"field": f"{name}_told", "type": "nominal", "title": axis["name"]}
+            for name, axis in axes
+            if axis is not None
+        ),
+    ]
+
+
+def _pointed_at(layer: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A layer whose marks say what they are when they are pointed at."""
+    if "layer" in layer:
+        return {**layer, "layer": [_pointed_at(one, told) for one in layer["layer"]]}
+    mark = layer["mark"]
+    kind = mark if isinstance(mark, str) else mark["type"]
+    if kind not in _POINTED_AT:
+        return dict(layer)
+    return {**layer, "encoding": {**layer["encoding"], "tooltip": list(told)}}
 
 
 def _lines(parts: Iterable[str], style: Style, character_px: float) -> list[str]:

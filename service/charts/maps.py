@@ -91,13 +91,29 @@ def impacts_map(answer: Mapping[str, Any], style: Style) -> dict[str, Any]:
             "encoding": {**place, "color": colour},
         },
     ]
-    for row in _named(shown):
+    named = _named(shown)
+    # On top of its neighbours, and larger, so that a name belongs to one dot.
+    layers.append(
+        {
+            "data": {"values": named},
+            "projection": _PROJECTION,
+            "mark": {
+                "type": "circle",
+                "size": 150,
+                "opacity": 1.0,
+                "stroke": style.theme.ink,
+                "strokeWidth": 2.0,
+            },
+            "encoding": {**place, "color": colour},
+        }
+    )
+    for row in named:
         left = row["longitude_deg"] > _LEFT_FROM_DEG
         text = {
             "type": "text",
             "align": "right" if left else "left",
-            "dx": -8 if left else 8,
-            "dy": -6,
+            "dx": -11 if left else 11,
+            "baseline": "middle",
             "fontWeight": "bold" if row["group"] else "normal",
         }
         for halo in (True, False):

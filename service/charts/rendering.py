@@ -38,6 +38,14 @@ def rendered(
     return _described(svg, title, description).encode()
 
 
+def as_png(svg: str) -> bytes:
+    """An SVG of our own as PNG, pixel by pixel."""
+    import vl_convert
+
+    png: bytes = vl_convert.svg_to_png(svg, scale=1.0, ppi=72)
+    return png
+
+
 def _described(svg: str, title: str, description: str) -> str:
     """The image as one, with its title and description (SVG 2, 5.8; WAI-ARIA Graphics)."""
     opening = _OPENING.match(svg)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.answers import Interval
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.kinds import CHART_KINDS
 from service.estimation.charts.requests import StyleRequest
+from service.estimation.formatting import number
 from service.estimation.references import Request
 from service.estimation.rejection import Rejected
 from service.estimation.requests import DeploymentRequest
 from service.portal.questions import PageRequest
+from service.portal.rendering import rendered
 from service.portal.training_questions import TrainingPageRequest
 
 
@@ -35,9 +38,13 @@ _SHOWN_OF_TRAINING = [id_ for id_ in _SHOWN if "training" in CHART_KINDS[id_].re
 _WIDE_PX, _NARROW_PX = 600, 340
 
 
+Form = Literal["svg", "png", "vega-lite", "csv"]
+
+
 class PictureRequest(PageRequest):
     """A chart of a deployment, for pages: links to the API cannot hold a config.json."""
 
+    format: Form = "svg"
     theme: Literal["light", "dark"] = "light"
     width_px: int = Field(_WIDE_PX, ge=240, le=1600)
 
@@ -45,17 +52,20 @@ class PictureRequest(PageRequest):
 class TrainingPictureRequest(TrainingPageRequest):
     """A chart of a training run, for pages."""
 
+    format: Form = "svg"
     theme: Literal["light", "dark"] = "light"
     width_px: int = Field(_WIDE_PX, ge=240, le=1600)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart by its links, which choose theme and width, and in words."""
+    """A chart by its links, which choose theme and width, and in words; ``page`` is its own."""
 
+    kind: str
     title: str
     description: str
     address: str
+    page: str
 
     def link(self, theme: str, *, narrow: bool = False) -> str:
         """Where the chart is drawn in a theme, relative to the page."""
@@ -67,23 +77,18 @@ def pictures(
 ) -> Iterator[Picture]:
     """The charts of a deployment; one that cannot be drawn of it is left out."""
     for id_ in kinds:
-        if request.config is not None:
-            address = f"pictures/{id_}?{request.link()}"
-        else:
-            query = request.deployment_link(placed=_is_placed(id_))
-            address = f"v1/charts/{id_}?{query}&format=svg"
-        yield from _picture(CHART_KINDS[id_], deployment_fields(id_, request), address, snapshot)
+        query = request.link()
+        address, page = f"pictures/{id_}?{query}", f"charts/{id_}?{query}"
+        fields = deployment_fields(id_, request)
+        yield from _picture(CHART_KINDS[id_], fields, address, page, snapshot)
 
 
 def training_pictures(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> Iterator[Picture]:
     """The charts of a training run beside inference; one that cannot be drawn is left out."""
     for id_ in _SHOWN_OF_TRAINING:
-        if request.config is not None:
-            address = f"training/pictures/{id_}?{request.link()}"
-        else:
-            query = request.api_link("region", phases="both")
-            address = f"v1/charts/{id_}?{query}&format=svg"
-        yield from _picture(CHART_KINDS[id_], training_fields(request), address, snapshot)
+        query = request.link()
+        address, page = f"training/pictures/{id_}?{query}", f"training/charts/{id_}?{query}"
+        yield from _picture(CHART_KINDS[id_], training_fields(request), address, page, snapshot)
 
 
 def deployment_fields(kind: str, request: PageRequest) -> dict[str, Any]:
@@ -113,15 +118,110 @@ def chart_request(
         if isinstance(request, TrainingPictureRequest)
         else deployment_fields(kind, request)
     )
-    style = StyleRequest(format="svg", theme=request.theme, width_px=request.width_px)
+    form = None if request.format == "csv" else request.format
+    style = StyleRequest(format=form, theme=request.theme, width_px=request.width_px)
     return CHART_KINDS[kind], CHART_KINDS[kind].request.model_validate({**fields, "style": style})
 
 
+def chart_page(
+    kind: str, request: PictureRequest | TrainingPictureRequest, snapshot: CatalogSnapshot
+) -> str:
+    """The page of one chart: to look into, in words, and as a table.
+
+    Raises
+    ------
+    KeyError
+        If the page shows none of that kind.
+    Rejected
+        If it cannot be drawn of what is asked.
+    """
+    wanted = chart_request(kind, request)
+    if wanted is None:
+        raise KeyError(kind)
+    findings = wanted[0].use_case(wanted[1], snapshot)
+    trained = isinstance(request, TrainingPictureRequest)
+    folder, up = ("training/", "../../") if trained else ("", "../")
+    query = request.link(format=None, theme=None, width_px=None)
+    shown = Picture(
+        kind,
+        findings["title"],
+        findings["description"],
+        f"{folder}pictures/{kind}?{query}",
+        f"{folder}charts/{kind}?{query}",
+    )
+    finding, _, subject = findings["title"].partition(": ")
+    heads, rows = _table(findings)
+    return rendered(
+        "chart.html",
+        up=up,
+        here="Training" if trained else "Inference",
+        title=finding,
+        trail=(),
+        finding=finding,
+        subject=subject,
+        one=shown,
+        heads=heads,
+        rows=rows,
+        back=f"{'training' if trained else './'}?{query}",
+    )
+
+
+def chart_rows(
+    wanted: tuple[ChartKind, Request], snapshot: CatalogSnapshot
+) -> list[dict[str, Any]]:
+    """Every figure of a chart, for spreadsheets."""
+    findings: Mapping[str, Any] = wanted[0].use_case(wanted[1], snapshot)
+    axes = [(name, findings[f"{name}_axis"]) for name in ("x", "y")]
+    found = []
+    for line in findings["series"]:
+        for one in line["points"]:
+            row: dict[str, Any] = {"series": line["name"], "label": one.get("name", one["label"])}
+            for name, axis in axes:
+                if axis is not None and one[name] is not None:
+                    head = f"{axis['name']} [{axis['unit']}]"
+                    row |= {head: one[name]["value"]}
+                    row |= {f"{head} {end}": one[name][end] for end in ("low", "high")}
+            found.append(row)
+    return found
+
+
+def _table(findings: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The figures of a chart as a table to read, with units in its heads."""
+    shown = [
+        (name, axis)
+        for name, axis in (("x", findings["x_axis"]), ("y", findings["y_axis"]))
+        if axis is not None
+    ]
+    rows = []
+    for line in findings["series"]:
+        for one in line["points"]:
+            cells = [one.get("name", one["label"]), line["name"]]
+            for name, _ in shown:
+                figure = one[name]
+                cells.append("" if figure is None else _in_words(figure))
+            rows.append(cells)
+    heads = ["Of", "What", *(_head(axis["name"], axis["unit"]) for _, axis in shown)]
+    return heads, rows
+
+
+def _head(name: str, unit: str) -> str:
+    return f"{name[0].upper()}{name[1:]} [{unit}]"
+
+
+def _in_words(figure: Interval) -> str:
+    ends = (
+        ""
+        if figure["low"] == figure["high"]
+        else (f" ({number(figure['low'])} … {number(figure['high'])})")
+    )
+    return f"{number(figure['value'])}{ends}"
+
+
 def _picture(
-    kind: ChartKind, fields: dict[str, Any], address: str, snapshot: CatalogSnapshot
+    kind: ChartKind, fields: dict[str, Any], address: str, page: str, snapshot: CatalogSnapshot
 ) -> Iterator[Picture]:
     try:
         shown = kind.use_case(kind.request(**fields), snapshot)
     except Rejected:
         return
-    yield Picture(shown["title"], shown["description"], address)
+    yield Picture(kind.id, shown["title"], shown["description"], address, page)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.detail import WHOLE
+from service.estimation.formatting import duration, money
 from service.estimation.inference.estimate import inference_estimate
+from service.estimation.recommendations.against import in_words
 from service.estimation.references import FormatName, ModelReference, Reference
 from service.estimation.rejection import FieldError, Rejected
-from service.portal.figures import INFERENCE, Line, figure_at, line, table, verdict
+from service.estimation.verdict.names import accelerator_name, names_of
+from service.portal.bars import Bar, bars
+from service.portal.figures import INFERENCE, Line, figure_at, in_unit, line, table, verdict
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS
-from service.portal.questions import LAYOUT, PageRequest, query_of
+from service.portal.questions import EXAMPLE, LAYOUT, PageRequest, query_of
 from service.portal.rendering import form, rendered, sources
+from service.portal.views import own_name
 
 #: Columns beside the first; what a field of theirs leaves empty is as in the first.
-OTHERS = (2, 3)
+OTHERS = (2, 3, 4)
 #: Fields in which columns may differ.
 VARIED = ("model", "accelerator", "accelerator_count", "weights", "region")
 #: Figures of which more is better; of all others less is.
@@ -31,9 +37,19 @@ _MORE_IS_BETTER = frozenset(
     }
 )
 
-_ORDINALS = {1: "first", 2: "second", 3: "third"}
+#: What the bars compare.
+_CHARTS = (
+    ("Time to first token", "latency.ttft_s", duration),
+    ("Time per output token", "latency.tpot_s", duration),
+    ("Per million output tokens", "cost.rented.usd_per_million_output_tokens", money),
+    ("Emissions per request", "impacts.per_request.carbon.total_gco2e", in_unit("g CO₂e")),
+)
+_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth"}
 #: What an empty comparison holds beside the deployment.
 _EXAMPLE = "nvidia-h200-sxm-141gb"
+
+#: Differences smaller than this are none, and ratios from which on people count times.
+_ALIKE_RATIO, _TIMES = 0.02, 2.0
 
 Count = int | None
 #: Whether a figure is the best of all: only perhaps so where it shares its range with another.
@@ -41,7 +57,7 @@ Mark = Literal["", "best", "perhaps best"]
 
 
 class ComparePageRequest(PageRequest):
-    """Up to three deployments under one load."""
+    """Up to four deployments under one load."""
 
     model_2: ModelReference | None = None
     accelerator_2: Reference | None = None
@@ -53,6 +69,11 @@ class ComparePageRequest(PageRequest):
     accelerator_count_3: Count = Field(None, ge=1, le=100_000)
     weights_3: FormatName | None = None
     region_3: Reference | None = None
+    model_4: ModelReference | None = None
+    accelerator_4: Reference | None = None
+    accelerator_count_4: Count = Field(None, ge=1, le=100_000)
+    weights_4: FormatName | None = None
+    region_4: Reference | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -61,7 +82,7 @@ class ComparePageRequest(PageRequest):
         others = {f"{name}_{number}" for name in VARIED for number in OTHERS}
         if not isinstance(given, Mapping) or others & given.keys():
             return given
-        return {**given, "accelerator_2": _EXAMPLE}
+        return {**(given or EXAMPLE), "accelerator_2": _EXAMPLE}
 
     @property
     def columns(self) -> list[tuple[int, PageRequest]]:
@@ -87,7 +108,7 @@ class ComparePageRequest(PageRequest):
 
     def link(self, **changes: Any) -> str:
         """The query of a link to the same comparison."""
-        fields = self.stated("theme", "recommend", "model_2", "model_3")
+        fields = self.stated("theme", "recommend", *(f"model_{n}" for n in OTHERS))
         named = {f"model_{n}": _text(getattr(self, f"model_{n}")) for n in OTHERS}
         return query_of(fields | named | changes)
 
@@ -104,15 +125,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure of a deployment, and whether it is the best of all."""
+    """A figure of a deployment, whether it is the best of all, and how it stands to the first."""
 
     value: str
     interval: str
     best: Mark
+    against: str = ""
 
 
-def compare_page(request: ComparePageRequest, snapshot: CatalogSnapshot) -> str:
-    """The page about deployments side by side.
+def compare_page(
+    request: ComparePageRequest, snapshot: CatalogSnapshot, *, answer_only: bool = False
+) -> str:
+    """The page about deployments side by side, or only its answer.
 
     Raises
     ------
@@ -127,13 +151,17 @@ def compare_page(request: ComparePageRequest, snapshot: CatalogSnapshot) -> str:
     return rendered(
         "compare.html",
         **_form(_shown(request, columns), _errors(columns), snapshot),
+        answer_only=answer_only,
         request=request,
         estimate=answered[0].estimate,
         columns=[
             {
                 "number": column.number,
                 "request": column.request,
-                "name": f"{column.request.accelerator_count} × {column.request.accelerator}",
+                "names": names_of(column.estimate["deployment"], snapshot, own_name(column.request))
+                if column.estimate
+                else None,
+                "name": _column_name(column, snapshot),
                 "ordinal": _ORDINALS[column.number].capitalize(),
                 "estimate": column.estimate,
                 "verdict": verdict(column.estimate["memory"]) if column.estimate else None,
@@ -142,21 +170,33 @@ def compare_page(request: ComparePageRequest, snapshot: CatalogSnapshot) -> str:
             for column in columns
         ],
         finding=_finding(columns),
+        remarks=[
+            (_ORDINALS[column.number].capitalize(), _column_name(column, snapshot), said)
+            for column in columns
+            if column.estimate is not None
+            and (said := [one["message"] for one in column.estimate["warnings"]])
+        ],
         sections=[
             (title, [(name, _cells(estimates, path, words)) for name, path, words in lines])
             for title, lines in INFERENCE
         ],
-        sources=sources({"provenance": [e for one in estimates if one for e in one["provenance"]]}),
+        charts=list(_charts(columns, snapshot)),
+        sources=sources(*(one for one in estimates if one)),
     )
 
 
 def refused_compare_page(
-    given: Mapping[str, str], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+    given: Mapping[str, str],
+    errors: Iterable[FieldError],
+    snapshot: CatalogSnapshot,
+    *,
+    answer_only: bool = False,
 ) -> str:
     """The page with what was given, and what is wrong with it."""
-    fields = ComparePageRequest().model_dump() | dict(given)
+    defaults = ComparePageRequest().model_dump()
+    fields = defaults | {name: given[name] for name in defaults if name in given}
     shown = _form(fields, errors, snapshot)
-    return rendered("compare.html", **shown, request=None, estimate=None)
+    return rendered("compare.html", **shown, answer_only=answer_only, request=None, estimate=None)
 
 
 def compare_table(request: ComparePageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
@@ -182,7 +222,7 @@ def _columns(request: ComparePageRequest, snapshot: CatalogSnapshot) -> list[Col
     found = []
     for number, one in request.columns:
         try:
-            estimate = inference_estimate(one.estimate, snapshot, advise=False)
+            estimate = inference_estimate(one.estimate, snapshot, WHOLE.without("remedies"))
             found.append(Column(number, one.with_ids(estimate["deployment"]), estimate, ()))
         except Rejected as rejected:
             found.append(Column(number, one, None, tuple(rejected.errors)))
@@ -204,6 +244,21 @@ def _finding(columns: Iterable[Column]) -> str:
     return f"Only the {' and the '.join(fit)} {'fits' if len(fit) == 1 else 'fit'}"
 
 
+def _charts(
+    columns: Sequence[Column], snapshot: CatalogSnapshot
+) -> Iterator[tuple[str, tuple[Bar, ...]]]:
+    """The figures that carry a verdict, as bars of the deployments that have them."""
+    for title, path, words in _CHARTS:
+        known = [
+            (f"{_ORDINALS[one.number].capitalize()}: {_column_name(one, snapshot)}", figure)
+            for one in columns
+            if one.estimate is not None and (figure := figure_at(one.estimate, path)) is not None
+        ]
+        if len(known) > 1:
+            ends = ("value", "low", "high")
+            yield title, bars(((name, *(fig[end] for end in ends)) for name, fig in known), words)
+
+
 def _cells(estimates: Sequence[Mapping[str, Any] | None], path: str, words: Any) -> list[Cell]:
     """A figure of all deployments; the best is marked where there is one, and how surely."""
     figures = [None if one is None else figure_at(one, path) for one in estimates]
@@ -219,12 +274,32 @@ def _cells(estimates: Sequence[Mapping[str, Any] | None], path: str, words: Any)
         mark: Mark = ""
         if figure is not None and figure is best:
             mark = "best" if all(_apart(best, other) for other in ranked[1:]) else "perhaps best"
-        cells.append(Cell(shown.value, shown.interval, mark))
+        cells.append(Cell(shown.value, shown.interval, mark, _against(path, figure, figures[0])))
     return cells
+
+
+def _against(path: str, figure: Mapping[str, float] | None, first: Any) -> str:
+    """A figure as a ratio to that of the first deployment; nothing where they are alike."""
+    if figure is None or first is None or figure is first or not first["value"]:
+        return ""
+    ratio = figure["value"] / first["value"]
+    if ratio <= 0.0 or abs(ratio - 1.0) < _ALIKE_RATIO:
+        return ""
+    part, _, name = path.partition(".")
+    if part == "cost":
+        return in_words({"cost": ratio})
+    if part == "latency" and name.endswith("_s") and path not in _MORE_IS_BETTER:
+        return in_words({"latency": ratio})
+    return f"{ratio:.2g} ×" if ratio >= _TIMES else f"{(ratio - 1.0) * 100.0:+.0f} %"
 
 
 def _apart(first: Mapping[str, float], second: Mapping[str, float]) -> bool:
     return first["high"] < second["low"] or second["high"] < first["low"]
+
+
+def _column_name(column: Column, snapshot: CatalogSnapshot) -> str:
+    accelerator = accelerator_name(column.request.accelerator, snapshot)
+    return f"{column.request.accelerator_count:,} × {accelerator}"
 
 
 def _errors(columns: Iterable[Column]) -> list[FieldError]:
@@ -268,4 +343,5 @@ def _form(
         "weight_formats": WEIGHT_FORMATS,
         "kv_cache_formats": KV_CACHE_FORMATS,
         "others": OTHERS,
+        "ordinals": _ORDINALS,
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from service.estimation.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, money, number
 
 Words = Callable[[float], str]
 
@@ -86,13 +86,13 @@ INFERENCE: Layout = (
     (
         "Cost, rented at list prices",
         (
-            ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
+            ("An hour", "cost.rented.usd_per_hour", money),
             (
                 "Per million output tokens",
                 "cost.rented.usd_per_million_output_tokens",
-                in_unit("USD"),
+                money,
             ),
-            ("A year", "cost.rented.usd_per_year", in_unit("USD")),
+            ("A year", "cost.rented.usd_per_year", money),
         ),
     ),
 )
@@ -125,7 +125,7 @@ def headlines(estimate: Mapping[str, Any]) -> list[Line]:
     )
     known["cost.rented.usd_per_million_output_tokens"] = (
         "Per million output tokens, rented",
-        in_unit("USD"),
+        money,
     )
     return [line(known[path][0], figure_at(estimate, path), known[path][1]) for path in wanted]
 

@@ -11,15 +11,6 @@ from service.core.engines import EngineWorkload
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.inference.space import NOT_SEARCHED
 
-_PROVIDERS = {
-    "aws": "AWS",
-    "azure": "Azure",
-    "gcp": "Google Cloud",
-    "oci": "Oracle Cloud",
-    "country": "Countries",
-    "us-grid": "US grids",
-}
-
 #: Formats that are offered, out of those that the API takes.
 WEIGHT_FORMATS = (
     "bf16",
@@ -52,11 +43,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """All choices that come from the catalog, by group."""
+    """Short lists of choices that come from the catalog, by group."""
 
-    models: dict[str, list[Option]]
-    accelerators: dict[str, list[Option]]
-    regions: dict[str, list[Option]]
     engines: dict[str, list[Option]]
     frameworks: dict[str, list[Option]]
 
@@ -74,21 +62,6 @@ def _engines(snapshot: CatalogSnapshot, workload: EngineWorkload) -> dict[str, l
 def options(snapshot: CatalogSnapshot) -> Options:
     """The choices of a catalog."""
     return Options(
-        models=_grouped(
-            (str(entry.document.get("organisation") or "Others"), Option(entry.id, entry.id))
-            for entry in snapshot.models.values()
-        ),
-        accelerators=_grouped(
-            (entry.value.vendor, Option(entry.id, entry.value.name))
-            for entry in snapshot.accelerators.values()
-        ),
-        regions=_grouped(
-            (
-                _PROVIDERS.get(entry.id.partition("/")[0], "Others"),
-                Option(entry.id, entry.value.name),
-            )
-            for entry in snapshot.regions.values()
-        ),
         engines=_engines(snapshot, "inference"),
         frameworks=_engines(snapshot, "training"),
     )

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlencode
 
 import orjson
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from service.catalog.snapshot import CatalogSnapshot
+from service.core.years import HOURS_PER_MONTH
+from service.estimation.formatting import Units
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.requests import (
+    DecisionLimitsRequest,
     DecisionWorkload,
+    Limit,
     RecommendationRequest,
+    SearchRequest,
     WorkloadKindId,
 )
 from service.estimation.references import (
@@ -33,11 +48,30 @@ from service.estimation.requests import (
     ServingRequest,
     WorkloadRequest,
 )
+from service.portal.places import SearchedPlace, searched_regions
 
 #: Degrees of parallelism that the form takes.
 LAYOUT = ("tensor", "pipeline", "data", "expert")
+#: Fields that only say what figures are read in.
+UNITS = ("memory_unit", "currency", "per_usd")
 #: Characters of a pasted config.json: it is a part of the link.
 MOST_CONFIG_CHARACTERS = 16_000
+#: Fields that only say what is wanted of a deployment, and what is looked for.
+_WANTED = (
+    *UNITS,
+    "percentile",
+    "workload_kind",
+    "ttft_s",
+    "tpot_s",
+    "usd_per_month",
+    "kgco2e_per_year",
+    "l_per_year",
+    "weight_bits_at_least",
+    "search_in",
+    "recommend",
+)
+#: Fields that links leave out where they are as usual.
+_UNSAID = ("percentile", "any_method", "any_optimizer", "any_format", "view")
 #: What people copy with the name of a model.
 _HUB_ADDRESS = "https://huggingface.co/"
 
@@ -80,6 +114,27 @@ class ModelQuestion(Request):
     hub: Reference | None = None
     """Name on the Hugging Face Hub."""
     config: Annotated[str, Field(max_length=200_000), AfterValidator(_pasted)] | None = None
+    memory_unit: Literal["GiB"] | None = None
+    """What memory is read in, other than GB."""
+    currency: Annotated[str, Field(pattern="^[A-Za-z]{3}$")] | None = None
+    """What money is read in, other than US dollars, at ``per_usd`` of it for one."""
+    per_usd: Annotated[float | None, Field(gt=0.0, le=1e9, validate_default=True)] = None
+
+    @field_validator("per_usd")
+    @classmethod
+    def _at_a_rate(cls, given: float | None, info: ValidationInfo) -> float | None:
+        """No rate is taken for granted: rates move, and none would be that of the reader."""
+        currency = info.data.get("currency")
+        if currency is not None and currency.upper() != "USD" and given is None:
+            raise ValueError(f"say how many {currency.upper()} you get for 1 USD")
+        return given
+
+    @property
+    def units(self) -> Units:
+        """What memory and money are read in."""
+        if self.currency is None or self.per_usd is None:
+            return Units(self.memory_unit or "GB")
+        return Units(self.memory_unit or "GB", self.currency.upper(), self.per_usd)
 
     @model_validator(mode="before")
     @classmethod
@@ -125,6 +180,8 @@ class ModelQuestion(Request):
     def stated(self, *left_out: str) -> dict[str, Any]:
         """The fields of a link to the same page, without those that are left out."""
         fields = self.model_dump(exclude={"model", "hub", "config", *left_out}, exclude_none=True)
+        usual = {name: type(self).model_fields[name].default for name in _UNSAID if name in fields}
+        fields = {n: value for n, value in fields.items() if n not in usual or usual[n] != value}
         if self.config is not None:
             return {"config": self.config, **fields}
         if self.hub is not None:
@@ -138,10 +195,16 @@ class ModelQuestion(Request):
         return fields if hub is None else {"model": f"{HUB_PREFIX}{hub}", **fields}
 
 
-class PageRequest(ModelQuestion):
-    """A deployment as the form describes it; its defaults are the example that an empty page shows.
+#: The load and the limits of the example that a page shows which is asked nothing.
+EXAMPLE: Mapping[str, Any] = {"concurrency": 32, "ttft_s": 1.0, "tpot_s": 0.05}
+EXAMPLE_LOAD: dict[str, Any] = {"input_tokens": 2048, "output_tokens": 256, **EXAMPLE}
 
-    The names are those of the same fields in the API's own links.
+
+class PageRequest(ModelQuestion):
+    """A deployment as the form describes it, and what is wanted of it.
+
+    The names are those of the same fields in the API's own links, and so are the defaults of the
+    load: a link without it asks the same of the page, the badge and the API.
     """
 
     accelerator: Reference = "nvidia-h100-sxm-80gb"
@@ -155,16 +218,65 @@ class PageRequest(ModelQuestion):
     kv_cache: FormatName | None = None
     input_tokens: int = Field(2048, ge=1, le=10_000_000)
     output_tokens: int = Field(256, ge=1, le=1_000_000)
-    concurrency: int = Field(32, ge=1, le=1_000_000)
+    concurrency: int = Field(1, ge=1, le=1_000_000)
+    requests_per_s: float | None = Field(None, ge=1e-6, le=1e6)
+    """Requests that come in a second, instead of so many at once."""
     arrivals: Literal["at_once"] | None = None
     """Whether requests come all at once; if not, another comes for each that is answered."""
     engine: Reference | None = None
     engine_version: ReleaseText | None = None
     workload_kind: WorkloadKindId = "real-time-inference"
+    ttft_s: Limit = None
+    """The longest that the first token may take."""
+    tpot_s: Limit = None
+    """The longest that each next token may take."""
+    percentile: Literal["mean", "p50", "p95", "p99"] = "mean"
+    """What of these times has to be kept: the mean, or a percentile over requests."""
+    usd_per_month: Limit = None
+    """The most that it may cost in a month."""
+    kgco2e_per_year: Limit = None
+    l_per_year: Limit = None
+    weight_bits_at_least: float | None = Field(None, gt=0.0, le=32.0)
+    """Fewest bits of a weight that choices may have."""
+    search_in: SearchedPlace = "country"
+    """Where choices may stand."""
     recommend: bool = False
     """Search for better choices (takes about a second)."""
     theme: Literal["auto", "light", "dark"] = "auto"
     """Theme of the embedded view; the page itself follows the reader's preference."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_an_example(cls, given: Any) -> Any:
+        """A page that is asked nothing shows an example; one accelerator that is named is one."""
+        if not isinstance(given, Mapping):
+            return given
+        if not given:
+            return dict(EXAMPLE)
+        counted = any(name in given for name in ("accelerator_count", *LAYOUT))
+        one = {} if counted or "accelerator" not in given else {"accelerator_count": 1}
+        return {**given, **one}
+
+    @field_validator("percentile")
+    @classmethod
+    def _of_a_rate(cls, given: str, info: ValidationInfo) -> str:
+        if given != "mean" and info.data.get("requests_per_s") is None:
+            raise ValueError("needs requests a second: only then do some wait longer than others")
+        return given
+
+    @property
+    def limits(self) -> DecisionLimitsRequest:
+        """What is wanted of a deployment, as searches take it."""
+        usd = self.usd_per_month
+        return DecisionLimitsRequest(
+            ttft_s=self.ttft_s,
+            tpot_s=self.tpot_s,
+            percentile=self.percentile,
+            usd_per_hour=None if usd is None else usd / HOURS_PER_MONTH,
+            kgco2e_per_year=self.kgco2e_per_year,
+            l_per_year=self.l_per_year,
+            weight_bits_at_least=self.weight_bits_at_least,
+        )
 
     @property
     def layout(self) -> ParallelismRequest | None:
@@ -187,6 +299,7 @@ class PageRequest(ModelQuestion):
                 input_tokens=self.input_tokens,
                 output_tokens=self.output_tokens,
                 concurrency=self.concurrency,
+                requests_per_s=self.requests_per_s,
                 arrivals=self.arrivals,
             ),
             serving=self.serving,
@@ -199,16 +312,19 @@ class PageRequest(ModelQuestion):
         named = {} if self.engine is None else {"engine": self.engine}
         return ServingRequest(**named, engine_version=self.engine_version)
 
-    @property
-    def recommendation(self) -> RecommendationRequest:
-        """The search for better choices."""
+    def recommendation(self, snapshot: CatalogSnapshot) -> RecommendationRequest:
+        """The search for better choices than this plan, within what is wanted."""
         return RecommendationRequest(
             model=self.asked_model,
             workload_kind=self.workload_kind,
+            limits=self.limits,
+            search=SearchRequest(regions=searched_regions(self.search_in, self.region, snapshot)),
+            baseline=self.estimate.model_copy(update={"explain": False}),
             workload=DecisionWorkload(
                 input_tokens=self.input_tokens,
                 output_tokens=max(self.output_tokens, 2),
-                concurrency=self.concurrency,
+                requests_per_s=self.requests_per_s,
+                concurrency=self.concurrency if self.requests_per_s is None else None,
             ),
             serving=self.serving,
         )
@@ -219,10 +335,78 @@ class PageRequest(ModelQuestion):
 
     def deployment_link(self, *, placed: bool = True, **added: Any) -> str:
         """The query of a link to an operation of the API about the same deployment."""
-        left_out = ("workload_kind", "recommend", "theme", *(() if placed else ("region",)))
-        return query_of(self.api_fields(*left_out) | added)
+        return query_of(self.deployment_fields(placed=placed) | added)
+
+    def deployment_fields(self, *, placed: bool = True) -> dict[str, Any]:
+        """The fields that say what is deployed, without what is wanted of it."""
+        return self.api_fields(*_WANTED, "theme", *(() if placed else ("region",)))
 
 
 def query_of(fields: Mapping[str, Any]) -> str:
     """Fields as a query; those of None are not stated."""
     return urlencode({name: value for name, value in fields.items() if value is not None})
+
+
+#: What the fields of a form hold that is given other ones.
+DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {name: field.default for name, field in PageRequest.model_fields.items()}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A common question: its name, and the fields that it sets."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+    def is_asked(self, request: PageRequest) -> bool:
+        """Whether a page asks it."""
+        return all(getattr(request, name) == value for name, value in self.fields.items())
+
+
+#: What people commonly ask of a deployment, whatever it is.
+PRESETS = (
+    Preset("Chat for 32", EXAMPLE_LOAD | {"workload_kind": "real-time-inference"}),
+    Preset(
+        "Coding team of 10",
+        {
+            "input_tokens": 16_384,
+            "output_tokens": 1024,
+            "concurrency": 10,
+            "ttft_s": 5.0,
+            "tpot_s": 0.04,
+            "workload_kind": "agentic",
+        },
+    ),
+    Preset(
+        "Overnight batch",
+        {
+            "input_tokens": 4096,
+            "output_tokens": 512,
+            "concurrency": 256,
+            "ttft_s": None,
+            "tpot_s": None,
+            "workload_kind": "batch-inference",
+        },
+    ),
+    Preset(
+        "On my own machine",
+        {
+            "accelerator": "nvidia-rtx-4090-24gb",
+            "accelerator_count": 1,
+            "model": "meta-llama/Llama-3.1-8B",
+            "weights": "awq-int4",
+            "input_tokens": 1024,
+            "output_tokens": 512,
+            "concurrency": 1,
+            "ttft_s": 2.0,
+            "tpot_s": 0.1,
+            "workload_kind": "edge",
+            "tensor": None,
+            "pipeline": None,
+            "data": None,
+            "expert": None,
+        },
+    ),
+)

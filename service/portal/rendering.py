@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import duration, gigabytes, number
+from service.estimation.recommendations.against import in_words
 from service.estimation.rejection import FieldError
 from service.extras import how_to_add, is_installed
+from service.portal.glossary import TERMS
 from service.portal.options import options
+from service.portal.pickers import COLLECTION_OF, detail, text_of
+from service.portal.why import written
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,12 +28,42 @@ if TYPE_CHECKING:
 ASSETS = {
     "style.css": "text/css",
     "page.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "share.js": "text/javascript",
+    "vega.js": "text/javascript",
+    "picker.js": "text/javascript",
+    "places.js": "text/javascript",
+    "extras.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "headroom-estimate.js": "text/javascript",
 }
 
+#: How far plans that make something fit change the answers, in words.
+_REACHES = {
+    "same-result": "Same answers",
+    "near-same-result": "Almost the same quality",
+    "more-accelerators": "More accelerators",
+    "other-recipe": "Another recipe",
+}
+#: What fields are called where they are told apart from their form.
+_LABELS = {
+    "accelerator_count": "how many",
+    "input_tokens": "prompt tokens",
+    "output_tokens": "answer tokens",
+    "concurrency": "requests at once",
+    "ttft_s": "first token within",
+    "tpot_s": "each next token within",
+    "usd_per_month": "budget a month",
+    "hub": "name on the Hugging Face Hub",
+    "config": "config.json",
+    "kv_cache": "KV cache",
+    "requests_per_s": "requests a second",
+    "per_usd": "your exchange rate",
+}
+#: How a message suggests what was meant.
+_MEANT = re.compile(r"; did you mean (?P<listed>[^?]*)\?")
 #: Whole numbers below this are written without an exponent.
-_MOST_WRITTEN_OUT = 1e9
+_MOST_WRITTEN_OUT = 1e15
 
 #: What a validator says, and the same for readers of a form.
 _PLAINER = (
@@ -43,26 +79,84 @@ _PLAINER = (
 )
 
 
-def rendered(template: str, **content: Any) -> str:
-    """A page from its template."""
-    return _environment().get_template(template).render(**content)
+def rendered(template: str, up: str = "", **content: Any) -> str:
+    """A page from its template; ``up`` leads from its address to the front page."""
+    return _environment().get_template(template).render(up=up, **content)
 
 
 @lru_cache(maxsize=8)
 def asset(name: str) -> bytes:
     """The content of one of the files that the pages load."""
+    packed = packed_asset(name)
+    if packed is not None:
+        return gzip.decompress(packed)
     return files("service.portal").joinpath("static", name).read_bytes()
+
+
+@lru_cache(maxsize=8)
+def packed_asset(name: str) -> bytes | None:
+    """The content as gzip, of a file that is kept so; None of the others."""
+    kept = files("service.portal").joinpath("static", f"{name}.gz")
+    return kept.read_bytes() if kept.is_file() else None
+
+
+@lru_cache(maxsize=8)
+def _version(name: str) -> str:
+    """What a file's content is told apart by."""
+    return sha256(packed_asset(name) or asset(name)).hexdigest()[:12]
 
 
 def form(
     fields: Mapping[str, Any], errors: Iterable[FieldError], snapshot: CatalogSnapshot
 ) -> dict[str, Any]:
     """What forms need: what was given, what is wrong with it, and what can be chosen."""
-    listed = [
-        {"name": field_of(error.pointer, fields), "detail": _detail(error, fields)}
-        for error in errors
-    ]
-    return {"fields": fields, "errors": listed, "options": options(snapshot)}
+    listed = []
+    for error in errors:
+        name, said = field_of(error.pointer, fields), _detail(error, fields)
+        meant = _MEANT.search(said) if name in fields else None
+        listed.append(
+            {
+                "name": name,
+                "label": _LABELS.get(name, name.replace("_", " ")),
+                "detail": _MEANT.sub("", said) if meant else said,
+                "repairs": _repairs(name, meant["listed"], fields, snapshot) if meant else [],
+            }
+        )
+    return {
+        "fields": fields,
+        "errors": listed,
+        "options": options(snapshot),
+        "picked": {
+            name: _picked(name, fields[name], snapshot)
+            for name in fields
+            if name.partition("_")[0] in COLLECTION_OF and name.removesuffix("_count") == name
+        },
+    }
+
+
+def _repairs(
+    name: str, listed: str, fields: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> list[dict[str, str]]:
+    """What may have been meant, each with the query of the repaired question."""
+    found = []
+    for value in listed.replace(" or ", ", ").split(", "):
+        stated = {key: given for key, given in fields.items() if given not in (None, "", False)}
+        collection = COLLECTION_OF.get(name.partition("_")[0])
+        text = value if collection is None else text_of(collection, value, snapshot)
+        found.append({"text": text, "query": urlencode(stated | {name: value})})
+    return found
+
+
+def _picked(name: str, value: Any, snapshot: CatalogSnapshot) -> dict[str, str]:
+    """What a field that suggests shows, what it stands for, and what to know about that."""
+    collection = COLLECTION_OF[name.partition("_")[0]]
+    stated = "" if value is None else str(value)
+    return {
+        "value": stated,
+        "text": text_of(collection, stated, snapshot),
+        "detail": detail(collection, stated, snapshot),
+        "collection": collection,
+    }
 
 
 def field_of(pointer: str, fields: Mapping[str, Any]) -> str:
@@ -75,10 +169,13 @@ def field_of(pointer: str, fields: Mapping[str, Any]) -> str:
     return parts[-1] if parts else ""
 
 
-def sources(estimate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The documents that an estimate rests on, by title."""
+def sources(*estimates: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The documents that estimates rest on, by title."""
     found = {
-        source["id"]: source for entry in estimate["provenance"] for source in entry["sources"]
+        source["id"]: source
+        for estimate in estimates
+        for entry in estimate["provenance"]["entries"]
+        for source in entry["sources"]
     }
     return sorted(found.values(), key=lambda source: str(source["title"]))
 
@@ -119,8 +216,12 @@ def _environment() -> Environment:
     )
     made.filters |= {"number": number, "gigabytes": gigabytes, "duration": duration}
     made.filters["typed"] = _typed
+    made.filters["written"] = written
+    made.filters["pace"] = lambda ratio: in_words({"latency": ratio})
+    made.globals["terms"] = TERMS
+    made.globals["reaches"] = _REACHES
     # A file under a new name is fetched again, so that the old one may be kept for long.
-    made.globals["asset"] = lambda name: f"portal/{name}?v={sha256(asset(name)).hexdigest()[:12]}"
+    made.globals["asset"] = lambda name: f"portal/{name}?v={_version(name)}"
     made.globals["images_missing"] = lambda: (
         "" if is_installed("images") else f"To see charts, {how_to_add(['images'])}."
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.settings import Optimizer, Schedule
 from service.estimation.recommendations.requests import Limit
 from service.estimation.recommendations.training.requests import (
     MOST_ACCELERATORS,
+    Method,
     RunLimits,
     RunRequest,
     TrainingRecommendationRequest,
@@ -29,7 +31,8 @@ from service.estimation.training.requests import (
     TrainingOffloadRequest,
     TrainingSettingsRequest,
 )
-from service.portal.questions import ModelQuestion, query_of
+from service.portal.places import SearchedPlace, searched_regions
+from service.portal.questions import UNITS, ModelQuestion, query_of
 
 #: Fields of the form that are settings of training by the same names.
 _SETTINGS = (
@@ -50,7 +53,11 @@ _SETTINGS = (
 #: Degrees of parallelism that the form takes.
 LAYOUT = ("tensor", "pipeline", "context", "expert")
 #: Fields that only say what a recommendation looks for.
-_WANTED = ("recommend", "days", "usd", "max_accelerators", "global_batch_size")
+_WANTED = (
+    *UNITS,
+    *("recommend", "days", "usd", "kgco2e", "litres", "it_power_kw", "search_in"),
+    *("max_accelerators", "global_batch_size", "any_method", "any_optimizer", "any_format"),
+)
 
 
 class TrainingPageRequest(ModelQuestion):
@@ -86,6 +93,17 @@ class TrainingPageRequest(ModelQuestion):
     """Deadline of a recommended run."""
     usd: Limit = None
     """Budget of a recommended run."""
+    kgco2e: Limit = None
+    litres: Limit = None
+    it_power_kw: Limit = None
+    """Most power of the machines of a recommended run."""
+    any_method: bool = False
+    """Whether adapters, and all weights, may be trained instead."""
+    any_optimizer: bool = False
+    any_format: bool = True
+    """Whether other formats of weights are tried."""
+    search_in: SearchedPlace = "country"
+    """Where choices may stand."""
     max_accelerators: int = Field(512, ge=1, le=MOST_ACCELERATORS)
     global_batch_size: int | None = Field(None, ge=1, le=10_000_000)
     """Sequences per step of a recommended run."""
@@ -110,8 +128,7 @@ class TrainingPageRequest(ModelQuestion):
             explain=True,
         )
 
-    @property
-    def recommendation(self) -> TrainingRecommendationRequest:
+    def recommendation(self, snapshot: CatalogSnapshot) -> TrainingRecommendationRequest:
         """The search for better choices: what is learned stays, all else is searched."""
         return TrainingRecommendationRequest(
             model=self.asked_model,
@@ -119,14 +136,25 @@ class TrainingPageRequest(ModelQuestion):
                 tokens=self.tokens,
                 sequence_length=self.sequence_length,
                 global_batch_size=self.global_batch_size,
-                methods=[self.method],
-                optimizers=[self.optimizer],
+                methods=list(get_args(Method)) if self.any_method else [self.method],
+                optimizers=list(get_args(Optimizer)) if self.any_optimizer else [self.optimizer],
                 lora_rank=self.lora_rank,
                 offload=self.offload_optimizer != "none",
                 **self.named_framework,
             ),
-            limits=RunLimits(days=self.days, usd=self.usd),
-            search=TrainingSearchRequest(max_accelerators=self.max_accelerators),
+            limits=RunLimits(
+                days=self.days,
+                usd=self.usd,
+                kgco2e=self.kgco2e,
+                litres=self.litres,
+                it_power_w=None if self.it_power_kw is None else self.it_power_kw * 1e3,
+            ),
+            search=TrainingSearchRequest(
+                max_accelerators=self.max_accelerators,
+                precisions=None if self.any_format or self.weights is None else [self.weights],
+                regions=searched_regions(self.search_in, self.region, snapshot),
+            ),
+            baseline=self.estimate.model_copy(update={"explain": False}),
         )
 
     @property

@@ -8,27 +8,24 @@ from typing import Any, get_args
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.memory.training.settings import Optimizer
-from service.estimation.formatting import duration, gigabytes, number
+from service.estimation.formatting import duration, gigabytes, money, number
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.rejection import FieldError
 from service.estimation.training.choices import CHECKPOINTING, training_memory_choices
 from service.estimation.training.estimate import training_estimate
-from service.portal.advice import Recommender, advice, metric
+from service.estimation.verdict.figures import days, emissions
+from service.estimation.verdict.memory import memory_parts
+from service.estimation.verdict.verdict import training_verdict
+from service.portal.advice import Column, Recommender, advice
 from service.portal.charts import training_pictures
-from service.portal.figures import Layout, Line, figure_at, in_unit, line, sections, table, verdict
+from service.portal.figures import Layout, in_unit, sections, table
 from service.portal.options import TRAINED_WEIGHT_FORMATS
+from service.portal.places import PLACES
 from service.portal.rendering import form, rendered, sources
 from service.portal.training_questions import LAYOUT, TrainingPageRequest
+from service.portal.views import own_name
+from service.portal.why import why
 from service.reports.training_recommendation import TRAINING_TERMS, training_recommendation_document
-
-_HOURS_PER_DAY = 24.0
-
-
-def _days(value: float) -> str:
-    """Days, or hours where it is less than two days."""
-    if value < 2.0:
-        return f"{number(value * _HOURS_PER_DAY)} hours"
-    return f"{number(value)} days"
 
 
 def _percent(ratio: float) -> str:
@@ -62,7 +59,7 @@ _TRAINING: Layout = (
                 in_unit("tokens/s"),
             ),
             ("Share of peak used (MFU)", "latency.mfu_ratio", _percent),
-            ("Whole run", "latency.run.days", _days),
+            ("Whole run", "latency.run.days", days),
             ("Accelerator-hours", "latency.run.accelerator_hours", in_unit("h")),
         ),
     ),
@@ -89,18 +86,11 @@ _TRAINING: Layout = (
     (
         "Cost, rented at list prices",
         (
-            ("An hour", "cost.rented.usd_per_hour", in_unit("USD")),
-            ("Per million tokens", "cost.rented.usd_per_million_tokens", in_unit("USD")),
-            ("The run", "cost.rented.usd_run", in_unit("USD")),
+            ("An hour", "cost.rented.usd_per_hour", money),
+            ("Per million tokens", "cost.rented.usd_per_million_tokens", money),
+            ("The run", "cost.rented.usd_run", money),
         ),
     ),
-)
-_HEADLINES: tuple[tuple[str, str, Any], ...] = (
-    ("Whole run", "latency.run.days", _days),
-    ("Tokens, all accelerators", "latency.tokens_per_s", in_unit("tokens/s")),
-    ("Share of peak used (MFU)", "latency.mfu_ratio", _percent),
-    ("Emissions of the run", "impacts.run.carbon.total_gco2e", in_unit("kg CO₂e", 1e3)),
-    ("The run, rented", "cost.rented.usd_run", in_unit("USD")),
 )
 #: Settings that the form chooses among, as they are read.
 _CHOICES: dict[str, dict[str, str]] = {
@@ -141,44 +131,70 @@ _AGAIN = {
 }
 
 
-def training_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> str:
-    """The page about a training run."""
+def training_page(
+    request: TrainingPageRequest, snapshot: CatalogSnapshot, *, answer_only: bool = False
+) -> str:
+    """The page about a training run, or only its answer."""
     estimate = training_estimate(request.estimate, snapshot)
     found = request.with_ids(estimate["deployment"])
+    said = training_verdict(estimate, snapshot, found.days, found.usd, own_name(found))
+    recommended = (
+        training_recommendation_answer(found.recommendation(snapshot), snapshot)
+        if found.recommend
+        else None
+    )
     return rendered(
         "training.html",
         **_form(found.form_fields(), (), snapshot),
+        answer_only=answer_only,
         request=found,
         estimate=estimate,
-        verdict=verdict(estimate["memory"]),
-        headlines=headlines(estimate),
+        verdict=said,
+        reasons={figure.id: why(figure, estimate) for figure in said.figures},
+        memory=memory_parts(estimate["memory"]),
         sections=sections(estimate, _TRAINING),
         grid=_grid(found, snapshot),
         checkpointing=CHECKPOINTING,
         again=_AGAIN,
         pictures=list(training_pictures(found, snapshot)),
         sources=sources(estimate),
-        advice=advice(found, snapshot, RUNS) if found.recommend else None,
+        remarks=[one["message"] for one in estimate["warnings"]],
+        advice=None if recommended is None else advice(found, recommended, snapshot, RUNS),
+    )
+
+
+def training_steps_page(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> str:
+    """How everything about a training run was computed, step by step."""
+    estimate = training_estimate(request.estimate, snapshot)
+    return rendered(
+        "steps.html",
+        request=request.with_ids(estimate["deployment"]),
+        estimate=estimate,
+        verdict=training_verdict(estimate, snapshot, model=own_name(request)),
+        sources=sources(estimate),
+        here="Train a model",
+        title="How it was computed",
+        trail=((f"training?{request.link()}", "The answer"),),
     )
 
 
 def refused_training_page(
-    given: Mapping[str, str], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+    given: Mapping[str, str],
+    errors: Iterable[FieldError],
+    snapshot: CatalogSnapshot,
+    *,
+    answer_only: bool = False,
 ) -> str:
     """The page with what was given, and what is wrong with it."""
-    fields = TrainingPageRequest().model_dump() | dict(given)
+    defaults = TrainingPageRequest().model_dump()
+    fields = defaults | {name: given[name] for name in defaults if name in given}
     shown = _form(fields, errors, snapshot)
-    return rendered("training.html", **shown, request=None, estimate=None)
+    return rendered("training.html", **shown, answer_only=answer_only, request=None, estimate=None)
 
 
 def training_table(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
     """Every figure of the estimate that the page shows, as rows."""
     return table(training_estimate(request.estimate, snapshot))
-
-
-def headlines(estimate: Mapping[str, Any]) -> list[Line]:
-    """The few figures that a glance should catch."""
-    return [line(name, figure_at(estimate, path), words) for name, path, words in _HEADLINES]
 
 
 def _grid(request: TrainingPageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
@@ -207,6 +223,7 @@ def _form(
 ) -> dict[str, Any]:
     return form(fields, errors, snapshot) | {
         "choices": _CHOICES,
+        "places": PLACES,
         "weight_formats": TRAINED_WEIGHT_FORMATS,
         "layout_given": any(fields[name] for name in LAYOUT),
         "offload_given": any(
@@ -231,11 +248,11 @@ RUNS = Recommender(
     answer=training_recommendation_answer,
     document=training_recommendation_document,
     terms=TRAINING_TERMS,
+    settings=TRAINING_TERMS.settings,
     columns=(
-        ("Time", lambda candidate: _days(candidate["days"])),
-        ("USD", metric("cost")),
-        ("kg CO₂e", metric("carbon")),
-        ("Litres", metric("water")),
+        Column("Length of the run", "latency.run.days", days, "latency"),
+        Column("Cost of the run", "cost.rented.usd_run", money, "cost"),
+        Column("CO₂e of the run", "impacts.run.carbon.total_gco2e", emissions, "carbon"),
     ),
     fields=_fields,
 )

@@ -8,18 +8,24 @@ from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.number_formats import NUMBER_FORMATS
-from service.estimation.formatting import duration
+from service.core.search.workloads import WORKLOAD_KINDS
+from service.estimation.formatting import duration, money
 from service.estimation.inference.estimate import inference_estimate
-from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.rejection import FieldError
-from service.portal.advice import Recommender, advice, metric
-from service.portal.badge import badge
+from service.estimation.verdict.figures import MONTHS_PER_YEAR, emissions
+from service.estimation.verdict.memory import memory_parts
+from service.estimation.verdict.names import format_name
+from service.estimation.verdict.verdict import inference_verdict
+from service.portal.advice import Column, Recommender, advice
+from service.portal.badge import load
 from service.portal.charts import pictures
-from service.portal.figures import headlines, sections, table, verdict
+from service.portal.figures import sections, table
 from service.portal.options import KV_CACHE_FORMATS, WEIGHT_FORMATS, workload_options
-from service.portal.questions import LAYOUT, PageRequest
+from service.portal.places import PLACES
+from service.portal.questions import DEFAULTS, LAYOUT, PRESETS, ModelQuestion, PageRequest
 from service.portal.rendering import form, rendered, sources
+from service.portal.why import why
 from service.reports.recommendation import INFERENCE_TERMS, recommendation_document
 
 #: What the view for frames takes to be read without scrolling [px].
@@ -36,31 +42,65 @@ class Frame:
     height: int
 
 
-def page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
-    """The page about a deployment."""
+def page(
+    request: PageRequest, snapshot: CatalogSnapshot, *, answer_only: bool = False, home: str = ""
+) -> str:
+    """The page about a deployment, or only its answer; ``home`` is the service's address."""
     estimate = inference_estimate(request.estimate, snapshot)
     found = request.with_ids(estimate["deployment"])
+    recommended = (
+        recommendation_answer(found.recommendation(snapshot), snapshot) if found.recommend else None
+    )
+    choices = () if recommended is None else recommended["choices"]
+    said = inference_verdict(estimate, snapshot, found.limits, choices, own_name(found))
     return rendered(
         "page.html",
         **_form(found.form_fields(), (), snapshot),
+        answer_only=answer_only,
+        home=home,
         request=found,
         estimate=estimate,
-        verdict=verdict(estimate["memory"]),
-        headlines=headlines(estimate),
+        verdict=said,
+        reasons={figure.id: why(figure, estimate) for figure in said.figures},
+        memory=memory_parts(estimate["memory"]),
         sections=sections(estimate),
         pictures=list(pictures(found, snapshot)),
         sources=sources(estimate),
-        advice=advice(found, snapshot, DEPLOYMENTS) if found.recommend else None,
+        remarks=[one["message"] for one in estimate["warnings"]],
+        presets=PRESETS,
+        stated_weights=_stated(estimate["deployment"]["precision"]["weights"]),
+        advice=None if recommended is None else advice(found, recommended, snapshot, DEPLOYMENTS),
+    )
+
+
+def steps_page(request: PageRequest, snapshot: CatalogSnapshot) -> str:
+    """How everything about a deployment was computed, step by step."""
+    estimate = inference_estimate(request.estimate, snapshot)
+    return rendered(
+        "steps.html",
+        request=request.with_ids(estimate["deployment"]),
+        estimate=estimate,
+        verdict=inference_verdict(estimate, snapshot, model=own_name(request)),
+        sources=sources(estimate),
+        here="Serve a model",
+        title="How it was computed",
+        trail=((f"./?{request.link()}", "The answer"),),
     )
 
 
 def refused_page(
-    given: Mapping[str, str], errors: Iterable[FieldError], snapshot: CatalogSnapshot
+    given: Mapping[str, str],
+    errors: Iterable[FieldError],
+    snapshot: CatalogSnapshot,
+    *,
+    answer_only: bool = False,
 ) -> str:
     """The page with what was given, and what is wrong with it."""
-    fields = PageRequest().model_dump() | dict(given)
+    fields = {**DEFAULTS, **{name: given[name] for name in DEFAULTS if name in given}}
     shown = _form(fields, errors, snapshot)
-    return rendered("page.html", **shown, request=None, estimate=None)
+    return rendered(
+        "page.html", **shown, answer_only=answer_only, presets=PRESETS, request=None, estimate=None
+    )
 
 
 def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
@@ -69,9 +109,8 @@ def embedded(request: PageRequest, snapshot: CatalogSnapshot) -> str:
     return rendered(
         "embed.html",
         request=request,
-        estimate=estimate,
-        verdict=verdict(estimate["memory"]),
-        headlines=headlines(estimate),
+        verdict=inference_verdict(estimate, snapshot, request.limits, model=own_name(request)),
+        load=load(estimate),
         pictures=list(pictures(request, snapshot, ("memory-breakdown",))),
     )
 
@@ -89,12 +128,6 @@ def framed(request: PageRequest, embed_url: str, most_width_px: int, most_height
     return Frame(title, html.strip(), width, height)
 
 
-def badge_image(request: InferenceRequest, snapshot: CatalogSnapshot) -> str:
-    """An estimate as a badge, in SVG."""
-    shown = badge(inference_estimate(request, snapshot))
-    return rendered("badge.svg", badge=shown)
-
-
 def figures_table(request: PageRequest, snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
     """Every figure of the estimate that the page shows, as rows."""
     return table(inference_estimate(request.estimate, snapshot))
@@ -107,16 +140,53 @@ def _form(
         "weight_formats": WEIGHT_FORMATS,
         "kv_cache_formats": KV_CACHE_FORMATS,
         "workload_kinds": workload_options(),
+        "places": PLACES,
+        "kind_limits": WORKLOAD_KINDS[_kind(fields)],
         "layout_given": any(fields[name] for name in LAYOUT),
     }
 
 
+def own_name(request: ModelQuestion) -> str | None:
+    """What a model is called that is none of the catalog."""
+    return None if request.config is None and request.hub is None else request.model_name
+
+
+def _settings(candidate: Mapping[str, Any]) -> str:
+    """How a choice runs on its accelerators, in a line."""
+    formats, layout = candidate["precision"], candidate["parallelism"]
+    parts = [
+        f"{format_name(formats['weights'])} weights",
+        f"{format_name(formats['kv_cache'])} cache",
+    ]
+    parts += [
+        f"{name} {layout[degree]}"
+        for degree, name in (
+            ("tensor", "tensor parallel"),
+            ("pipeline", "pipeline of"),
+            ("expert", "expert parallel"),
+        )
+        if layout[degree] > 1
+    ]
+    copies = layout["data"]
+    return ", ".join([*parts, "1 copy" if copies == 1 else f"{copies} copies"])
+
+
+def _stated(weights: str) -> str | None:
+    """A format as the form takes it; one of a checkpoint alone has no name, and is as it ships."""
+    return weights if weights in NUMBER_FORMATS else None
+
+
+def _kind(fields: Mapping[str, Any]) -> str:
+    """The kind of workload that a form asks about, the usual one where it is none."""
+    kind = str(fields["workload_kind"])
+    return kind if kind in WORKLOAD_KINDS else PageRequest.model_fields["workload_kind"].default
+
+
 def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the form that ask about a candidate."""
-    formats, release = candidate["precision"], candidate["weights_from"]["release"]
+    formats, release = candidate["precision"], candidate["weights_from"].get("release")
     return {
-        # Formats of one checkpoint alone have no name: they are those in which it ships.
-        "weights": formats["weights"] if formats["weights"] in NUMBER_FORMATS else None,
+        "weights": _stated(formats["weights"]),
         "kv_cache": formats["kv_cache"],
         **({} if release is None else {"model": release}),
         **{name: candidate[name] for name in ("accelerator", "accelerator_count", "region")},
@@ -124,16 +194,31 @@ def _fields(candidate: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _monthly_usd(per_year: float) -> str:
+    return money(per_year / MONTHS_PER_YEAR)
+
+
+def _monthly_carbon(per_year: float) -> str:
+    return emissions(per_year / MONTHS_PER_YEAR)
+
+
 #: What the page recommends.
 DEPLOYMENTS = Recommender(
     answer=recommendation_answer,
     document=recommendation_document,
     terms=INFERENCE_TERMS,
+    settings=_settings,
     columns=(
-        ("First token", lambda candidate: duration(candidate["ttft_s"])),
-        ("Each token", lambda candidate: duration(candidate["tpot_s"])),
-        ("g CO₂e / 1k tokens", metric("carbon")),
-        ("USD / 1k tokens", metric("cost")),
+        Column("Cost a month", "cost.rented.usd_per_year", _monthly_usd, "cost"),
+        Column(
+            "Per million tokens",
+            "cost.rented.usd_per_million_output_tokens",
+            money,
+            "cost",
+        ),
+        Column("First token", "latency.ttft_s", duration, "latency"),
+        Column("Each token", "latency.tpot_s", duration, "latency"),
+        Column("CO₂e a month", "impacts.per_year.carbon.total_gco2e", _monthly_carbon, "carbon"),
     ),
     fields=_fields,
 )

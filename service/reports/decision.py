@@ -8,9 +8,14 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.formatting import duration
 from service.estimation.recommendations.limits import CONDITIONS, Limit
 from service.estimation.references import CatalogRequest, HubModel, ModelReference
 from service.estimation.resolution import UNNAMED
+from service.estimation.verdict.figures import KeyFigure
+from service.estimation.verdict.verdict import Verdict
+from service.estimation.wording import spoken
 from service.reports.document import (
     UNKNOWN,
     Bar,
@@ -22,7 +27,9 @@ from service.reports.document import (
     listed,
     number,
     percent,
+    renamed,
 )
+from service.reports.first_pages import first_pages, plans_of
 
 #: What limits are called where people read them, with their units.
 Names: TypeAlias = Mapping[str, tuple[str, str]]
@@ -32,11 +39,10 @@ _MOST_RUNNERS = 12
 _LONGEST_BODY = 4_000
 #: Changes smaller than this are none.
 _ALIKE_RATIO = 0.005
+#: Figures that miss a limit by less read as the limit itself.
+_JUST_RATIO = 1e-3
 #: What a unit of memory is called in limits and in constraints.
 _BYTES = ("B", "bytes")
-
-#: What is said where there is no choice.
-NOTHING = "None of the candidates meets all limits."
 
 _TO_SAY = (
     "Figures are estimates for planning, neither measurements nor a quotation. A range in "
@@ -87,9 +93,9 @@ class Terms:
     def hard_limits(self, answer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         """The limits that were set, each with its value."""
         return tuple(
-            (name, _in_unit(bound, unit))
+            (name, bound if isinstance(bound, str) else _in_unit(bound, unit))
             for field, bound in answer["limits"].items()
-            if bound
+            if bound and bound != "mean" and bound is not True
             for name, unit in (self._named(field),)
         )
 
@@ -119,10 +125,10 @@ class Terms:
 class Form:
     """What differs between reports by what is to be chosen.
 
-    ``title`` stands before the models, ``path`` is where to ask again. ``headline`` says in a
-    sentence what the choice is good for; ``asked`` are the inputs, with their values; ``choices``
-    and ``runners`` are tables of choices with their priorities, and of candidates; ``figures`` is
-    what to expect of a choice.
+    ``title`` stands before the models, ``path`` is where to ask again. ``verdict`` is that on your
+    own plan or on the first choice, ``key_figures`` are those that carry it. ``asked`` are the
+    inputs, with their values; ``choices`` and ``runners`` are tables of choices with their
+    priorities, and of candidates; ``figures`` is what to expect of a choice.
     """
 
     title: str
@@ -130,14 +136,17 @@ class Form:
     path: str
     models: Sequence[str]
     terms: Terms
-    headline: Callable[[Mapping[str, Any]], str]
+    verdict: Verdict | None
+    key_figures: Callable[[Mapping[str, Any], CatalogSnapshot], tuple[KeyFigure, ...]]
     asked: tuple[tuple[str, str], ...]
     choices: Callable[[Sequence[Mapping[str, Any]], bool], Table]
     figures: Callable[[Mapping[str, Any]], Table]
     runners: Callable[[Sequence[Mapping[str, Any]], bool], Table]
 
 
-def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: Form) -> Document:
+def decision_document(
+    request: CatalogRequest, answer: Mapping[str, Any], form: Form, snapshot: CatalogSnapshot
+) -> Document:
     """The document of a recommendation.
 
     Parameters
@@ -148,16 +157,29 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
         The recommendation.
     form
         What is told of it.
+    snapshot
+        Holds names.
     """
     choices = answer["choices"]
     several = len(form.models) > 1
     asked = Table(("Input", "Value"), form.asked, caption="Inputs")
+    plans = plans_of(answer, form.key_figures, snapshot, most=len(choices))
+    excluded = form.terms.exclusions(answer)
     sections = [
-        Section("Summary", tuple(_summary(answer, choices, form))),
-        Section("The request", (asked, *_hard_limits(answer, form), _priorities(answer))),
+        *first_pages(answer, form.verdict, plans, excluded, snapshot),
+        Section(
+            "Appendix: the request",
+            (
+                Text(scope(answer)),
+                asked,
+                *_hard_limits(answer, form),
+                _priorities(answer),
+            ),
+            new_page=True,
+        ),
     ]
     if choices:
-        sections.append(Section("Choices", (form.choices(choices, several),)))
+        sections.append(Section("The choices in detail", (form.choices(choices, several),)))
         sections += [_choice(choice, form) for choice in choices]
     sections.append(Section("What excluded the others", tuple(_excluded(answer, form))))
     if answer["front"]:
@@ -174,46 +196,19 @@ def decision_document(request: CatalogRequest, answer: Mapping[str, Any], form: 
             "Limits of this report",
             (
                 *(Text(text) for text in _TO_SAY),
-                *(Text(f"{one['message']}.", "note") for one in answer["warnings"]),
+                *(Text(one["message"], "note") for one in answer["warnings"]),
             ),
         ),
         Section("Sources", tuple(_sources(answer))),
         Section("How to repeat it", tuple(_repeat(request, answer, form.path))),
     ]
-    return Document(
+    written = Document(
         title=f"{form.title} {listed(form.models)}",
         subtitle=f"{form.kind}: recommendation from catalog revision "
         f"{answer['catalog_revision']}, engine {answer['engine_version']}",
         sections=tuple(sections),
     )
-
-
-def _summary(
-    answer: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], form: Form
-) -> Iterable[Text]:
-    if not choices:
-        yield Text(NOTHING, "strong")
-        below = "The closest candidates, and what would have to change, are listed below."
-        yield Text(f"{scope(answer)} {below}")
-        return
-    first = choices[0]
-    candidate = first["candidate"]
-    yield Text(f"{form.terms.configuration(candidate, True)}, in {candidate['region']}.", "strong")
-    yield Text(
-        f"It is the best balance of the priorities below, and meets every limit: "
-        f"{form.headline(first)}, {percent(candidate['headroom_ratio'])} of memory left free. "
-        f"Confidence in these figures is {first['confidence']}."
-    )
-    robust = first["robustness"]
-    if robust["clear_winner"]:
-        verdict = "so it is a clear winner"
-    else:
-        verdict = "so others are almost as good: look at the runners-up before deciding"
-    yield Text(
-        "If figures and priorities vary within their uncertainty, it ranks first in "
-        f"{percent(robust['share_ratio'])} of cases, {verdict}."
-    )
-    yield Text(scope(answer))
+    return renamed(written, lambda text: spoken(text, snapshot))
 
 
 def _hard_limits(answer: Mapping[str, Any], form: Form) -> Iterable[Table]:
@@ -245,7 +240,7 @@ def _choice(choice: Mapping[str, Any], form: Form) -> Section:
             *(_next_best(choice, form) if "balanced" in choice["priorities"] else ()),
             _limits(choice, form.terms.limits),
             *_start(choice),
-            *(Text(f"{one['message']}.", "note") for one in choice["estimate"]["warnings"]),
+            *(Text(one["message"], "note") for one in choice["estimate"]["warnings"]),
         ),
         level=3,
     )
@@ -380,7 +375,10 @@ def _excluded_text(one: Mapping[str, Any], unit: str) -> str:
     count = f"{one['candidates']:,}"
     if one["nearest_value"] is None:
         return count
-    closest, limit = (_in_unit(one[name], unit) for name in ("nearest_value", "threshold"))
+    nearest, threshold = one["nearest_value"], one["threshold"]
+    if abs(nearest - threshold) <= _JUST_RATIO * max(abs(nearest), abs(threshold), _JUST_RATIO):
+        return f"{count}; the closest just missed {_in_unit(threshold, unit)}"
+    closest, limit = (_in_unit(value, unit) for value in (nearest, threshold))
     return f"{count}; the closest had {closest}, the limit is {limit}"
 
 
@@ -388,15 +386,21 @@ def _in_unit(value: float | None, unit: str) -> str:
     """A figure of a limit; bytes as gigabytes."""
     if value is not None and unit in _BYTES:
         return number(value / 1e9, "GB")
+    if value is not None and unit == "s":
+        return duration(value)
     return number(value, "" if unit == "-" else unit)
 
 
 def _sources(answer: Mapping[str, Any]) -> Iterable[Table]:
-    used = {source["id"]: source for entry in answer["provenance"] for source in entry["sources"]}
+    used = {
+        source["id"]: source
+        for entry in answer["provenance"]["entries"]
+        for source in entry["sources"]
+    }
     entries = {
         id_: [
             entry["id"]
-            for entry in answer["provenance"]
+            for entry in answer["provenance"]["entries"]
             if any(source["id"] == id_ for source in entry["sources"])
         ]
         for id_ in used

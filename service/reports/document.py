@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -53,11 +53,15 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it; ``level`` 2 for chapters, 3 for parts of them."""
+    """A heading and what follows it; ``level`` 2 for chapters, 3 for parts of them.
+
+    ``new_page`` starts it on a page of its own.
+    """
 
     title: str
     blocks: tuple[Text | Table | Bars, ...]
     level: int = 2
+    new_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,32 @@ def listed(texts: Sequence[str], most: int = 12) -> str:
     """Texts after each other, cut off with a count where they are many."""
     more = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def renamed(document: Document, name: Callable[[str], str]) -> Document:
+    """The document with every text as ``name`` puts it, but what is to be copied as it stands."""
+    return replace(
+        document,
+        title=name(document.title),
+        subtitle=name(document.subtitle),
+        sections=tuple(
+            replace(
+                section,
+                title=name(section.title),
+                blocks=tuple(_renamed(block, name) for block in section.blocks),
+            )
+            for section in document.sections
+        ),
+    )
+
+
+def _renamed(block: Text | Table | Bars, name: Callable[[str], str]) -> Text | Table | Bars:
+    if isinstance(block, Text):
+        return block if block.weight == "code" else replace(block, text=name(block.text))
+    if isinstance(block, Table):
+        rows = tuple(
+            tuple(cell if "://" in cell else name(cell) for cell in row) for row in block.rows
+        )
+        return replace(block, rows=rows)
+    bars = tuple(replace(bar, label=name(bar.label), text=name(bar.text)) for bar in block.bars)
+    return replace(block, bars=bars)

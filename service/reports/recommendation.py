@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import NO_SPREAD
 from service.core.search.workloads import WORKLOAD_KINDS
+from service.core.years import HOURS_PER_MONTH
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.estimation.requests import InputTokens
+from service.estimation.verdict.figures import inference_figures
+from service.estimation.verdict.verdict import Verdict, inference_verdict
 from service.reports.decision import (
     Form,
     Terms,
@@ -23,10 +27,10 @@ from service.reports.decision import (
 )
 from service.reports.document import UNKNOWN, Document, Table, figure, listed, number, percent
 
-_TOKENS_PER_BASIS = 1000.0
 
-
-def recommendation_document(request: RecommendationRequest, answer: Mapping[str, Any]) -> Document:
+def recommendation_document(
+    request: RecommendationRequest, answer: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> Document:
     """The document of a recommendation for inference.
 
     Parameters
@@ -35,6 +39,8 @@ def recommendation_document(request: RecommendationRequest, answer: Mapping[str,
         What was asked.
     answer
         What ``recommendation_answer`` gives for it.
+    snapshot
+        The catalog that it was answered from.
     """
     models = model_names(request.asked_models)
     form = Form(
@@ -43,21 +49,27 @@ def recommendation_document(request: RecommendationRequest, answer: Mapping[str,
         path="/v1/recommendations",
         models=models,
         terms=INFERENCE_TERMS,
-        headline=_headline,
+        verdict=_verdict(request, answer, snapshot),
+        key_figures=inference_figures,
         asked=_asked(request, models),
         choices=_choices,
         figures=_figures,
         runners=_runners,
     )
-    return decision_document(request, answer, form)
+    return decision_document(request, answer, form, snapshot)
 
 
-def _headline(choice: Mapping[str, Any]) -> str:
-    latency = choice["estimate"]["latency"]
-    return (
-        f"the first token after {number(latency['ttft_s']['value'], 's')}, each further one after "
-        f"{number(latency['tpot_s']['value'], 's')}"
-    )
+def _verdict(
+    request: RecommendationRequest, answer: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> Verdict | None:
+    """The verdict on your own plan, or else on the first choice."""
+    choices = answer["choices"]
+    if answer.get("baseline") is not None:
+        estimate = answer["baseline"]["estimate"]
+        return inference_verdict(estimate, snapshot, request.limits, choices)
+    if not choices:
+        return None
+    return inference_verdict(choices[0]["estimate"], snapshot, request.limits)
 
 
 def _length(asked: InputTokens) -> str:
@@ -111,7 +123,7 @@ def _settings(candidate: Mapping[str, Any]) -> str:
 def _per_million(candidate: Mapping[str, Any]) -> str:
     """What a million output tokens cost [USD], at the prices of the search."""
     cost = candidate["metrics"]["cost"]
-    return UNKNOWN if cost is None else number(cost * _TOKENS_PER_BASIS)
+    return UNKNOWN if cost is None else number(cost)
 
 
 def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
@@ -154,7 +166,9 @@ def _figures(choice: Mapping[str, Any]) -> Table:
     memory, latency, energy = estimate["memory"], estimate["latency"], estimate["energy"]
     year = (estimate["impacts"] or {}).get("per_year") or {}
     carbon, water = year.get("carbon") or {}, year.get("water") or {}
-    rented = (estimate["cost"] or {}).get("rented") or {}
+    cost = estimate["cost"] or {}
+    # In places of one's own, what it costs to own it.
+    hourly = cost.get("rented") or cost.get("owned") or {}
     rows = (
         ("Memory per accelerator", figure(memory["total_bytes"], "GB", 1e-9)),
         ("Free memory", percent(candidate["headroom_ratio"])),
@@ -167,7 +181,12 @@ def _figures(choice: Mapping[str, Any]) -> Table:
         ("Greenhouse gases per year", figure(carbon.get("total_gco2e"), "t CO₂e", 1e-6)),
         ("of which electricity", figure(carbon.get("operational_location_gco2e"), "t CO₂e", 1e-6)),
         ("Water per year", figure(water.get("total_l"), "m³", 1e-3)),
-        ("Rent per hour, list price", figure(rented.get("usd_per_hour"), "USD")),
+        ("Price per hour", figure(hourly.get("usd_per_hour"), "USD")),
+        ("Price per month", figure(hourly.get("usd_per_hour"), "USD", HOURS_PER_MONTH)),
+        (
+            "Price per million output tokens",
+            figure(hourly.get("usd_per_million_output_tokens"), "USD"),
+        ),
         ("Per million output tokens, at the prices of the search", _usd(_per_million(candidate))),
     )
     return Table(("Figure", "Estimate (90 % interval)"), rows, "What to expect", (1,))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.catalog.snapshot import CatalogSnapshot
 from service.core.search.workloads import WORKLOAD_KINDS
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.verdict.figures import training_figures
+from service.estimation.verdict.verdict import Verdict, training_verdict
 from service.reports.decision import (
     Form,
     Terms,
@@ -24,7 +27,7 @@ _HOURS_PER_DAY = 24.0
 
 
 def training_recommendation_document(
-    request: TrainingRecommendationRequest, answer: Mapping[str, Any]
+    request: TrainingRecommendationRequest, answer: Mapping[str, Any], snapshot: CatalogSnapshot
 ) -> Document:
     """The document of a recommendation for training.
 
@@ -34,6 +37,8 @@ def training_recommendation_document(
         What was asked.
     answer
         What ``training_recommendation_answer`` gives for it.
+    snapshot
+        The catalog that it was answered from.
     """
     models = model_names(request.asked_models)
     form = Form(
@@ -42,20 +47,27 @@ def training_recommendation_document(
         path="/v1/recommendations/training",
         models=models,
         terms=TRAINING_TERMS,
-        headline=_headline,
+        verdict=_verdict(request, answer, snapshot),
+        key_figures=training_figures,
         asked=_asked(request, answer, models),
         choices=_choices,
         figures=_figures,
         runners=_runners,
     )
-    return decision_document(request, answer, form)
+    return decision_document(request, answer, form, snapshot)
 
 
-def _headline(choice: Mapping[str, Any]) -> str:
-    candidate = choice["candidate"]
-    cost = candidate["metrics"]["cost"]
-    paid = "an unknown price" if cost is None else number(cost, "USD")
-    return f"the run ends after {number(candidate['days'], 'days')}, for {paid}"
+def _verdict(
+    request: TrainingRecommendationRequest, answer: Mapping[str, Any], snapshot: CatalogSnapshot
+) -> Verdict | None:
+    """The verdict on your own plan, or else on the first choice."""
+    if answer.get("baseline") is not None:
+        estimate = answer["baseline"]["estimate"]
+    elif answer["choices"]:
+        estimate = answer["choices"][0]["estimate"]
+    else:
+        return None
+    return training_verdict(estimate, snapshot, request.limits.days, request.limits.usd)
 
 
 def _asked(
@@ -147,7 +159,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], several: bool) -> Table:
 def _figures(choice: Mapping[str, Any]) -> Table:
     candidate, estimate = choice["candidate"], choice["estimate"]
     memory, speed, energy = estimate["memory"], estimate["latency"], estimate["energy"]
-    run, whole = speed["run"] or {}, (estimate["impacts"] or {}).get("run") or {}
+    run, whole = speed.get("run") or {}, (estimate["impacts"] or {}).get("run") or {}
     carbon, water = whole.get("carbon") or {}, whole.get("water") or {}
     hourly = candidate["usd_per_hour"]
     rows = (

@@ -137,10 +137,7 @@ def visit(browser: Browser, address: str) -> Visit:
 async def show_everything(page: Page) -> None:
     """Open what is folded and wait for images that load when they are looked at."""
     await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    images = page.locator("img")
-    for index in range(await images.count()):
-        await images.nth(index).scroll_into_view_if_needed()
-        await page.wait_for_function(
-            "index => { const one = document.images[index]; return one.complete; }", arg=index
-        )
+    # A picture may make room for a drawn chart meanwhile.
+    await page.evaluate("for (const one of document.images) one.loading = 'eager'")
+    await page.wait_for_function("() => [...document.images].every((one) => one.complete)")
     await page.evaluate("scrollTo(0, 0)")

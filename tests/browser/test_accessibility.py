@@ -22,9 +22,12 @@ VIEWS = {
     "recommendation": f"/?recommend=true&{SMALL}",
     "training-recommendation": "/training?recommend=true&model=llama-3.1-8b&max_accelerators=16",
     "no-run": "/training?recommend=true&model=llama-3.1-8b&days=0.001&max_accelerators=16",
+    "compare": "/compare",
     "refused": "/?concurrency=0&weights=bf17",
     "frame": f"/embed?{SMALL}",
     "refused-frame": "/embed?model=nope",
+    "share": f"/share?{SMALL}",
+    "chart": f"/charts/throughput-latency?{SMALL}",
 }
 
 
@@ -99,3 +102,34 @@ async def test_the_page_takes_on_the_readers_scheme(scheme: str, visit: Visit) -
         shown = await page.evaluate("[...document.images].map((one) => one.currentSrc)")
         assert shown
         assert all(f"theme={scheme}" in source for source in shown)
+
+
+#: Pages to read, which have the same in light and in dark, one of each kind.
+READ = (
+    "/learn",
+    "/fleet",
+    "/traffic",
+    "/site",
+    "/claims",
+    "/techniques",
+    "/catalog",
+    "/catalog/accelerators",
+    "/catalog/accelerators/h100",
+    "/docs",
+    "/docs/methodology",
+    "/docs/api/createInferenceEstimate",
+    "/docs/shapes/InferenceRequest",
+)
+
+
+async def test_pages_to_read_can_be_used_by_everyone(visit: Visit) -> None:
+    async with visit("/learn") as page:
+        home = page.url.removesuffix("/learn")
+        for at, path in enumerate(READ):
+            await page.emulate_media(color_scheme="dark" if at % 2 else "light")
+            await page.set_viewport_size(WIDE)
+            await page.goto(f"{home}{path}")
+            await show_everything(page)
+            assert not await faults(page), path
+            await page.set_viewport_size(NARROW)
+            assert await sideways_px(page) == 0, path

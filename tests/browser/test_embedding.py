@@ -14,7 +14,8 @@ async def test_the_example_shows_all_three(portal: str, address: str, visit: Vis
         assert await estimates.count() == 2
         for estimate in await estimates.all():
             await expect(estimate.get_by_role("heading")).to_contain_text("It fits")
-            await expect(estimate).to_contain_text("tokens/s")
+            await expect(estimate).to_contain_text("Each next token")
+            await expect(estimate).to_contain_text("32 at once, 2,048 + 256 tokens")
         link = await estimates.first.get_by_role("link").get_attribute("href")
         assert link
         assert link.startswith(f"{address}/?")

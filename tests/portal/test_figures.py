@@ -6,7 +6,8 @@ import pytest
 
 from service.estimation.formatting import duration, gigabytes, number
 from service.estimation.inference.estimate import inference_estimate
-from service.portal.badge import badge
+from service.estimation.verdict.verdict import inference_verdict
+from service.portal.badge import badge, refused_badge
 from service.portal.figures import headlines, sections, table, verdict
 from service.portal.questions import PageRequest
 
@@ -85,8 +86,13 @@ def test_the_table_holds_every_interval_of_the_answer(estimate):
     assert {end: tpot[end] for end in ("value", "low", "high")} == estimate["latency"]["tpot_s"]
 
 
-def test_the_badge_says_fit_token_and_carbon(estimate, too_large):
-    assert badge(estimate).message == "fits · 28.7 ms/token · 0.107 gCO2e/1k"
-    assert badge(too_large).message.startswith("does not fit · ")
-    assert badge(too_large).colour != badge(estimate).colour
-    assert badge(estimate | {"impacts": None}).message == "fits · 28.7 ms/token"
+def test_the_badge_says_the_verdict_and_the_load(estimate, too_large, packaged_snapshot):
+    fits, short = (
+        badge(inference_verdict(one, packaged_snapshot), one) for one in (estimate, too_large)
+    )
+    token = duration(estimate["latency"]["tpot_s"]["value"])
+    assert fits.message.startswith(f"fits · {token}/token · ")
+    assert fits.label == "headroom · 32 at once, 2,048 + 256 tokens"
+    assert short.message.startswith("does not fit · ")
+    assert short.colour != fits.colour
+    assert refused_badge("x" * 500).message_px < 800

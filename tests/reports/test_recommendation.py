@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -14,7 +15,17 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.recommendations.inference.recommend import recommendation_answer
 from service.estimation.recommendations.requests import RecommendationRequest
 from service.reports.decision import best_for
-from service.reports.document import Bars, Document, Table, Text, figure, listed, number, percent
+from service.reports.document import (
+    Bars,
+    Document,
+    Section,
+    Table,
+    Text,
+    figure,
+    listed,
+    number,
+    percent,
+)
 from service.reports.recommendation import recommendation_document
 from service.reports.rendering import as_html, as_pdf
 
@@ -36,7 +47,7 @@ def told(
 ) -> tuple[RecommendationRequest, dict[str, Any], Document]:
     request = RecommendationRequest.model_validate(BODY | changes)
     answer = recommendation_answer(request, snapshot)
-    return request, answer, recommendation_document(request, answer)
+    return request, answer, recommendation_document(request, answer, snapshot)
 
 
 def texts(document: Document) -> list[str]:
@@ -117,7 +128,7 @@ def test_a_meeting_finds_inputs_choice_reasons_limits_and_sources(packaged_snaps
     first = answer["choices"][0]
     assert first["candidate"]["accelerator"] in said
     assert "4 requests per second" in said
-    assert "nvidia-h100-sxm-80gb: 3 USD" in said
+    assert "H100 SXM5 80 GB: 3 USD" in said
     for choice in answer["choices"]:
         assert ", ".join(best_for(choice)) in said
         if choice["against"] is not None:
@@ -126,7 +137,7 @@ def test_a_meeting_finds_inputs_choice_reasons_limits_and_sources(packaged_snaps
         assert figure(latency, "s") in said
         for warning in choice["estimate"]["warnings"]:
             assert warning["message"] in said
-    for entry in answer["provenance"]:
+    for entry in answer["provenance"]["entries"]:
         for source in entry["sources"]:
             assert source["title"] in said
     for one in answer["excluded"]:
@@ -166,7 +177,10 @@ def test_what_a_request_brings_is_text_and_nothing_else(packaged_snapshot):
     longer = request.model_copy(
         update={"model": RecommendationRequest.model_validate(BODY | {"model": long}).model}
     )
-    assert len(as_html(recommendation_document(longer, answer))) < len(page) + 10_000
+    assert (
+        len(as_html(recommendation_document(longer, answer, packaged_snapshot)))
+        < len(page) + 10_000
+    )
 
 
 def test_the_same_document_gives_the_same_bytes(packaged_snapshot):
@@ -197,3 +211,27 @@ def test_figures_have_their_interval():
     assert figure(None, "s") == "not known"
     assert percent(0.125) == "12.5 %"
     assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
+
+
+def test_a_meeting_decides_on_the_first_two_pages(packaged_snapshot):
+    load = {"input_tokens": 512, "output_tokens": 128, "concurrency": 8}
+    own = {"model": BODY["model"], "accelerator": "nvidia-l40s-48gb", "accelerator_count": 1}
+    baseline = {**own, "region": "aws/us-east-1", "workload": load}
+    _, answer, document = told(packaged_snapshot, workload=load, baseline=baseline)
+    reader = PdfReader(io.BytesIO(as_pdf(document)))
+    pages = [packed(page.extract_text()) for page in reader.pages]
+    appendix = next(at for at, page in enumerate(pages) if packed("Appendix: the request") in page)
+    assert 1 <= appendix <= 2
+    first = "".join(pages[:appendix])
+    for chapter in ("The answer", "The figures", "What limits it", "What to do", "The choices"):
+        assert packed(chapter) in first
+    chosen = answer["choices"][0]
+    assert packed(f"Choose {chosen['candidate']['accelerator_count']} ×") in first
+    assert packed(chosen["against"]["in_words"]) in first
+    assert "1e-" not in first
+    # A long id breaks, rather than runs into the next column or off the sheet.
+    name = "x" * 160
+    long = replace(document, sections=(Section("Ids", (Table(("a", "b"), ((name, name),)),)),))
+    sheet = PdfReader(io.BytesIO(as_pdf(long))).pages[0].extract_text()
+    assert name not in sheet
+    assert packed(sheet).count("x") == 320

@@ -10,6 +10,7 @@ from pypdf import PdfReader
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.recommendations.training.recommend import training_recommendation_answer
 from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
+from service.estimation.wording import spoken
 from service.reports.document import Document, Text, figure
 from service.reports.rendering import as_html, as_pdf
 from service.reports.training_recommendation import training_recommendation_document
@@ -30,7 +31,7 @@ BODY: dict[str, Any] = {
 def told(snapshot: CatalogSnapshot, **changes: Any) -> tuple[dict[str, Any], Document]:
     request = TrainingRecommendationRequest.model_validate(BODY | changes)
     answer = training_recommendation_answer(request, snapshot)
-    return answer, training_recommendation_document(request, answer)
+    return answer, training_recommendation_document(request, answer, snapshot)
 
 
 def test_a_meeting_finds_the_run_its_price_and_its_reasons(packaged_snapshot):
@@ -40,11 +41,12 @@ def test_a_meeting_finds_the_run_its_price_and_its_reasons(packaged_snapshot):
     assert "1,000,000,000" in said
     for choice in answer["choices"]:
         candidate, run = choice["candidate"], choice["estimate"]["latency"]["run"]
-        assert f"{candidate['accelerator_count']} × {candidate['accelerator']}" in said
+        accelerator = packaged_snapshot.accelerators[candidate["accelerator"]].value.name
+        assert f"{candidate['accelerator_count']} × {accelerator}" in said
         assert figure(run["days"], "d") in said
         for warning in choice["estimate"]["warnings"]:
-            assert warning["message"] in said
-    for entry in answer["provenance"]:
+            assert spoken(warning["message"], packaged_snapshot) in said
+    for entry in answer["provenance"]["entries"]:
         for source in entry["sources"]:
             assert source["title"] in said
     page = Page(as_html(document))
@@ -57,13 +59,14 @@ def test_a_meeting_finds_the_run_its_price_and_its_reasons(packaged_snapshot):
 
 def test_the_printed_request_gives_the_same_answer(packaged_snapshot):
     answer, document = told(packaged_snapshot)
-    [body] = [
+    *commands, repeated = (
         block.text
         for section in document.sections
         for block in section.blocks
         if isinstance(block, Text) and block.weight == "code"
-    ]
-    again = TrainingRecommendationRequest.model_validate_json(body, strict=True)
+    )
+    assert commands == [one["start"]["command"] for one in answer["choices"] if one["start"]]
+    again = TrainingRecommendationRequest.model_validate_json(repeated, strict=True)
     assert training_recommendation_answer(again, packaged_snapshot) == answer
 
 

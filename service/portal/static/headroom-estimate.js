@@ -5,7 +5,9 @@
 const OWN = new URL(".", import.meta.url).href.replace(/portal\/$/, "");
 const NOT_ASKED = new Set(["server", "theme", "lang", "class", "id", "style", "title", "hidden", "slot"]);
 
-const STYLE = `
+// A sheet that is made by script is no inline style, which strict sites forbid.
+const STYLE = new CSSStyleSheet();
+STYLE.replaceSync(`
 :host { display: block; max-width: 32rem; font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark; }
 :host([hidden]) { display: none; }
 :host([theme="light"]) { color-scheme: light; }
@@ -23,19 +25,7 @@ dl { display: grid; grid-template-columns: 1fr auto; gap: 0.25rem 1rem; margin: 
 dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
 dd span { display: block; color: light-dark(#53565f, #a9adb8); font-size: 0.85rem; white-space: nowrap; }
 a { color: light-dark(#005a9c, #8cc4ff); }
-`;
-
-const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
-
-/** Lines of the table: what it is called, where it stands in the answer, its factor and its unit. */
-const LINES = [
-  ["Time to first token", ["latency", "ttft_s"], 1e3, "ms"],
-  ["Time per output token", ["latency", "tpot_s"], 1e3, "ms"],
-  ["Output, all users", ["latency", "output_tokens_per_s"], 1, "tokens/s"],
-  ["Energy per request", ["energy", "it_energy_per_request_wh"], 1, "Wh"],
-  ["Emissions of 1,000 output tokens", ["impacts", "per_1k_tokens", "carbon", "total_gco2e"], 1, "g CO₂e"],
-  ["Water of 1,000 output tokens", ["impacts", "per_1k_tokens", "water", "total_l"], 1e3, "mL"],
-];
+`);
 
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
@@ -50,7 +40,9 @@ class HeadroomEstimate extends HTMLElement {
 
   constructor() {
     super();
-    this.attachShadow({ mode: "open" }).append(element("style", STYLE), document.createElement("section"));
+    const shadow = this.attachShadow({ mode: "open" });
+    shadow.adoptedStyleSheets = [STYLE];
+    shadow.append(document.createElement("section"));
     this.shadowRoot.lastChild.setAttribute("aria-live", "polite");
     // Any attribute may be a field of the question, so that no list of them could be complete.
     new MutationObserver(() => this.#soon()).observe(this, { attributes: true });
@@ -79,10 +71,10 @@ class HeadroomEstimate extends HTMLElement {
     if (!server.pathname.endsWith("/")) server.pathname += "/";
     const fields = this.#query();
     try {
-      const link = new URL(`v1/estimates/inference?${fields}`, server);
+      const link = new URL(`verdict.json?${fields}`, server);
       const response = await fetch(link, { signal: this.#asking.signal, credentials: "omit" });
       const answer = await response.json();
-      if (response.ok) this.#show(answer, new URL(`./?${fields}`, server));
+      if (response.ok) this.#show(answer, new URL(`./?${answer.link}`, server));
       else this.#refuse(answer.errors?.map((one) => `${one.pointer} ${one.detail}`) ?? [answer.detail]);
     } catch (problem) {
       if (problem.name !== "AbortError") this.#refuse(["The service cannot be reached."]);
@@ -90,29 +82,21 @@ class HeadroomEstimate extends HTMLElement {
   }
 
   #show(answer, page) {
-    const { memory, deployment } = answer;
-    const gigabytes = (bytes) => `${number.format(bytes / 1e9)} GB`;
-    const share = `${gigabytes(memory.total_bytes.value)} of ${gigabytes(memory.capacity_bytes)}`;
     const table = document.createElement("dl");
-    for (const [label, place, factor, unit] of LINES) {
-      const found = place.reduce((part, key) => part?.[key], answer);
-      if (found == null) continue;
-      const [value, low, high] = [found.value, found.low, found.high].map((one) => number.format(one * factor));
-      const shown = element("dd", `${value} ${unit} `);
-      shown.append(element("span", `${low} … ${high}`));
-      table.append(element("dt", label), shown);
+    for (const { name, text, range_text: range } of answer.figures) {
+      const shown = element("dd", `${text} `);
+      if (range) shown.append(element("span", range));
+      table.append(element("dt", name), shown);
     }
     this.#replace(
-      element("h2", `${memory.fits ? "It fits" : "It does not fit"}: ${share} per accelerator`, {
-        class: memory.fits ? "fits" : "short",
-      }),
-      element("p", `${deployment.model} in ${deployment.precision.weights} on ` +
-        `${deployment.accelerator_count} × ${deployment.accelerator} in ${deployment.region}`),
+      element("h2", answer.headline, { class: answer.status === "short" ? "short" : "fits" }),
+      element("p", `${answer.asked}; ${answer.load}`),
       table,
-      element("a", "Sources, charts and what to pick instead", { href: page, target: "_blank", rel: "noopener" }),
-      element("p", `Ranges hold in nine cases of ten. Catalog revision ${answer.catalog_revision}.`),
+      element("a", "Why, sources, charts and better options", { href: page, target: "_blank", rel: "noopener" }),
+      element("p", `Ranges hold in nine cases of ten. Catalog revision ${answer.estimate.catalog_revision}.`),
     );
-    this.dispatchEvent(new CustomEvent("headroom-answer", { detail: answer, bubbles: true, composed: true }));
+    this.dispatchEvent(
+      new CustomEvent("headroom-answer", { detail: answer.estimate, bubbles: true, composed: true }));
   }
 
   #refuse(reasons) {

@@ -2,13 +2,26 @@
 "use strict";
 
 const form = document.getElementById("question");
-const said = document.getElementById("status");
+const notice = document.getElementById("notice");
+const OLD = "This is the answer to your previous question.";
+// Typing and sliding are answered once they pause, and waiting is told once it is noticed [ms].
+const PAUSE = 250;
+const NOTICED = 400;
 let asking = null;
+let pausing = 0;
 let shown = location.search;
+let asked = unsearched(query());
+// Whether the question has changed since the last entry of the history.
+let going = false;
 
 function query(submitter) {
   const fields = new URLSearchParams(new FormData(form, submitter));
-  for (const [name, value] of [...fields]) if (value.trim() === "") fields.delete(name);
+  for (const [name, value] of [...fields]) {
+    const field = form.elements[name];
+    if (value.trim() === "") fields.delete(name);
+    // What was chosen from suggestions goes by its id.
+    else if (field?.dataset?.collection && value === field.dataset.text) fields.set(name, field.dataset.value);
+  }
   // A pasted file is a part of the link: without its line breaks it is a third shorter.
   if (fields.has("config")) {
     try {
@@ -20,33 +33,116 @@ function query(submitter) {
   return fields.toString();
 }
 
-const address = (search) => `${form.getAttribute("action")}?${search}`;
+// A question by what is asked of the plan, whether or not options were searched for.
+function unsearched(search) {
+  const fields = new URLSearchParams(search);
+  fields.delete("recommend");
+  return fields.toString();
+}
 
-async function show(search, remember) {
+const address = (search) => `${form.getAttribute("action")}?${search}`;
+const results = () => document.getElementById("results");
+
+// An answer that is not that of the question is grey, and says so.
+function age(reason) {
+  const here = results();
+  let note = here.querySelector(".old-note");
+  if (!note) {
+    note = document.createElement("p");
+    note.className = "old-note";
+    here.prepend(note);
+  }
+  note.textContent = reason;
+  here.classList.add("old");
+}
+
+function tell(text, ...more) {
+  notice.classList.toggle("quiet", more.length === 0);
+  notice.replaceChildren(text, ...more);
+}
+
+function button(text, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = text;
+  made.addEventListener("click", act);
+  return made;
+}
+
+function wait(search) {
+  const began = Date.now();
+  const counted = document.createElement("span");
+  const said = new URLSearchParams(search).has("recommend") ? "Searching" : "Computing";
+  const count = () => { counted.textContent = `${Math.round((Date.now() - began) / 1000)} s`; };
+  const start = setTimeout(() => {
+    count();
+    counted.setAttribute("aria-hidden", "true");
+    const bar = document.createElement("progress");
+    bar.setAttribute("aria-label", said);
+    tell(`${said} …`, bar, counted, button("Cancel", () => asking?.abort("cancelled")));
+  }, NOTICED);
+  const every = setInterval(count, 1000);
+  return () => { clearTimeout(start); clearInterval(every); };
+}
+
+async function show(search) {
+  clearTimeout(pausing);
   asking?.abort();
-  asking = new AbortController();
-  const results = document.getElementById("results");
-  results.setAttribute("aria-busy", "true");
-  said.textContent = "Computing …";
+  const mine = new AbortController();
+  asking = mine;
+  asked = unsearched(search);
+  results().setAttribute("aria-busy", "true");
+  const waited = wait(search);
   try {
-    const answer = await fetch(address(search), { signal: asking.signal });
+    const answer = await fetch(`${form.dataset.answer}?${search}`, { signal: mine.signal });
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
     const answered = found.getElementById("results");
     if (!answered) throw new Error(answer.statusText);
     mark(found);
-    results.replaceWith(answered);
-    document.title = found.title;
-    said.textContent = [...answered.querySelectorAll("h1, #advice + p")]
-      .map((one) => one.textContent)
-      .join(" ");
-    if (remember) history.pushState(null, "", address(search));
-    shown = location.search;
-    ready();
+    if (answer.ok) take(answered, found.title, search);
+    else {
+      age(`${OLD} Fix the marked fields to get a new one.`);
+      tell([...form.querySelectorAll(".errors li")].map((one) => one.textContent).join("; "));
+    }
   } catch (problem) {
-    if (problem.name === "AbortError") return;
-    results.removeAttribute("aria-busy");
-    said.textContent = "The service cannot be reached. Nothing has changed; try again.";
+    if (mine.signal.aborted && mine.signal.reason !== "cancelled") return;
+    asked = null;
+    const stopped = mine.signal.aborted;
+    age(stopped ? `${OLD} The new one was cancelled.` : `${OLD} The service cannot be reached.`);
+    if (stopped) tell("Cancelled.");
+    else tell("The service cannot be reached. ", button("Try again", () => show(search)));
+  } finally {
+    waited();
+    if (asking === mine) results().removeAttribute("aria-busy");
   }
+}
+
+function take(answered, title, search) {
+  const advice = document.getElementById("advice")?.closest("section");
+  results().replaceWith(answered);
+  // Options of an earlier question stay, and say so, until they are searched again.
+  if (advice && !document.getElementById("advice")) {
+    if (!advice.classList.contains("outdated")) {
+      advice.classList.add("outdated");
+      const note = document.createElement("p");
+      note.className = "old-note";
+      note.append("These are options for your previous question. ", button("Search again", () => {
+        form.requestSubmit(document.getElementById("recommend"));
+      }));
+      advice.prepend(note);
+    }
+    answered.querySelector(".verdict")?.after(advice);
+  }
+  document.title = title;
+  tell([...answered.querySelectorAll("h1, section:not(.outdated) > #advice, section:not(.outdated) > #advice + p")]
+    .map((one) => one.textContent).join(" "));
+  if (location.search !== `?${search}`) {
+    if (going) history.replaceState(null, "", address(search));
+    else history.pushState(null, "", address(search));
+    going = true;
+  }
+  shown = location.search;
+  document.dispatchEvent(new CustomEvent("answered"));
 }
 
 // Marks what is wrong without touching what has been typed meanwhile.
@@ -56,17 +152,47 @@ function mark(found) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-describedby");
   }
-  for (const theirs of found.querySelectorAll("#question [aria-invalid]")) {
-    const ours = document.getElementById(theirs.id);
-    const reason = found.getElementById(`${theirs.id}-wrong`);
-    if (!ours || !reason) continue;
-    ours.setAttribute("aria-invalid", "true");
-    ours.setAttribute("aria-describedby", reason.id);
-    ours.closest("details")?.setAttribute("open", "");
-    ours.after(reason);
+  const problems = [...found.querySelectorAll("#problems > div")];
+  form.classList.toggle("refused", problems.length > 0);
+  if (!problems.length) return;
+  const list = document.createElement("div");
+  list.className = "errors";
+  list.setAttribute("role", "alert");
+  const head = document.createElement("h3");
+  head.textContent = "Fix these fields";
+  const items = document.createElement("ul");
+  list.append(head, items);
+  for (const problem of problems) {
+    const item = document.createElement("li");
+    items.append(item);
+    const name = problem.dataset.field;
+    const field = name && form.elements[name];
+    if (!field) {
+      item.append(...problem.childNodes);
+      continue;
+    }
+    const link = document.createElement("a");
+    link.href = `#${name}`;
+    link.textContent = document.querySelector(`label[for="${name}"]`)?.textContent ?? name;
+    item.append(link);
+    const reason = document.createElement("span");
+    reason.className = "wrong";
+    reason.id = `${name}-wrong`;
+    reason.append(...problem.childNodes);
+    // A suggestion repairs the question in place.
+    for (const repair of reason.querySelectorAll("a"))
+      repair.addEventListener("click", (event) => {
+        event.preventDefault();
+        field.value = new URLSearchParams(new URL(repair.href).search).get(name);
+        delete field.dataset.text;
+        show(query());
+      });
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", reason.id);
+    field.closest("details")?.setAttribute("open", "");
+    field.closest(".field").append(reason);
   }
-  const list = found.querySelector(".errors");
-  if (list) form.querySelector("h2").after(list);
+  form.querySelector("h2").after(list);
 }
 
 function ready() {
@@ -75,31 +201,62 @@ function ready() {
   share.hidden = false;
   share.addEventListener("click", async () => {
     await navigator.clipboard.writeText(new URL(address(query()), location.href).href);
-    said.textContent = share.textContent = "Link copied";
+    share.textContent = "Link copied";
+    tell("Link copied");
   });
 }
 
+function changed() {
+  clearTimeout(pausing);
+  if (unsearched(query()) === asked) return;
+  const empty = [...form.elements].find((one) => one.willValidate && !one.checkValidity());
+  if (empty) {
+    asking?.abort();
+    asked = null;
+    const label = document.querySelector(`label[for="${empty.id}"]`)?.textContent ?? "the marked field";
+    age(`${OLD} “${label}”: ${empty.validationMessage}`);
+    return;
+  }
+  age(OLD);
+  pausing = setTimeout(() => show(query()), PAUSE);
+}
+
+form.addEventListener("input", changed);
+form.addEventListener("change", () => {
+  changed();
+  going = false;
+});
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  await show(query(event.submitter), true);
-  // On a phone the answer is below the form, and a recommendation is below the estimate.
-  const answer = document.getElementById("advice") ?? document.getElementById("results");
+  going = false;
+  await show(query(event.submitter));
+  // A recommendation is below the estimate.
+  const answer = document.querySelector("section:not(.outdated) > #advice") ?? results();
   const wrong = form.querySelector(".errors");
   if (wrong) wrong.scrollIntoView({ block: "nearest" });
   else if (answer.getBoundingClientRect().top > innerHeight / 2) answer.scrollIntoView();
 });
 // Enter presses the first button of a form, but some fields only matter to another.
 form.addEventListener("keydown", (event) => {
-  const button = event.target.closest("[data-button]")?.dataset.button;
-  if (event.key !== "Enter" || !button) return;
+  const pressed = event.target.closest("[data-button]")?.dataset.button;
+  if (event.key !== "Enter" || event.defaultPrevented || !pressed) return;
   event.preventDefault();
-  form.requestSubmit(document.getElementById(button));
+  form.requestSubmit(document.getElementById(pressed));
 });
-form.addEventListener("change", () => {
-  if (form.checkValidity()) show(query(), true);
+// The search for options shows that it works, and can be cancelled.
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("#next") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  form.requestSubmit(document.getElementById("recommend"));
+});
+// The map is for what the form holds now.
+form.addEventListener("click", (event) => {
+  const map = event.target.closest("[data-map]");
+  if (map) map.href = `${map.dataset.map}?${query()}`;
 });
 // Links within the page go through the history as well; they ask nothing.
 addEventListener("popstate", () => {
   if (location.search !== shown) location.reload();
 });
+document.addEventListener("answered", ready);
 ready();

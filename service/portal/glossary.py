@@ -1,0 +1,113 @@
+"""Terms of the pages in plain words, by the key that templates name them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term as it is read, and what it means."""
+
+    name: str
+    meaning: str
+
+
+TERMS: Mapping[str, Term] = MappingProxyType(
+    {
+        "token": Term(
+            "Token",
+            "The piece of text that a model reads or writes at once: about three quarters of an "
+            "English word.",
+        ),
+        "first-token": Term(
+            "First token",
+            "How long a user waits until the answer starts (TTFT). It includes waiting for others "
+            "and reading the whole prompt.",
+        ),
+        "next-token": Term(
+            "Each next token",
+            "The time between two tokens of an answer (TPOT). At 50 ms, 20 tokens come a second.",
+        ),
+        "cost": Term(
+            "Cost",
+            "Rent of whole machines at list prices on demand, all hours of a month (730.5). "
+            "Without discounts, taxes, network, storage and staff.",
+        ),
+        "carbon": Term(
+            "Emissions (CO₂e)",
+            "Greenhouse gases as the amount of carbon dioxide that warms as much: of the "
+            "electricity, by the average of the grid, and a share of manufacturing the hardware.",
+        ),
+        "memory": Term(
+            "Memory used",
+            "What one accelerator holds while it serves the requests that you asked for: weights, "
+            "KV cache, working memory, engine and driver.",
+        ),
+        "weights": Term(
+            "Weights",
+            "The numbers that a model has learned. Smaller formats need less memory and are read "
+            "faster, and may cost some quality.",
+        ),
+        "cache": Term(
+            "KV cache",
+            "What a model keeps of each token that it has read or written, for as long as the "
+            "request runs. It grows with the length and the number of requests.",
+        ),
+        "activations": Term(
+            "Working memory",
+            "Intermediate results of the computation (activations), which are dropped right after.",
+        ),
+        "runtime": Term(
+            "Engine and driver",
+            "What the serving engine, its libraries and the driver take, whatever the model.",
+        ),
+        "free": Term(
+            "Free",
+            "What more requests or longer prompts can still use. There is only this one meaning of "
+            "free: it is what the verdict calls to spare.",
+        ),
+        "kept": Term(
+            "Kept back",
+            "Memory that the engine leaves alone: vLLM, for one, takes 90 % unless told otherwise.",
+        ),
+        "gb": Term(
+            "GB and GiB",
+            "Here 1 GB is a billion bytes. Vendors of accelerators often count in GiB, which are "
+            "7.4 % larger: a card sold with 80 GB may have 80 GiB, which are 85.9 GB, of which "
+            "firmware keeps a little.",
+        ),
+        "run": Term(
+            "The whole run",
+            "Time from start to end, with evaluations, checkpoints, failures and restarts.",
+        ),
+        "tokens": Term(
+            "Tokens a second",
+            "What all accelerators learn from together in a second, while they compute.",
+        ),
+        "interval": Term(
+            "Range",
+            "Where the measured figure lies in nine of ten cases, judged by how far published "
+            "measurements lay from estimates that did not know them.",
+        ),
+        "layout": Term(
+            "Layout",
+            "How a model is divided: among accelerators that share every layer (tensor parallel), "
+            "in stages of layers (pipeline), or as whole copies.",
+        ),
+        "gradients": Term(
+            "Gradients",
+            "In which direction, and how far, a step of training would move each weight.",
+        ),
+        "optimizer": Term(
+            "Optimizer states",
+            "What the method of training remembers of earlier steps, for each weight.",
+        ),
+        "logits": Term(
+            "Logits", "Scores of all tokens of the vocabulary, from which one is taken."
+        ),
+        "rest": Term("Other", "Buffers of messages and gathered weights."),
+    }
+)

@@ -1,0 +1,97 @@
+"""The report of one estimate: its verdict and the figures that carry it first, then all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.verdict.verdict import Verdict
+from service.estimation.wording import spoken
+from service.reports.document import Document, Section, Table, Text, renamed
+
+#: A group of figures: its title, and its lines of name, value and interval.
+Group = tuple[str, Sequence[tuple[str, str, str]]]
+
+_TO_SAY = (
+    "Figures are estimates for planning, neither measurements nor a quotation. In nine of ten "
+    "cases the measured figure lies in the range beside it.",
+    "Prices are list prices, without discounts, taxes, network, storage or staff.",
+    "Before buying, measure with your own model and traffic, and report it: estimates learn.",
+)
+
+
+def estimate_document(
+    estimate: Mapping[str, Any],
+    verdict: Verdict,
+    load: str,
+    groups: Sequence[Group],
+    snapshot: CatalogSnapshot,
+) -> Document:
+    """The document of an estimate.
+
+    Parameters
+    ----------
+    estimate
+        Answer of ``inference_estimate``.
+    verdict
+        On that estimate.
+    load
+        The load that it holds for, in words.
+    groups
+        All figures that a page shows, in words.
+    snapshot
+        Holds names.
+    """
+    names = verdict.names
+    key = tuple((one.name, one.text, one.range_text, one.note) for one in verdict.figures)
+    sources = {
+        one["id"]: one for entry in estimate["provenance"]["entries"] for one in entry["sources"]
+    }
+    written = Document(
+        title=f"{names.model} on {names.hardware}",
+        subtitle=f"{names.weights}, {names.place}; {load}; catalog revision "
+        f"{estimate['catalog_revision']}, engine {estimate['engine_version']}",
+        sections=(
+            Section(
+                "The answer",
+                (Text(verdict.headline, "strong"), *(Text(one) for one in verdict.sentences)),
+            ),
+            Section(
+                "The figures",
+                (Table(("Figure", "Estimate", "90 % interval", "Note"), key, "", (1, 2)),),
+            ),
+            Section("What limits it", tuple(Text(one) for one in [verdict.limiting] if one)),
+            Section("Before you decide", tuple(Text(one) for one in _TO_SAY)),
+            Section(
+                "Appendix: all figures",
+                tuple(
+                    Table(("Figure", "Estimate", "90 % interval"), tuple(lines), title, (1, 2))
+                    for title, lines in groups
+                ),
+                new_page=True,
+            ),
+            Section(
+                "What to know",
+                tuple(Text(one["message"], "note") for one in estimate["warnings"]),
+            ),
+            Section(
+                "Sources",
+                (
+                    Table(
+                        ("Source", "Publisher", "Year", "Address"),
+                        tuple(
+                            (
+                                str(one["title"]),
+                                str(one["publisher"]),
+                                str(one["year"] or ""),
+                                one["url"] or "",
+                            )
+                            for _, one in sorted(sources.items())
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+    return renamed(written, lambda text: spoken(text, snapshot))
