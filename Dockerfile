@@ -21,6 +21,7 @@ WORKDIR /srv/headroom
 COPY LICENSE ./
 COPY migrations/ migrations/
 COPY hardware_catalog/ hardware_catalog/
+COPY docs/ docs/
 COPY service/ service/
 ENV PATH=/opt/headroom/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -9,7 +9,7 @@ from service.settings import Settings
 
 
 def test_the_text_below_a_field_describes_it():
-    assert descriptions(RuntimeParts)["capacity_bytes"] == "Memory of the accelerator."
+    assert descriptions(TrainingMemory)["capacity_bytes"] == "Memory of the accelerator."
     assert "layers" not in descriptions(TrainingMemory)
 
 

@@ -43,9 +43,9 @@ class Server:
         )
 
     def resident_bytes(self) -> int:
-        """Memory that it and its children hold [byte]; what they share counts for each."""
-        processes = (self.process, *self.process.children(recursive=True))
-        return sum(process.memory_info().rss for process in processes)
+        """Memory that the process itself holds, without a database that it started [byte]."""
+        resident: int = self.process.memory_info().rss
+        return resident
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         """One request; the body of the answer, which must be a 200."""
@@ -60,13 +60,24 @@ class Server:
             raise RuntimeError(f"{method} {path} answered {response.status}: {content[:500]!r}")
         return content
 
-    def load(self, path: str, body: Path | None, connections: int, duration_s: float) -> Load:
+    def load(
+        self,
+        path: str,
+        body: Path | None,
+        connections: int,
+        duration_s: float = 0.0,
+        *,
+        packed: bool = False,
+        distinct: int | None = None,
+    ) -> Load:
         """Put load on one path from another process."""
         command = [
             *(sys.executable, "-m", "benchmarks.http.load", "--path", path),
             *("--port", str(self.port), "--connections", str(connections)),
             *("--seconds", str(duration_s)),
             *(("--body", str(body)) if body else ()),
+            *(("--packed",) if packed else ()),
+            *(("--distinct", str(distinct)) if distinct is not None else ()),
         ]
         with subprocess.Popen(
             command, cwd=PROJECT_FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE

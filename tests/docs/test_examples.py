@@ -95,7 +95,7 @@ def test_curl_answers_what_the_page_says(page: Path, service: tuple[str, str]) -
                     )
                     status = response.status_code
                     assert status == expected_status(block), (block.line, response.text)
-                    if "json" in response.headers["content-type"]:
+                    if "+json" in (kind := response.headers["content-type"]) or "/json" in kind:
                         answered = response.json()
 
 

@@ -54,7 +54,7 @@ async def rows(client: httpx.AsyncClient, path: str, **more: Any) -> list[dict[s
     answer = await client.request(more.pop("method", "GET"), path, **more)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/csv")
-    return list(csv.DictReader(io.StringIO(answer.text)))
+    return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
 
 
 async def test_formulas_find_their_figures(client: httpx.AsyncClient) -> None:
