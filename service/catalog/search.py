@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.catalog.derived import derived
 from service.catalog.entries.documents import COLLECTIONS, Document
 from service.catalog.entries.references import loosened
 from service.catalog.snapshot import CatalogSnapshot
@@ -94,7 +94,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _names(snapshot: CatalogSnapshot) -> tuple[_Name, ...]:
     return tuple(
         _Name(collection, entry_id, text, loosened(text), words(f"{text} {entry_id}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, overload
 
@@ -56,7 +56,8 @@ class CatalogSnapshot:
 
     ``renamed`` holds the entries that have had another id, by collection and that id; collections
     without any are left out. ``reports`` are what whoever asks has measured, None where nobody is
-    known to ask. Compared by identity, so that what is derived from one can be cached by it.
+    known to ask. ``derived`` keeps what was worked out from it, see :mod:`service.catalog.derived`.
+    Compared by identity.
     """
 
     revision: int
@@ -77,6 +78,7 @@ class CatalogSnapshot:
     references: Mapping[str, ReferenceIndex]
     renamed: Mapping[str, Mapping[str, Renaming]]
     reports: OwnReports | None = None
+    derived: dict[Any, Callable[..., Any]] = field(default_factory=dict, init=False, repr=False)
 
     @overload
     def find(self, collection: Literal["accelerators"], reference: str) -> Entry[Accelerator]: ...

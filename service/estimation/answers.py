@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType, TypedDict
 
 from service import ENGINE_VERSION
+from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core import interval as core
@@ -313,13 +314,9 @@ class FieldProblem(Answer):
     """Values that would be accepted there, the most likely first."""
 
 
-def figure(interval: core.Interval) -> Interval:
+def figure(known: core.Interval) -> Interval:
     """An interval as it goes over the wire."""
-    return {
-        "value": float(interval.value),
-        "low": float(interval.low),
-        "high": float(interval.high),
-    }
+    return {"value": float(known.value), "low": float(known.low), "high": float(known.high)}
 
 
 def known_figure(interval: core.Interval | None) -> Interval | None:
@@ -465,7 +462,7 @@ def _origins(entry: Entry[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sources), tuple(f"{at}: {', '.join(names)}" for at, names in assumed.items())
 
 
-@lru_cache(maxsize=1024)
+@derived(most=1024)
 def entry_provenance(snapshot: CatalogSnapshot, collection: str, entry: Entry[Any]) -> UsedEntry:
     """Provenance of one entry; see :func:`provenance`."""
     figures: list[UsedFigure] = [

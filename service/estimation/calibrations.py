@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TypeVar
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import figures_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -103,7 +103,7 @@ def calibration(
     return _calibration(snapshot, release, accelerator.family, link, machine)
 
 
-@lru_cache(maxsize=512)
+@derived(most=512)
 def _calibration(
     snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
 ) -> Calibration:

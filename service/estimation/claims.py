@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from math import isfinite
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
+from service.catalog.derived import derived
 from service.catalog.entries.texts import Text, packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.claims import RECOMPUTED
@@ -111,7 +111,7 @@ def _answer(snapshot: CatalogSnapshot, text: Text) -> ClaimEntry:
     }
 
 
-@lru_cache(maxsize=1024)
+@derived(most=1024)
 def _recomputed(snapshot: CatalogSnapshot, claim_id: str) -> float | None:
     """The right figure; None where there is none, or the catalog lacks what it needs."""
     recompute = RECOMPUTED.get(claim_id)
@@ -125,7 +125,7 @@ def _recomputed(snapshot: CatalogSnapshot, claim_id: str) -> float | None:
     return value if isfinite(value) else None
 
 
-@lru_cache(maxsize=16)
+@derived()
 def _facts(snapshot: CatalogSnapshot) -> Facts:
     return Facts(
         accelerators={id_: entry.value for id_, entry in snapshot.accelerators.items()},

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import sqrt
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -90,7 +90,7 @@ _RINGS = ("aws-", "google-tpu")
 Keys = Mapping[str, str]
 
 
-@lru_cache(maxsize=16)
+@derived()
 def measured_families(snapshot: CatalogSnapshot) -> frozenset[str]:
     """Hardware families whose speed was measured, in serving or in training."""
     return frozenset(

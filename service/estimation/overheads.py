@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from math import hypot
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of, releases_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, engine_of_release
@@ -37,7 +37,7 @@ _UNSTATED: Figures = {
 }
 
 
-@lru_cache(maxsize=16)
+@derived()
 def runtime_memory(snapshot: CatalogSnapshot) -> RuntimeOverheads:
     """Runtime memory of every engine and release of the catalog; kept for each snapshot."""
     return RuntimeOverheads(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
+from service.catalog.derived import derived
 from service.catalog.entries.convert import accelerator_from_document
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry, FigureOrigin
@@ -66,7 +66,7 @@ def resolve_placed(
     elif machine is not None:
         chosen = machine
         entry = found
-        found = problems.attempt("/platform", lambda: in_machine(entry, chosen, snapshot))
+        found = problems.attempt("/platform", lambda: in_machine(snapshot, entry, chosen))
     if found is not None and power_limit_w is not None:
         placed, limit_w = found, power_limit_w
         value = problems.attempt(
@@ -76,9 +76,9 @@ def resolve_placed(
     return found, machine
 
 
-@lru_cache(maxsize=1024)
+@derived(most=1024)
 def in_machine(
-    accelerator: Entry[Accelerator], machine: Entry[Machine], snapshot: CatalogSnapshot
+    snapshot: CatalogSnapshot, accelerator: Entry[Accelerator], machine: Entry[Machine]
 ) -> Entry[Accelerator]:
     """An accelerator, so far in the machine it usually stands in, in one that was asked for.
 
@@ -172,7 +172,7 @@ def _in_asked_machine(
     return tuple(
         (problems if named else ignored).attempt(
             "/platform",
-            lambda entry=entry: in_machine(entry, machine, snapshot),  # type: ignore[misc]
+            lambda entry=entry: in_machine(snapshot, entry, machine),  # type: ignore[misc]
         )
         for entry in accelerators
     )

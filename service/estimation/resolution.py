@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from service.catalog.database.own import is_own
+from service.catalog.derived import derived
 from service.catalog.entries.convert import accelerator_from_document
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
@@ -215,7 +215,7 @@ def resolve_region(
     """
     if isinstance(region, str):
         entry = snapshot.find("regions", region)
-        return entry if as_of is None else _dated_region(entry, snapshot, as_of)
+        return entry if as_of is None else _dated_region(snapshot, entry, as_of)
     document = document_of(region)
     tower = document.pop("cooling", None)
     if tower is not None and "wue_l_per_kwh" not in document["figures"]:
@@ -225,8 +225,8 @@ def resolve_region(
     return snapshot.region(document, as_of)
 
 
-@lru_cache(maxsize=1024)
-def _dated_region(entry: Entry[Region], snapshot: CatalogSnapshot, as_of: int) -> Entry[Region]:
+@derived(most=1024)
+def _dated_region(snapshot: CatalogSnapshot, entry: Entry[Region], as_of: int) -> Entry[Region]:
     return snapshot.region(entry.document, as_of)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import log
 
+from service.catalog.derived import derived
 from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
@@ -254,7 +254,7 @@ def _usual_engine(
         and all(of_gguf.value.runs_on(one.hardware) for one in accelerators)
     ):
         return of_gguf.id
-    found = dict.fromkeys(filter(None, (_usual_on(one.hardware, snapshot) for one in accelerators)))
+    found = dict.fromkeys(filter(None, (_usual_on(snapshot, one.hardware) for one in accelerators)))
 
     def runs_on(id_: str) -> int:
         engine = snapshot.engines[id_].value
@@ -263,7 +263,7 @@ def _usual_engine(
     return max(found, key=runs_on, default=USUAL_ENGINE)
 
 
-@lru_cache(maxsize=1024)
-def _usual_on(hardware: Hardware, snapshot: CatalogSnapshot) -> str | None:
+@derived(most=1024)
+def _usual_on(snapshot: CatalogSnapshot, hardware: Hardware) -> str | None:
     engines = (entry.value for entry in snapshot.engines.values())
     return next((one.id for one in engines if one.usual.has(hardware)), None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
@@ -62,7 +62,7 @@ def start_settings(
         longest_tokens=asked.max_model_len or architecture.max_position_embeddings,
     )
     wanted = tuple(getattr(asked, name) for name in START_SETTINGS)
-    return _started(release, start, wanted, snapshot)
+    return _started(snapshot, release, start, wanted)
 
 
 def resolve_serving(
@@ -115,12 +115,12 @@ def started_options(
     )
 
 
-@lru_cache(maxsize=4096)
+@derived(most=4096)
 def _started(
+    snapshot: CatalogSnapshot,
     release: EngineRelease,
     start: Start,
     wanted: tuple[float | None, ...],
-    snapshot: CatalogSnapshot,
 ) -> StartSettings:
     asked = dict(zip(START_SETTINGS, wanted, strict=True))
     return starting_with(tuple(_rules(release, snapshot)), start, asked)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 
+from service.catalog.derived import derived
 from service.catalog.entries.documents import Document
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.explanation import UNITS
@@ -108,7 +108,7 @@ def sentence(text: str, snapshot: CatalogSnapshot) -> str:
     return f"{told[0].upper()}{told[1:]}{'' if told.endswith('.') else '.'}"
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _names(snapshot: CatalogSnapshot) -> Mapping[str, str]:
     """Names of all that sentences are about, by id."""
     engines = {id_: entry.value.name for id_, entry in snapshot.engines.items()}

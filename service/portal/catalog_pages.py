@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from service.catalog.derived import derived
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.specs import FIGURES
 from service.catalog.snapshot import CatalogSnapshot
@@ -302,7 +302,7 @@ def _offers(collection: str, id_: str, snapshot: CatalogSnapshot) -> list[dict[s
         return []
 
 
-@lru_cache(maxsize=64)
+@derived(most=64)
 def _fitting(snapshot: CatalogSnapshot, accelerator: str) -> list[tuple[str, str, str]]:
     """The largest models that one accelerator holds, with the memory that they take."""
     capacity = float(snapshot.accelerators[accelerator].value.memory_bytes)
@@ -326,7 +326,7 @@ def _fitting(snapshot: CatalogSnapshot, accelerator: str) -> list[tuple[str, str
     ]
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _by_size(snapshot: CatalogSnapshot) -> tuple[tuple[str, float], ...]:
     """Models that are no release of another, with their parameters, the largest first."""
     sized = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import EngineWorkload
 from service.core.search.workloads import WORKLOAD_KINDS
@@ -58,7 +58,7 @@ def _engines(snapshot: CatalogSnapshot, workload: EngineWorkload) -> dict[str, l
     )
 
 
-@lru_cache(maxsize=4)
+@derived()
 def options(snapshot: CatalogSnapshot) -> Options:
     """The choices of a catalog."""
     return Options(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from service.catalog.derived import derived
 from service.catalog.search import search
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.formatting import number
@@ -108,7 +108,7 @@ def meant(name: str, value: str, snapshot: CatalogSnapshot) -> str:
     return _ids(snapshot)[collection].get(value.strip().casefold(), value)
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _texts(snapshot: CatalogSnapshot) -> dict[Collection, dict[str, str]]:
     return {
         "models": {},
@@ -117,7 +117,7 @@ def _texts(snapshot: CatalogSnapshot) -> dict[Collection, dict[str, str]]:
     }
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _ids(snapshot: CatalogSnapshot) -> dict[Collection, dict[str, str]]:
     return {
         collection: {text.casefold(): id_ for id_, text in texts.items()}
@@ -172,7 +172,7 @@ def _accelerator_detail(id_: str, snapshot: CatalogSnapshot) -> str:
     return " · ".join(parts)
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _least_prices(snapshot: CatalogSnapshot) -> dict[str, float]:
     """The lowest list price on demand of each accelerator, over clouds and places [USD/h]."""
     found: dict[str, float] = {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf
 
 import orjson
 
+from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import Answer
 from service.estimation.rejection import FieldError, Rejected
@@ -143,7 +143,7 @@ def _conditions(
     return tuple(conditions)
 
 
-@lru_cache(maxsize=4)
+@derived()
 def _every(snapshot: CatalogSnapshot) -> tuple[OfferItem, ...]:
     return tuple(_offers(snapshot))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from service.catalog.derived import derived
 from service.catalog.entries.convert import price_name
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.figures import read_figure
@@ -294,7 +294,7 @@ def _rental(
         rent = exact(asked.usd_per_accelerator_hour)
         instances = chosen.value.needed(count) if chosen else None
         return Rental(count, rent, chosen, instances, None, None, None)
-    offers = (chosen,) if chosen else _offers(accelerator_id, region, snapshot)
+    offers = (chosen,) if chosen else _offers(snapshot, accelerator_id, region)
     if chosen is not None and chosen.value.accelerators < min(group, count):
         message = (
             f"tensor-parallel groups of {group} span several {chosen.id} instances, which have "
@@ -350,7 +350,7 @@ def _age_warnings(
     )
 
 
-@lru_cache(maxsize=16)
+@derived()
 def _newest_price(snapshot: CatalogSnapshot) -> tuple[int, str] | None:
     """Month of the newest price in the catalog, and its date."""
     dated = [
@@ -398,9 +398,9 @@ def _named_instance(
     return problems.resolved(found)
 
 
-@lru_cache(maxsize=1024)
+@derived(most=1024)
 def _offers(
-    accelerator_id: str, region: Entry[Region], snapshot: CatalogSnapshot
+    snapshot: CatalogSnapshot, accelerator_id: str, region: Entry[Region]
 ) -> tuple[Entry[Instance], ...]:
     """Instances of the region's provider with the accelerator: those in the region, else all."""
     if region.document.get("kind") != "cloud":
@@ -415,7 +415,7 @@ def _offers(
     return tuple(here or every)
 
 
-@lru_cache(maxsize=16)
+@derived()
 def _by_provider(snapshot: CatalogSnapshot) -> Mapping[str, tuple[Entry[Instance], ...]]:
     """What providers rent out themselves; their marketplaces' machines are taken by name only."""
     found: dict[str, list[Entry[Instance]]] = {}
@@ -431,8 +431,8 @@ def _by_provider(snapshot: CatalogSnapshot) -> Mapping[str, tuple[Entry[Instance
 Rents: TypeAlias = Mapping[str, tuple[tuple[int, float | None], ...]]
 
 
-@lru_cache(maxsize=4096)
-def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
+@derived(most=4096)
+def rents_in(snapshot: CatalogSnapshot, region: Entry[Region]) -> Rents:
     """What a region's cloud asks for its instances; nothing where no cloud's region is meant.
 
     As an estimate takes it: what is rented out in the region itself, else in another one.
@@ -441,7 +441,7 @@ def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
         return {}
     elsewhere = snapshot.calibrations[_RENTAL].value["other_region_price_ratio"].value
     found: dict[str, list[tuple[int, float | None]]] = {}
-    here = offered_in(region, snapshot)
+    here = offered_in(snapshot, region)
     for entry in _by_provider(snapshot).get(region.id.partition("/")[0], ()):
         instance = entry.value
         if instance.accelerator in here and not instance.offered_in(region.id):
@@ -455,8 +455,8 @@ def rents_in(region: Entry[Region], snapshot: CatalogSnapshot) -> Rents:
     return MappingProxyType({name: tuple(each) for name, each in found.items()})
 
 
-@lru_cache(maxsize=4096)
-def offered_in(region: Entry[Region], snapshot: CatalogSnapshot) -> frozenset[str]:
+@derived(most=4096)
+def offered_in(snapshot: CatalogSnapshot, region: Entry[Region]) -> frozenset[str]:
     """Accelerators that a region's cloud is known to rent out in it."""
     provider = region.id.partition("/")[0]
     return frozenset(

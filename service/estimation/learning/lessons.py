@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
+from service.catalog.derived import derived
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.figures import from_figures
 from service.core.learning import CHANNELS, Kin, Lessons, Likeness, Observation, Report
@@ -42,7 +43,7 @@ _LEAST_ALIKE_RATIO = 0.1
 _log = logging.getLogger(__name__)
 
 
-@lru_cache(maxsize=64)
+@derived(most=64)
 def lessons(snapshot: CatalogSnapshot) -> Lessons:
     """What the reports of a snapshot say by its own calibrations; kept for each snapshot.
 
@@ -58,7 +59,7 @@ def lessons(snapshot: CatalogSnapshot) -> Lessons:
     return Lessons(found, likeness(snapshot))
 
 
-@lru_cache(maxsize=16)
+@derived()
 def likeness(snapshot: CatalogSnapshot) -> Mapping[str, Likeness]:
     """How alike deployments are, by channel."""
     known = snapshot.calibrations

@@ -221,7 +221,7 @@ def placeable(
         everywhere: NDArray[np.bool_] = ~own[np.newaxis, :] | bought[:, np.newaxis]
         return everywhere
     offered = [
-        None if mine else offered_in(region, snapshot)
+        None if mine else offered_in(snapshot, region)
         for region, mine in zip(sites.regions, own, strict=True)
     ]
     rows = []

@@ -279,7 +279,7 @@ def price_list(
     rents = []
     for region in regions:
         regional = {
-            name: each for name, each in rents_in(region, snapshot).items() if name in wanted
+            name: each for name, each in rents_in(snapshot, region).items() if name in wanted
         }
         rents.append(distinct.setdefault(tuple(sorted(regional.items())), regional))
     return PriceList(tuple(names), own, tuple(rents), owning)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
@@ -94,7 +94,7 @@ def training_figures(
     return _figures(snapshot, release, accelerator.family, link, machine)
 
 
-@lru_cache(maxsize=512)
+@derived(most=512)
 def _figures(
     snapshot: CatalogSnapshot, release: str, family: str, link: str, machine: str
 ) -> TrainingFigures:

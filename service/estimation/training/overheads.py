@@ -8,9 +8,9 @@ holds is the same as for inference.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from math import hypot
 
+from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of, releases_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.engines import FALLBACK_ENGINE, engine_of_release
@@ -36,7 +36,7 @@ _ACTIVATIONS, _OF_ACTIVATIONS = "activation_log_sigma", "activation_ratio"
 _OF_DRIVER = "memory/driver"
 
 
-@lru_cache(maxsize=16)
+@derived()
 def training_memory_overheads(snapshot: CatalogSnapshot) -> TrainingOverheads:
     """Runtime memory of every framework and release of the catalog; kept for each snapshot."""
     return TrainingOverheads(

@@ -70,9 +70,9 @@ def test_machines_of_a_providers_marketplace_are_not_its_own(packaged_snapshot):
         for entry in packaged_snapshot.instances.values()
         if entry.value.provider == "runpod" and not entry.document.get("marketplace")
     ]
-    assert offered_in(region, packaged_snapshot) <= {one.accelerator for one in own}
+    assert offered_in(packaged_snapshot, region) <= {one.accelerator for one in own}
     prices = {each.usd_per_hour for one in own for each in one.prices.get("on-demand", {}).values()}
-    for rents in rents_in(region, packaged_snapshot).values():
+    for rents in rents_in(packaged_snapshot, region).values():
         assert {usd for _, usd in rents} <= prices | {None}
 
 

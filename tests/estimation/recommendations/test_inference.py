@@ -220,7 +220,7 @@ def test_a_model_that_nothing_holds_lacks_memory(packaged_snapshot):
 
 
 def test_list_prices_stand_in_for_own_ones_and_are_said(packaged_snapshot):
-    rents = rents_in(packaged_snapshot.regions["aws/us-east-1"], packaged_snapshot)
+    rents = rents_in(packaged_snapshot, packaged_snapshot.regions["aws/us-east-1"])
     # p5.48xlarge, January 2026: 55.04 USD an hour for eight.
     assert (8, 55.04) in rents["nvidia-h100-sxm-80gb"]
     answer = recommendation_answer(
@@ -500,7 +500,7 @@ def test_clouds_take_what_they_are_known_to_rent_out(packaged_snapshot):
     placed = {(one["region"], one["accelerator"]) for one in answer["front"]}
     assert placed
     for region, accelerator in placed:
-        assert accelerator in offered_in(packaged_snapshot.regions[region], packaged_snapshot)
+        assert accelerator in offered_in(packaged_snapshot, packaged_snapshot.regions[region])
     (nowhere,) = [one for one in answer["not_searched"] if one["reason"] == "not_offered"]
     assert nowhere["accelerators"] > 0
     assert f"{nowhere['accelerators']} accelerators" in nowhere["in_words"]
