@@ -162,7 +162,9 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
                 *("Retry-After", "Sunset", "X-Catalog-Revision", "X-Request-ID"),
             ],
         )
-    app.add_middleware(RequestMiddleware, concurrency_limit=settings.concurrency_limit)
+    app.add_middleware(
+        RequestMiddleware, concurrency_limit=settings.concurrency_limit, answered=_answered
+    )
 
 
 @asynccontextmanager

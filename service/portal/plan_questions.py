@@ -13,7 +13,7 @@ from service.estimation.plans.requests import (
     TrafficPlanRequest,
 )
 from service.estimation.recommendations.requests import Limit
-from service.estimation.references import FormatName, Reference
+from service.estimation.references import FormatName, Reference, Request
 from service.portal.questions import ModelQuestion, query_of
 
 #: An office day, hour by hour [requests/s].
@@ -33,6 +33,16 @@ class PlanQuestion(ModelQuestion):
     output_tokens: int = Field(256, ge=1, le=1_000_000)
     ttft_p95_s: Limit = 1.0
     tpot_p95_s: Limit = 0.05
+
+    @property
+    def plan(self) -> Request:
+        """The plan that the page shows."""
+        raise NotImplementedError
+
+    @property
+    def asked(self) -> Request:
+        """See ``ModelQuestion``."""
+        return self.plan
 
     @property
     def unit(self) -> dict[str, Any]:

@@ -151,6 +151,23 @@ class ModelQuestion(Request):
         return given
 
     @property
+    def asked(self) -> Request:
+        """What the API is asked for the page."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _is_what_the_api_takes(self) -> Self:
+        """Fields that are right each by itself may still contradict each other."""
+        try:
+            _ = self.asked
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            said = first["msg"].removeprefix("Value error, ")
+            place = "" if first["type"] == "value_error" else f"{first['loc'][-1]}: "
+            raise ValueError(f"{place}{said}") from None
+        return self
+
+    @property
     def asked_model(self) -> str | ModelConfig | HubModel:
         """The model as the use cases take it."""
         return self.model if self.config is None else ModelConfig(config=orjson.loads(self.config))
@@ -305,6 +322,11 @@ class PageRequest(ModelQuestion):
             serving=self.serving,
             explain=True,
         )
+
+    @property
+    def asked(self) -> Request:
+        """See ``ModelQuestion``."""
+        return self.estimate
 
     @property
     def serving(self) -> ServingRequest:

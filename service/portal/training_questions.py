@@ -24,6 +24,7 @@ from service.estimation.references import (
     ModelReference,
     Reference,
     ReleaseText,
+    Request,
 )
 from service.estimation.requests import ParallelismRequest, PrecisionRequest
 from service.estimation.training.requests import (
@@ -127,6 +128,11 @@ class TrainingPageRequest(ModelQuestion):
             ),
             explain=True,
         )
+
+    @property
+    def asked(self) -> Request:
+        """See ``ModelQuestion``."""
+        return self.estimate
 
     def recommendation(self, snapshot: CatalogSnapshot) -> TrainingRecommendationRequest:
         """The search for better choices: what is learned stays, all else is searched."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from uuid import uuid4
 
 from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.http.problems import Problem, problem_response
+from service.api.http.problems import Problem
 from service.api.observability.metrics import IN_FLIGHT, count_request
 
 _log = logging.getLogger("headroom.access")
@@ -38,11 +41,18 @@ class RequestMiddleware:
     """Wraps the application; see the module.
 
     Above ``concurrency_limit`` requests in flight, further ones are answered 503. HEAD is answered
-    as GET without the body.
+    as GET without the body. ``answered`` makes the answer that tells of a problem, as people or
+    as programs read it.
     """
 
-    def __init__(self, app: ASGIApp, concurrency_limit: int | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        concurrency_limit: int | None,
+        answered: Callable[[HttpRequest, Problem], Response],
+    ) -> None:
         self._app = app
+        self._answered = answered
         self._limit = concurrency_limit
         self._in_flight = 0
 
@@ -83,7 +93,8 @@ class RequestMiddleware:
                 refused = Problem(
                     "unavailable", "too many requests at once", headers={"Retry-After": "1"}
                 )
-                await problem_response(refused, request_id)(scope, receive, send_with_headers)
+                told = self._answered(HttpRequest(scope), refused)
+                await told(scope, receive, send_with_headers)
             else:
                 await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
@@ -92,7 +103,8 @@ class RequestMiddleware:
             _log.exception("a request failed", extra={"request_id": request_id})
             if not started:
                 failed = Problem("internal-error", "the fault has been logged")
-                await problem_response(failed, request_id)(scope, receive, send_with_headers)
+                told = self._answered(HttpRequest(scope), failed)
+                await told(scope, receive, send_with_headers)
         finally:
             self._in_flight -= 1
             IN_FLIGHT.dec()

@@ -33,6 +33,8 @@ _LISTED = {
     "q": {"type": "string", "maxLength": 100},
     "cursor": {"type": "string", "maxLength": 200},
 }
+#: What errors are called on pages, where their kind has a name for programs.
+_TITLES = {404: "There is no such page", 500: "Something went wrong here"}
 #: Paths whose errors are for programs, whatever they accept.
 _FOR_PROGRAMS = "/v1/"
 
@@ -130,8 +132,10 @@ def problem_page(http: HttpRequest, problem: Problem) -> Response:
     """An error as a page, with ways on."""
     kind = PROBLEM_TYPES[problem.slug]
     path = http.scope["path"].removeprefix(http.scope.get("root_path", ""))
-    title = "There is no such page" if kind.status == 404 else kind.title
+    title = _TITLES.get(kind.status, kind.title)
     detail = f"{problem.detail[:1].upper()}{problem.detail[1:]}."
+    if kind.status == 500:
+        detail += f" It is number {http.scope['request_id']}, should you want to report it."
     text = rendered(
         "problem.html",
         up="../" * max(path.count("/") - 1, 0),

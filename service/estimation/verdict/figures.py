@@ -59,15 +59,17 @@ def inference_figures(estimate: Estimate, snapshot: CatalogSnapshot) -> tuple[Ke
     latency, memory = estimate["latency"], estimate["memory"]
     year = (estimate["impacts"] or {}).get("per_year") or {}
     speed = ("accelerators", "calibrations", "engines")
+    overloaded = (latency.get("load") or {}).get("saturated", False)
     return (
         _figure(
             "first-token",
             "First token",
             latency["ttft_s"],
             duration,
-            "on average, waiting included",
+            "more and more requests wait" if overloaded else "on average, waiting included",
             ("ttft_s",),
             speed,
+            "ever later" if overloaded else "not known",
         ),
         _figure(
             "next-token",
@@ -254,9 +256,10 @@ def _figure(
     note: str,
     steps: tuple[str, ...],
     collections: tuple[str, ...],
+    unknown: str = "not known",
 ) -> KeyFigure:
     if figure is None:
-        return KeyFigure(id_, name, None, None, None, "not known", "", note, steps, collections)
+        return KeyFigure(id_, name, None, None, None, unknown, "", note, steps, collections)
     value, low, high = (float(figure[end]) for end in ("value", "low", "high"))
     return KeyFigure(
         id_,

@@ -100,7 +100,8 @@ def inference_verdict(
     cheaper = cheapest(choices)
     figures = inference_figures(estimate, snapshot)
     memory = estimate["memory"]
-    status = _status(memory, missed)
+    overload = _overload(estimate)
+    status = _status(memory, missed, overload)
     sentences = [_fit(memory, names)]
     if status == "short":
         sentences.append(_AS_IF)
@@ -110,7 +111,7 @@ def inference_verdict(
         sentences.append(_cheaper(cheaper, snapshot))
     return Verdict(
         status=status,
-        headline=_headline(status, memory, limited, missed, cheaper),
+        headline=_headline(status, memory, limited, missed, cheaper, overload),
         sentences=tuple(sentence for sentence in sentences if sentence),
         limiting=_pace_setters(estimate),
         brief=_brief(estimate, figures),
@@ -165,10 +166,10 @@ def cheapest(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return None
 
 
-def _status(memory: Estimate, missed: Sequence[Held]) -> Status:
+def _status(memory: Estimate, missed: Sequence[Held], overload: str | None = None) -> Status:
     if not memory["fits"]:
         return "short"
-    if missed:
+    if missed or overload:
         return "missed"
     return "good" if memory["fits_certainty"] == "yes" else "narrow"
 
@@ -179,10 +180,13 @@ def _headline(
     limited: Sequence[Held],
     missed: Sequence[Held],
     cheaper: Mapping[str, Any] | None,
+    overload: str | None = None,
 ) -> str:
     if status == "short":
         return f"It does not fit: each accelerator is {_gb(memory['shortfall_bytes'])} short."
     narrowly = "" if memory["fits_certainty"] == "yes" else " narrowly"
+    if overload:
+        return f"It fits{narrowly}, but cannot keep up with {overload}."
     if missed:
         listed = " and ".join(f"your {one.limit_text}" for one in missed)
         return f"It fits{narrowly}, but misses {listed}."
@@ -220,6 +224,14 @@ def _fit(memory: Estimate, names: Names) -> str:
     return f"{names.model} in {names.weights} fits on {hardware} with {spare}{doubt}."
 
 
+def _overload(estimate: Estimate) -> str | None:
+    """The rate that is asked for, in words, where more arrives than is answered."""
+    load = estimate["latency"].get("load")
+    if load is None or not load["saturated"]:
+        return None
+    return f"{number(estimate['deployment']['workload']['requests_per_s'])} requests a second"
+
+
 def _speed(estimate: Estimate, limited: Sequence[Held]) -> str:
     latency = estimate["latency"]
     count = estimate["deployment"]["workload"]["concurrency"]
@@ -227,6 +239,12 @@ def _speed(estimate: Estimate, limited: Sequence[Held]) -> str:
     many = f"{count:,.0f} requests at once" if count > 1 else "one request at a time"
     if asked_rate is not None:
         many = f"{number(asked_rate)} requests a second"
+    if _overload(estimate):
+        most = latency["saturation_requests_per_s"]["value"]
+        return (
+            f"Too slow for {many}: it answers {rough(most)} a second at most, so more and more "
+            f"would wait."
+        )
     if latency["tpot_s"] is None:
         return f"With {many}, each takes {duration(latency['e2e_s']['value'])}."
     rate = 1.0 / latency["tpot_s"]["value"]
@@ -303,7 +321,10 @@ def _brief(estimate: Estimate, figures: Sequence[KeyFigure]) -> str:
     known = {one.id: one for one in figures}
     token, passed = known["next-token"], known["first-token"]
     parts = ["fits" if sure else "fits narrowly"]
-    parts.append(passed.text if token.value is None else f"{token.text}/token")
+    if overload := _overload(estimate):
+        parts.append(f"too slow for {overload}")
+    else:
+        parts.append(passed.text if token.value is None else f"{token.text}/token")
     parts += [f"{known[id_].text}/month" for id_ in ("cost", "carbon") if known[id_].value]
     return " · ".join(parts)
 

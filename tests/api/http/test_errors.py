@@ -7,6 +7,7 @@ import pytest
 
 from service.api.app import create_app
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
+from service.portal import views
 from service.settings import Settings
 from tests.api.conftest import MAIN, UNPLACED
 from tests.core.memory.test_checkpoint import LLAMA_8B
@@ -300,3 +301,19 @@ async def test_odd_values_in_a_batch_are_refused_by_themselves(client, odd):
         [item] = response.json()["items"]
         assert item["answer"] is None
         assert item["errors"]
+
+
+async def test_faults_are_told_as_people_or_programs_read_them(client, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("a secret of the inside")
+
+    monkeypatch.setattr(views, "page", broken)
+    page = await client.get("/", headers={"Accept": "text/html"})
+    assert page.status_code == 500
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "Something went wrong here" in page.text
+    assert page.headers["X-Request-Id"] in page.text
+    told = await client.get("/", headers={"Accept": "application/json"})
+    assert told.status_code == 500
+    assert told.json()["type"] == "/problems/internal-error"
+    assert "secret" not in page.text + told.text

@@ -150,3 +150,19 @@ async def test_a_shared_link_has_a_picture_and_a_report(client):
     assert int.from_bytes(picture.content[16:20], "big") == 1200
     report = await client.get(f"/estimate.pdf?{QUESTIONS[0]}")
     assert report.content.startswith(b"%PDF")
+
+
+async def test_more_requests_than_can_be_answered_are_told_in_every_door(client):
+    query = "model=llama-3.1-8b&accelerator=l40s&region=SE&requests_per_s=1000"
+    said = "It fits, but cannot keep up with 1,000 requests a second."
+    for path in ("/", "/answer", "/embed"):
+        page = await client.get(f"{path}?{query}")
+        assert said in plain(page.text), path
+    element = (await client.get(f"/verdict.json?{query}")).json()
+    assert element["headline"] == said
+    assert element["figures"][0]["text"] == "ever later"
+    assert (await client.get(f"/share?{query}")).status_code == 200
+    badge = await client.get(f"/v1/badges/inference?{query}")
+    assert "too slow for 1,000 requests a second" in badge.text
+    side_by_side = await client.get(f"/compare?{query}&accelerator_2=h100")
+    assert side_by_side.status_code == 200

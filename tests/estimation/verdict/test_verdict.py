@@ -40,6 +40,17 @@ def short(packaged_snapshot):
     return answer(packaged_snapshot, accelerator_count=1)
 
 
+@pytest.mark.parametrize("limits", [None, DecisionLimitsRequest(ttft_s=2.0)])
+def test_more_than_can_be_answered_is_too_slow_whatever_the_limits(limits, packaged_snapshot):
+    overloaded = answer(packaged_snapshot, workload={"requests_per_s": 1000})
+    said = inference_verdict(overloaded, packaged_snapshot, limits)
+    assert said.status == "missed"
+    assert said.headline == "It fits, but cannot keep up with 1,000 requests a second."
+    most = overloaded["latency"]["saturation_requests_per_s"]["value"]
+    assert f"it answers {most:.2g} a second at most" in said.text
+    assert "too slow for 1,000 requests a second" in said.brief
+
+
 def at(seconds_ttft, **limits):
     return DecisionLimitsRequest(ttft_s=seconds_ttft, **limits)
 
