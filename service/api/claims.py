@@ -18,7 +18,7 @@ from service.api.http.contract import (
     path_parameter,
     query_parameters,
 )
-from service.api.http.problems import Problem
+from service.api.http.problems import not_found
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
 from service.catalog.entries.references import UnknownReference
@@ -77,7 +77,7 @@ async def get_claim(http: HttpRequest) -> Response:
     try:
         answer = claim_answer(snapshot, http.path_params["id"])
     except UnknownReference as unknown:
-        raise Problem("not-found", f"no such claim{unknown.hint}") from None
+        raise not_found("claim", "/v1/claims", unknown) from None
     tag = entity_tag(snapshot, http.url.path)
     return confirmed_or(http, tag, lambda: _json(answer))
 

@@ -32,11 +32,12 @@ from service.api.http.worker_threads import beside
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.comparison.answers import BatchAnswer
 from service.estimation.comparison.batch import Item, batch_answer, batch_items
-from service.estimation.comparison.table import flat_rows
+from service.estimation.comparison.table import flat_rows, with_groups
 from service.estimation.recommendations.answers import WorkloadPage
 from service.estimation.recommendations.requests import BatchRequest
 from service.estimation.recommendations.workloads import workload_answers
-from service.estimation.rejection import FieldError
+from service.estimation.references import Request
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.renamed import renamed_in
 from service.estimation.tables import batch_rows
 from service.estimation.use_cases import USE_CASES
@@ -137,8 +138,12 @@ async def create_comparison(http: HttpRequest) -> Response:
     """Compare as JSON or as CSV."""
     table = wants_csv(http.headers.get("accept", ""))
     request, snapshot = await _asked(http, _COMPARE.request)
-    _bounded(http, request.row_count, "")
-    answer = await beside(http, lambda: _COMPARE.respond(request, snapshot))
+    try:
+        spelled = with_groups(request, snapshot)
+    except Rejected as rejected:
+        raise invalid(rejected.errors) from None
+    _bounded(http, spelled.row_count, "")
+    answer = await beside(http, lambda: _COMPARE.respond(spelled, snapshot))
     response = (
         Response(as_csv(flat_rows(answer)), media_type="text/csv") if table else _json(answer)
     )
@@ -180,8 +185,8 @@ def _bounded(http: HttpRequest, items: int, pointer: str) -> None:
     charge(http, items)
 
 
-def _field_errors(error: ValidationError) -> list[FieldError]:
-    problem: Problem = validation_problem(error, {})
+def _field_errors(error: ValidationError, model: type[Request]) -> list[FieldError]:
+    problem: Problem = validation_problem(error, model)
     return list(problem.errors) or [FieldError("", problem.detail)]
 
 

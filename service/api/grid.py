@@ -12,7 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from service.api.http.contract import ITEM_PROBLEMS, Operations, path_parameter, query_parameters
-from service.api.http.problems import Problem, invalid
+from service.api.http.problems import invalid, not_found
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot, shared
 from service.catalog.entries.entry import Entry
@@ -111,7 +111,7 @@ async def grid(http: HttpRequest) -> Response:
     try:
         region = snapshot.find("regions", http.path_params["id"])
     except UnknownReference as unknown:
-        raise Problem("not-found", f"no such region{unknown.hint}") from None
+        raise not_found("region", "/v1/grid", unknown) from None
     place = Place(
         region.id,
         region.value.country,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -126,7 +127,7 @@ async def create_measurement(http: HttpRequest) -> Response:
         found = compared(document, snapshot.with_reports(None))
     except Rejected as rejected:
         raise invalid(
-            [FieldError(f"/request{error.pointer}", error.detail) for error in rejected.errors]
+            [replace(error, pointer=f"/request{error.pointer}") for error in rejected.errors]
         ) from None
     if found.is_empty:
         raise invalid(

@@ -18,7 +18,7 @@ from service.api.http.contract import (
     path_parameter,
     query_parameters,
 )
-from service.api.http.problems import Problem
+from service.api.http.problems import not_found
 from service.api.http.queries import plain_query
 from service.api.http.state import shared
 from service.catalog.entries.references import UnknownReference
@@ -77,7 +77,7 @@ async def get_technique(http: HttpRequest) -> Response:
     try:
         answer = named_technique_answer(http.path_params["id"])
     except UnknownReference as unknown:
-        raise Problem("not-found", f"no such technique{unknown.hint}") from None
+        raise not_found("technique", "/v1/techniques", unknown) from None
     return _answered(http, answer["id"], answer)
 
 

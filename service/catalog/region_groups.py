@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from service.catalog.entries.entry import Entry
-from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.references import MOST_CANDIDATES, AmbiguousReference, UnknownReference
 from service.catalog.entries.texts import packaged_texts
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Region
@@ -14,14 +14,16 @@ from service.core.deployment import Region
 _GROUPS = "region-groups"
 #: Behind a provider, country or state: all cloud regions in it.
 _ALL_IN = "/*"
+#: Before the name of a provider, which may be left out.
+_PROVIDER = "provider/"
 
 
 def regions_meant(reference: str, snapshot: CatalogSnapshot) -> tuple[Entry[Region], ...]:
     """The regions that a name means.
 
     A region by its id or alias is itself. A group ("eu", "nordics") means all cloud regions in its
-    countries, and so does a provider, country or state with ``/*`` behind it ("aws/*", "DE/*",
-    "california/*").
+    countries, a provider ("aws", "provider/aws") all of its own, and a country or state with ``/*``
+    behind it ("DE/*", "california/*") all cloud regions there.
 
     Raises
     ------
@@ -33,14 +35,40 @@ def regions_meant(reference: str, snapshot: CatalogSnapshot) -> tuple[Entry[Regi
     except UnknownReference as unknown:
         try:
             found = tuple(_in_group(reference.removesuffix(_ALL_IN).strip(), snapshot))
-        except UnknownReference:
+        except UnknownReference as group:
+            if not unknown.suggestions:
+                unknown = UnknownReference("regions", reference, group.suggestions)
             found = ()
-        if not found and reference.endswith(_ALL_IN):
-            found = tuple(_within(reference.removesuffix(_ALL_IN), snapshot))
+        if not found:
+            name = reference.removesuffix(_ALL_IN)
+            everything = name != reference
+            found = tuple(_within(name, snapshot) if everything else _rented_by(name, snapshot))
         if not found:
             raise unknown from None
-        # Marketplaces are meant by their own names only.
-        return tuple(one for one in found if not one.document.get("marketplace")) or found
+        return _rentable(found)
+
+
+def _rentable(found: Iterable[Entry[Region]]) -> tuple[Entry[Region], ...]:
+    """Regions but those of marketplaces, which are meant by their own names only."""
+    regions = tuple(found)
+    return tuple(one for one in regions if not one.document.get("marketplace")) or regions
+
+
+def one_region(reference: str, snapshot: CatalogSnapshot) -> Entry[Region]:
+    """The region that a name means, which is not one of a group.
+
+    Raises
+    ------
+    AmbiguousReference
+        If it means several, with their ids.
+    UnknownReference
+        If it means none.
+    """
+    meant = regions_meant(reference, snapshot)
+    if len(meant) > 1:
+        ids = tuple(region.id for region in meant)
+        raise AmbiguousReference("regions", reference, ids[:MOST_CANDIDATES])
+    return meant[0]
 
 
 def listed_groups(snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
@@ -48,7 +76,7 @@ def listed_groups(snapshot: CatalogSnapshot) -> list[dict[str, Any]]:
     return [
         {
             **text.fields,
-            "regions": [region.id for region in _in_group(group, snapshot)],
+            "regions": [region.id for region in _rentable(_in_group(group, snapshot))],
         }
         for group, text in packaged_texts()[_GROUPS].by_id.items()
     ]
@@ -64,9 +92,15 @@ def _in_group(name: str, snapshot: CatalogSnapshot) -> Iterator[Entry[Region]]:
     return (one for one in _cloud_regions(snapshot) if one.value.country in countries)
 
 
+def _rented_by(name: str, snapshot: CatalogSnapshot) -> list[Entry[Region]]:
+    """Cloud regions of a provider."""
+    provider = name.strip().casefold().removeprefix(_PROVIDER)
+    return [one for one in _cloud_regions(snapshot) if one.id.startswith(f"{provider}/")]
+
+
 def _within(name: str, snapshot: CatalogSnapshot) -> Iterator[Entry[Region]]:
     """Cloud regions of a provider, or in a country or state."""
-    own = [one for one in _cloud_regions(snapshot) if one.id.startswith(f"{name.casefold()}/")]
+    own = _rented_by(name, snapshot)
     if own:
         yield from own
         return

@@ -66,7 +66,7 @@ class InProcess:
             self._check_revision(request)
             return {**use_case.respond(request, self._snapshot)}
         except ValidationError as error:
-            raise _refused(validation_problem(error, {})) from None
+            raise _refused(validation_problem(error, use_case.request)) from None
         except Rejected as rejected:
             raise _refused(invalid(rejected.errors)) from None
         except Problem as problem:
@@ -93,7 +93,7 @@ class InProcess:
                 for document in file.documents
             ]
         except ValidationError as error:
-            raise _refused(validation_problem(error, {})) from None
+            raise _refused(validation_problem(error, MeasurementImportRequest)) from None
         except FileRefused as refused:
             errors = (
                 FieldError(fault.pointer, fault.detail, *(fault.position or (None, None)))

@@ -7,13 +7,14 @@ HTTP, command line and workers alike.
 from __future__ import annotations
 
 from datetime import date
-from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic_core import PydanticCustomError
 
 from service.catalog.entries.specs import FIGURES
 from service.core.number_formats import NUMBER_FORMATS
+from service.estimation.nearest import hint, nearest
 
 
 class Request(BaseModel):
@@ -47,9 +48,16 @@ def separated(given: object) -> object:
 
 def _known_format(name: str) -> str:
     if name not in NUMBER_FORMATS:
-        near = get_close_matches(name[:40], NUMBER_FORMATS, n=3, cutoff=0.5)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ValueError(f"unknown number format{hint} (known: {', '.join(NUMBER_FORMATS)})")
+        near = nearest(name, NUMBER_FORMATS)
+        known = ", ".join(NUMBER_FORMATS)
+        raise PydanticCustomError(
+            "unknown_format",
+            "{text}",
+            {
+                "text": f"unknown number format{hint(near)} (known: {known})",
+                "suggestions": near,
+            },
+        )
     return name
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from service.catalog.database.own import is_own
@@ -13,6 +14,7 @@ from service.catalog.entries.documents import DocumentInvalid
 from service.catalog.entries.entry import Entry
 from service.catalog.entries.platforms import UsualPlatforms, put_in
 from service.catalog.entries.references import AmbiguousReference, UnknownReference
+from service.catalog.region_groups import one_region, regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
 from service.core.architecture.model import ModelArchitecture
@@ -73,9 +75,9 @@ class Problems:
         """Whether anything was noted."""
         return bool(self._errors)
 
-    def add(self, pointer: str, detail: str) -> None:
-        """Note one error at a JSON pointer of the request."""
-        self._errors.append(FieldError(pointer, detail))
+    def add(self, pointer: str, detail: str, suggestions: tuple[str, ...] = ()) -> None:
+        """Note one error at a JSON pointer of the request, with what may have been meant."""
+        self._errors.append(FieldError(pointer, detail, suggestions=suggestions))
 
     def attempt(self, pointer: str, resolve: Callable[[], Resolved]) -> Resolved | None:
         """Resolve one part; note what is wrong with it and go on with the next."""
@@ -86,7 +88,8 @@ class Problems:
             if is_own(unknown.reference):
                 hint = "; an organisation's own entries are visible only with its API key"
             kind = "ambiguous" if isinstance(unknown, AmbiguousReference) else "unknown"
-            self.add(pointer, f"{kind} id {unknown.reference[:120]!r}{hint}")
+            detail = f"{kind} id {unknown.reference[:120]!r}{hint}"
+            self.add(pointer, detail, unknown.suggestions)
         except ConfigNotUnderstood as error:
             self.add(f"{pointer}/config{error.pointer}", str(error))
         except CheckpointNotUnderstood as error:
@@ -214,7 +217,7 @@ def resolve_region(
     With ``as_of`` its figures are those of that year or before, where there are any.
     """
     if isinstance(region, str):
-        entry = snapshot.find("regions", region)
+        entry = one_region(region, snapshot)
         return entry if as_of is None else _dated_region(snapshot, entry, as_of)
     document = document_of(region)
     tower = document.pop("cooling", None)
@@ -223,6 +226,17 @@ def resolve_region(
         stated = {"value": wue.value, "low": wue.low, "high": wue.high}
         document["figures"] = document["figures"] | {"wue_l_per_kwh": stated}
     return snapshot.region(document, as_of)
+
+
+def named_regions(
+    names: Iterable[str], pointer: str, snapshot: CatalogSnapshot, problems: Problems
+) -> dict[str, Entry[Region]]:
+    """Regions by id that names mean, of which some are groups; notes those that mean none."""
+    found: dict[str, Entry[Region]] = {}
+    for at, name in enumerate(names):
+        meant = problems.attempt(f"{pointer}/{at}", partial(regions_meant, name, snapshot))
+        found |= {region.id: region for region in meant or ()}
+    return found
 
 
 @derived(most=1024)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -309,7 +309,7 @@ def _errors(columns: Iterable[Column]) -> list[FieldError]:
         for error in column.errors:
             name = error.pointer.strip("/").partition("/")[0]
             suffix = f"_{column.number}" if column.number > 1 and name in VARIED else ""
-            found.append(FieldError(f"/{name}{suffix}", error.detail))
+            found.append(replace(error, pointer=f"/{name}{suffix}"))
     return found
 
 

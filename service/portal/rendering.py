@@ -61,7 +61,7 @@ _LABELS = {
     "per_usd": "your exchange rate",
 }
 #: How a message suggests what was meant.
-_MEANT = re.compile(r"; did you mean (?P<listed>[^?]*)\?")
+_MEANT = re.compile(r"; (did you mean [^?]*\?|it could be any of .*)")
 #: Whole numbers below this are written without an exponent.
 _MOST_WRITTEN_OUT = 1e15
 
@@ -113,13 +113,13 @@ def form(
     listed = []
     for error in errors:
         name, said = field_of(error.pointer, fields), _detail(error, fields)
-        meant = _MEANT.search(said) if name in fields else None
+        meant = error.suggestions if name in fields else ()
         listed.append(
             {
                 "name": name,
                 "label": _LABELS.get(name, name.replace("_", " ")),
                 "detail": _MEANT.sub("", said) if meant else said,
-                "repairs": _repairs(name, meant["listed"], fields, snapshot) if meant else [],
+                "repairs": _repairs(name, meant, fields, snapshot),
             }
         )
     return {
@@ -135,11 +135,11 @@ def form(
 
 
 def _repairs(
-    name: str, listed: str, fields: Mapping[str, Any], snapshot: CatalogSnapshot
+    name: str, meant: Iterable[str], fields: Mapping[str, Any], snapshot: CatalogSnapshot
 ) -> list[dict[str, str]]:
     """What may have been meant, each with the query of the repaired question."""
     found = []
-    for value in listed.replace(" or ", ", ").split(", "):
+    for value in meant:
         stated = {key: given for key, given in fields.items() if given not in (None, "", False)}
         collection = COLLECTION_OF.get(name.partition("_")[0])
         text = value if collection is None else text_of(collection, value, snapshot)

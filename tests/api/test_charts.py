@@ -91,6 +91,19 @@ async def test_what_cannot_be_drawn_is_refused(client):
     assert unknown.json()["errors"][0]["pointer"] == "/regions/1"
 
 
+async def test_a_chart_of_a_group_has_its_regions(client):
+    groups = (await client.get("/v1/region-groups")).json()["items"]
+    meant = next(one["regions"] for one in groups if one["id"] == "nordics")
+    link = (
+        "/v1/charts/impacts-by-region?model=llama-3.1-8b&accelerator=nvidia-l40s-48gb"
+        "&region=aws/eu-north-1&shown=60&format=json&regions="
+    )
+    chart = (await client.get(f"{link}nordics")).json()
+    labels = {one["label"] for one in chart["series"][-1]["points"]}
+    assert {"aws/eu-north-1", "azure/norwayeast"} <= labels <= set(meant)
+    assert (await client.get(link + ",".join(meant))).json() == chart
+
+
 async def test_a_chart_is_drawn_once_for_all_who_ask_the_same(client, monkeypatch):
     link = LINK + "&format=svg&width_px=333"
     first = await client.get(link)

@@ -113,6 +113,19 @@ async def test_too_many_combinations_are_refused(client):
     assert "1200 combinations" in response.json()["detail"]
 
 
+async def test_groups_of_a_comparison_are_their_regions(client):
+    groups = (await client.get("/v1/region-groups")).json()["items"]
+    meant = next(one["regions"] for one in groups if one["id"] == "nordics")
+    body = {"models": ["llama-3.1-8b"], "accelerators": ["h100"], "regions": ["nordics"]}
+    rows = (await client.post("/v1/compare", json=body)).json()["rows"]
+    assert [row["region"] for row in rows] == meant
+    spelt = (await client.post("/v1/compare", json=body | {"regions": meant})).json()["rows"]
+    assert rows == spelt
+    many = await client.post("/v1/compare", json=body | {"regions": ["europe", "asia"] * 10})
+    assert many.status_code == 422
+    assert many.json()["errors"][0]["pointer"] == "/regions"
+
+
 async def test_recommendations_have_their_documented_shape(client):
     response = await client.post("/v1/recommendations", json=RECOMMENDATION)
     assert response.status_code == 200, response.text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from service.catalog.entries.references import UnknownReference
+from service.catalog.entries.references import AmbiguousReference, UnknownReference
 from service.catalog.entries.texts import packaged_texts
-from service.catalog.region_groups import listed_groups, regions_meant
+from service.catalog.region_groups import listed_groups, one_region, regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.compliance import MEMBERS
 
@@ -72,3 +72,23 @@ def test_groups_hold_the_countries_that_they_are_of(packaged_snapshot: CatalogSn
             assert not packaged_snapshot.references["regions"].candidates(alias), alias
     listed = {group["id"]: group for group in listed_groups(packaged_snapshot)}
     assert "aws/eu-north-1" in listed["nordics"]["regions"]
+
+
+@pytest.mark.parametrize("name", ["aws", "AWS", "provider/aws", "aws/*"])
+def test_a_provider_means_all_of_its_regions(packaged_snapshot: CatalogSnapshot, name: str) -> None:
+    meant = {region.id for region in regions_meant(name, packaged_snapshot)}
+    assert meant == {id_ for id_ in packaged_snapshot.regions if id_.startswith("aws/")}
+
+
+def test_a_group_is_no_single_region(packaged_snapshot: CatalogSnapshot) -> None:
+    with pytest.raises(AmbiguousReference) as several:
+        one_region("benelux", packaged_snapshot)
+    meant = [region.id for region in regions_meant("benelux", packaged_snapshot)]
+    assert list(several.value.suggestions) == meant[:20]
+    assert one_region("aws/eu-north-1", packaged_snapshot).id == "aws/eu-north-1"
+
+
+def test_a_group_that_is_nearly_spelt_is_suggested(packaged_snapshot: CatalogSnapshot) -> None:
+    with pytest.raises(UnknownReference) as unknown:
+        regions_meant("nordcs", packaged_snapshot)
+    assert unknown.value.suggestions[0] == "nordics"

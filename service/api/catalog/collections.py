@@ -20,7 +20,7 @@ from service.api.http.contract import (
     query_parameters,
 )
 from service.api.http.deprecation import deprecation_headers
-from service.api.http.problems import Problem, invalid
+from service.api.http.problems import invalid, not_found
 from service.api.http.queries import plain_query, whole_number
 from service.api.http.state import current_snapshot
 from service.api.http.tables import as_csv, wants_csv
@@ -192,8 +192,8 @@ def _add(collection: str) -> None:
         try:
             entry = snapshot.find(collection, http.path_params["id"])
         except UnknownReference as unknown:
-            detail = f"no such entry among the {collection}{unknown.hint}"
-            raise Problem("not-found", detail) from None
+            what = f"entry among the {collection}"
+            raise not_found(what, f"/v1/{collection}", unknown) from None
         former = snapshot.renamed.get(collection, {}).get(http.path_params["id"].casefold())
         headers = deprecation_headers([] if former is None else [former])
         body = orjson.dumps(entry_answer(snapshot, collection, entry))

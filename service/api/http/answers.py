@@ -16,3 +16,5 @@ class ProblemDetails(Answer):
     detail: str
     instance: str
     errors: NotRequired[list[FieldProblem]]
+    suggestions: NotRequired[list[str]]
+    """Paths of what may have been meant by one that leads nowhere."""

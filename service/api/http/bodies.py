@@ -37,7 +37,7 @@ async def read_request(http: HttpRequest, model: type[Asked], limit_bytes: int) 
     try:
         request = parsed(model, body)
     except ValidationError as error:
-        raise validation_problem(error, {}) from None
+        raise validation_problem(error, model) from None
     except Rejected as rejected:
         raise invalid(rejected.errors) from None
     return await with_hub_models(request, shared(http).hub)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from service.api.http.meant import choices_near, fields_at, unknown_field
+from service.catalog.entries.references import UnknownReference
 from service.core.errors import HeadroomError
-from service.estimation.references import TAGS
+from service.estimation.references import TAGS, Request
 from service.estimation.rejection import FieldError
 
 MEDIA_TYPE = "application/problem+json"
@@ -154,6 +158,8 @@ PROBLEM_TYPES = {
         ),
     )
 }
+#: Of bodies, whose fields have no other names than those of their model.
+_NO_NAMES: Mapping[tuple[str, ...], str] = MappingProxyType({})
 _BY_STATUS = {kind.status: kind.slug for kind in reversed(PROBLEM_TYPES.values())}
 
 
@@ -166,12 +172,14 @@ class Problem(HeadroomError):
         detail: str,
         errors: Iterable[FieldError] = (),
         headers: Mapping[str, str] | None = None,
+        suggestions: Iterable[str] = (),
     ) -> None:
         super().__init__(detail)
         self.slug = slug
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        self.suggestions = tuple(suggestions)
 
 
 def problem_details(problem: Problem, instance: str | None = None) -> dict[str, Any]:
@@ -187,6 +195,8 @@ def problem_details(problem: Problem, instance: str | None = None) -> dict[str, 
         body["instance"] = instance
     if problem.errors:
         body["errors"] = [_listed(error) for error in problem.errors]
+    if problem.suggestions:
+        body["suggestions"] = list(problem.suggestions)
     return body
 
 
@@ -206,6 +216,22 @@ def _listed(error: FieldError) -> dict[str, Any]:
     return listed
 
 
+def not_found(what: str, path: str, unknown: UnknownReference) -> Problem:
+    """The problem of an entry that does not exist, with links to those that may have been meant.
+
+    Parameters
+    ----------
+    what
+        What there is none of.
+    path
+        Where such entries stand.
+    unknown
+        What was looked for.
+    """
+    links = (f"{path}/{quote(id_)}" for id_ in unknown.suggestions)
+    return Problem("not-found", f"no such {what}{unknown.hint}", suggestions=links)
+
+
 def slug_of_status(status: int) -> str:
     """The general kind of problem for an HTTP status."""
     return _BY_STATUS.get(status, "internal-error" if status >= 500 else "invalid-request")
@@ -223,29 +249,36 @@ def invalid(errors: Iterable[FieldError], most: int = _MOST_LISTED) -> Problem:
     return Problem("invalid-request", detail, listed[:most])
 
 
-def validation_problem(error: ValidationError, names: Mapping[tuple[str, ...], str]) -> Problem:
+def validation_problem(
+    error: ValidationError, model: type[Request], names: Mapping[tuple[str, ...], str] = _NO_NAMES
+) -> Problem:
     """The problem of a body or query that does not fit its model.
 
     Parameters
     ----------
     error
         What pydantic found.
+    model
+        What the body or query was to be.
     names
         Flat query parameters by their place in the model, to name the one that was sent; empty
         for a body.
     """
     if error.error_count() > _MOST_EXAMINED:
         return invalid([FieldError("", f"{error.error_count()} errors, too many to list")])
-    details = error.errors(include_url=False, include_input=False)
+    listed = error.error_count() <= _MOST_LISTED
+    details = error.errors(include_url=False, include_input=listed)
     if any(item["type"] == "json_invalid" for item in details):
         return Problem("malformed-json", details[0]["msg"])
-    found = []
+    found: list[FieldError] = []
     for item in details:
         place = tuple(part for part in item["loc"] if part not in TAGS)
         flat = names.get(tuple(str(part) for part in place))
         pointer = f"/{flat}" if flat else "".join(f"/{_escape(part)}" for part in place)
         detail = _printable(item["msg"].removeprefix("Value error, "))
-        near = tuple(item.get("ctx", {}).get("suggestions", ()))
+        near = tuple(item.get("ctx", {}).get("suggestions", ())) or choices_near(item)
+        if item["type"] == "extra_forbidden" and len(found) < _MOST_LISTED:
+            detail, near = unknown_field(str(place[-1]), fields_at(model, place[:-1]))
         found.append(FieldError(pointer, detail, suggestions=near))
     return invalid(found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 
 from service.api.http.problems import invalid, validation_problem
+from service.estimation.nearest import hint, nearest
 from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError
 
@@ -72,8 +73,7 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
     for name, text in query.multi_items():
         place = places.get(name)
         if place is None:
-            known = ", ".join(sorted(places))
-            errors.append(FieldError(f"/{name[:100]}", f"unknown parameter (known: {known})"))
+            errors.append(_unknown(name, places))
         elif name in seen:
             errors.append(FieldError(f"/{name}", "given more than once"))
         else:
@@ -88,7 +88,7 @@ def query_request(query: QueryParams, model: type[Asked]) -> Asked:
         return model.model_validate(given)
     except ValidationError as error:
         names = {place: name for name, place in places.items()}
-        raise validation_problem(error, names) from None
+        raise validation_problem(error, model, names) from None
 
 
 def filled(query: QueryParams) -> QueryParams:
@@ -116,19 +116,27 @@ def plain_query(query: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> d
     _check_count(query)
     for name, text in query.multi_items():
         if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            errors.append(FieldError(f"/{name[:100]}", f"unknown parameter (known: {listed})"))
+            errors.append(_unknown(name, known))
         elif name in given:
             errors.append(FieldError(f"/{name}", "given more than once"))
         elif len(text) > _MOST_TEXT:
             errors.append(FieldError(f"/{name}", "is too long"))
         elif text not in known[name].get("enum", (text,)):
-            choices = ", ".join(known[name]["enum"])
-            errors.append(FieldError(f"/{name}", f"must be one of {choices}"))
+            choices = known[name]["enum"]
+            detail = f"must be one of {', '.join(choices)}"
+            errors.append(FieldError(f"/{name}", detail, suggestions=nearest(text, choices)))
         given.setdefault(name, text)
     if errors:
         raise invalid(errors)
     return given
+
+
+def _unknown(name: str, known: Iterable[str]) -> FieldError:
+    """The error of a parameter that does not exist."""
+    near = nearest(name, known)
+    listed = ", ".join(sorted(known)) or "none"
+    detail = f"unknown parameter{hint(near)} (known: {listed})"
+    return FieldError(f"/{name[:100]}", detail, suggestions=near)
 
 
 def _check_count(query: QueryParams) -> None:

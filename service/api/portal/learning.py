@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from service.api.http.caching import confirmed_or_awaited, entity_tag
 from service.api.http.contract import outline
-from service.api.http.problems import PROBLEM_TYPES, Problem
+from service.api.http.problems import PROBLEM_TYPES, Problem, not_found
 from service.api.http.queries import plain_query
 from service.api.http.state import current_snapshot
 from service.api.http.worker_threads import beside
@@ -88,8 +88,8 @@ async def entry(http: HttpRequest, collection: str, id_: str) -> Response:
             return catalog_pages.entry_page(collection, id_, snapshot)
         except UnknownReference as unknown:
             name = catalog_pages.COLLECTIONS[collection][0].lower()
-            detail = f"no entry of that name among the {name}{unknown.hint}"
-            raise Problem("not-found", detail) from None
+            what = f"entry among the {name}"
+            raise not_found(what, f"/catalog/{collection}", unknown) from None
 
     return await _read(http, show)
 

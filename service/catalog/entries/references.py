@@ -19,6 +19,8 @@ MOST_SUGGESTIONS = 5
 MOST_CANDIDATES = 20
 _LEAST_SCORE = 60.0
 _LONGEST_COMPARED = 200
+#: Names that contain what was typed; the nearest of them are suggested.
+_MOST_COMPARED = 100
 #: Places of which less is alike, by letters or by sound, are others.
 _LEAST_PLACE = 78.0
 #: Names of fewer letters are like parts of any word, and have to be more alike.
@@ -193,15 +195,22 @@ def _similar(reference: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """Ids of the nearest of some names."""
     from rapidfuzz import fuzz, process, utils
 
+    typed = utils.default_process(reference[:_LONGEST_COMPARED])
     nearest = process.extract(
-        reference[:_LONGEST_COMPARED],
+        typed,
         list(names),
         scorer=fuzz.WRatio,
         processor=utils.default_process,
-        limit=4 * MOST_SUGGESTIONS,
+        limit=_MOST_COMPARED,
         score_cutoff=_LEAST_SCORE,
     )
-    return tuple(dict.fromkeys(names[name] for name, _, _ in nearest))[:MOST_SUGGESTIONS]
+
+    def word_apart(name: str) -> float:
+        """How far what was typed is from the nearest word: it is in many that mean others."""
+        return -max(fuzz.ratio(typed, word) for word in utils.default_process(name).split() or "-")
+
+    ordered = sorted(nearest, key=lambda one: (-round(one[1]), word_apart(one[0]), len(one[0])))
+    return tuple(dict.fromkeys(names[name] for name, _, _ in ordered))[:MOST_SUGGESTIONS]
 
 
 def loosened(name: str) -> str:

@@ -27,7 +27,7 @@ from service.estimation.learning.deployments import learnt_deployment
 from service.estimation.platforms import sited
 from service.estimation.references import Reference, separated
 from service.estimation.rejection import FieldError, Rejected
-from service.estimation.resolution import Problems, resolve_region
+from service.estimation.resolution import Problems, named_regions, resolve_region
 from service.estimation.verdict.names import deployment_name, place_names
 
 _BASES = {"per_request": "request", "per_1k_tokens": "1,000 output tokens", "per_year": "year"}
@@ -88,8 +88,9 @@ class RegionsChartRequest(PlacedRequest):
             json_schema_input_type=Annotated[str, Field(max_length=2_000)] | list[Reference],
         ),
     ] = ()
-    """Catalog ids or aliases (as a list or separated by commas); if empty, all cloud regions of the
-    provider of region, or of all providers if region is not a cloud region."""
+    """Ids, aliases or groups (GET /v1/region-groups), as a list or separated by commas; if empty,
+    all cloud regions of the provider of region, or of all providers if region is not a cloud
+    region."""
     impact: Literal["carbon", "water", "water-volume", "energy"] = "carbon"
     """carbon: location-based operation and manufacturing of hardware; water: on site and at power
     stations, weighted by the water stress of the place; water-volume: the same in litres wherever
@@ -237,14 +238,8 @@ def _places(
 ) -> list[Entry[Region]]:
     year = request.period.year
     if request.regions:
-        found = (
-            problems.attempt(
-                f"/regions/{at}",
-                lambda name=name: resolve_region(name, snapshot, year),  # type: ignore[misc]
-            )
-            for at, name in enumerate(request.regions)
-        )
-        return [entry for entry in found if entry is not None]
+        found = named_regions(request.regions, "/regions", snapshot, problems)
+        return [resolve_region(id_, snapshot, year) for id_ in found]
     clouds = [entry for entry in snapshot.regions.values() if entry.document.get("kind") == "cloud"]
     provider = None if home is None else home.id.partition("/")[0]
     own = [entry for entry in clouds if entry.id.partition("/")[0] == provider]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from service.estimation.answers import Answer, FieldProblem, Interval, LimitRow, Traced
 from service.estimation.inference.answers import InferenceAnswer
+from service.estimation.rejection import FieldError
 from service.estimation.training.answers import EstimateTrainingAnswer
 
 
@@ -94,3 +95,11 @@ class ComparisonAnswer(Traced):
     """Rows in the order of models, accelerators, formats, layouts and regions."""
 
     rows: list[ComparisonRow]
+
+
+def field_problem(error: FieldError) -> FieldProblem:
+    """An error of a field as it goes over the wire, of a request that is no file."""
+    told: FieldProblem = {"pointer": error.pointer, "detail": error.detail}
+    if error.suggestions:
+        told["suggestions"] = list(error.suggestions)
+    return told

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias, cast
 from pydantic import ValidationError
 
 from service.catalog.snapshot import CatalogSnapshot
-from service.estimation.answers import FieldProblem, frame
+from service.estimation.answers import frame
 from service.estimation.bodies import whole_numbers
-from service.estimation.comparison.answers import BatchAnswer, BatchItem
+from service.estimation.comparison.answers import BatchAnswer, BatchItem, field_problem
 from service.estimation.inference.answers import InferenceAnswer
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
-from service.estimation.references import CatalogRequest
+from service.estimation.references import CatalogRequest, Request
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.remarks import remarking
 from service.estimation.renamed import with_renamings
@@ -26,7 +26,7 @@ from service.estimation.training.requests import EstimateTrainingRequest
 #: A body as it was sent, a request made of it, or why none could be made.
 Item: TypeAlias = Mapping[str, Any] | InferenceRequest | EstimateTrainingRequest | Rejected
 #: How validation errors become errors of fields.
-Explain = Callable[[ValidationError], list[FieldError]]
+Explain = Callable[[ValidationError, type[Request]], list[FieldError]]
 
 
 def batch_answer(
@@ -60,7 +60,7 @@ def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> B
         request = request_of(body) if isinstance(body, Mapping) else body
         answer = _answered(request, snapshot)
     except ValidationError as invalid:
-        errors = explain(invalid)
+        errors = explain(invalid, _model_of(body))
     except Rejected as rejected:
         errors = list(rejected.errors)
     else:
@@ -68,15 +68,8 @@ def _item(at: int, body: Item, snapshot: CatalogSnapshot, explain: Explain) -> B
     return {
         "index": at,
         "answer": None,
-        "errors": [_problem(error) for error in errors],
+        "errors": [field_problem(error) for error in errors],
     }
-
-
-def _problem(error: FieldError) -> FieldProblem:
-    told: FieldProblem = {"pointer": error.pointer, "detail": error.detail}
-    if error.suggestions:
-        told["suggestions"] = list(error.suggestions)
-    return told
 
 
 def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRequest:
@@ -87,12 +80,16 @@ def request_of(body: Mapping[str, Any]) -> InferenceRequest | EstimateTrainingRe
     ValidationError
         If it means none.
     """
-    model: Any = EstimateTrainingRequest if "training" in body else InferenceRequest
+    model: Any = _model_of(body)
     try:
         return cast("InferenceRequest", model.model_validate(body, strict=True))
     except ValidationError:
         # Whole numbers may be spelled with a fraction of zero.
         return cast("InferenceRequest", model.model_validate(whole_numbers(body), strict=True))
+
+
+def _model_of(body: Any) -> type[Request]:
+    return EstimateTrainingRequest if "training" in body else InferenceRequest
 
 
 def _answered(

@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from service.catalog.entries.references import UnknownReference
+from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.answers import frame
-from service.estimation.comparison.answers import ComparisonAnswer, ComparisonRow
+from service.estimation.comparison.answers import ComparisonAnswer, ComparisonRow, field_problem
 from service.estimation.comparison.figures import compared_figures
 from service.estimation.detail import SMALL
 from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS
 from service.estimation.recommendations.limits import Bounds, bounds_of
-from service.estimation.recommendations.requests import CompareRequest
+from service.estimation.recommendations.requests import MOST_ROWS, CompareRequest, too_many_rows
 from service.estimation.recommendations.verification import held_to
-from service.estimation.references import HUB_PREFIX, HubModel
-from service.estimation.rejection import Rejected
+from service.estimation.references import HUB_PREFIX, HubModel, InlineRegion
+from service.estimation.rejection import FieldError, Rejected
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import resolve_region
 
@@ -31,6 +33,7 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
 
     They come in the order of models, accelerators, formats, layouts and regions.
     """
+    request = with_groups(request, snapshot)
     layouts: list[ParallelismRequest | None] = [*(request.parallelisms or ())] or [None]
     combinations = product(
         enumerate(request.models),
@@ -67,6 +70,32 @@ def comparison_answer(request: CompareRequest, snapshot: CatalogSnapshot) -> Com
     return {**frame(snapshot.revision), "rows": rows}
 
 
+def with_groups(request: CompareRequest, snapshot: CatalogSnapshot) -> CompareRequest:
+    """The same with the regions of groups in place of their names; those that mean none stay.
+
+    Raises
+    ------
+    Rejected
+        If that makes more rows than a comparison has.
+    """
+    regions: list[str | InlineRegion] = []
+    for given in request.regions:
+        regions += _meant(given, snapshot) if isinstance(given, str) else [given]
+    spelled = request.model_copy(update={"regions": regions})
+    if spelled.row_count > MOST_ROWS:
+        raise Rejected([FieldError("/regions", too_many_rows(spelled.row_count))])
+    return spelled
+
+
+def _meant(name: str, snapshot: CatalogSnapshot) -> list[str]:
+    """The name itself where it means one region or none, so that rows show it as it was sent."""
+    try:
+        meant = regions_meant(name, snapshot)
+    except UnknownReference:
+        return [name]
+    return [name] if len(meant) == 1 else [region.id for region in meant]
+
+
 def flat_rows(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows with each figure's value, low and high in columns of their own, for tables."""
     flat = []
@@ -100,9 +129,7 @@ def _row(
             "meets_limits": None,
             "limits": [],
             "results": None,
-            "errors": [
-                {"pointer": error.pointer, "detail": error.detail} for error in rejected.errors
-            ],
+            "errors": [field_problem(error) for error in rejected.errors],
         }
     deployment = estimate["deployment"]
     stress = resolve_region(request.region, snapshot).value.water_stress_ratio

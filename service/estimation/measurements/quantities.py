@@ -7,7 +7,6 @@ same wherever it stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,6 +22,7 @@ from service.estimation.measurements.measurable import (
     Spent,
     Trained,
 )
+from service.estimation.nearest import hint, nearest
 
 __all__ = [
     "OUT_OF_MEMORY",
@@ -55,9 +55,8 @@ def quantity_of(name: str, kind: Kind) -> Quantity:
     known = QUANTITIES.get(canonical(name))
     if known is not None and kind in known.kinds:
         return known
-    near = get_close_matches(name[:80], names_of(kind), n=3, cutoff=0.6)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    raise NotEstimated(f"no estimate of {kind} gives {name[:80]!r}{hint}")
+    near = nearest(name, names_of(kind))
+    raise NotEstimated(f"no estimate of {kind} gives {name[:80]!r}{hint(near)}")
 
 
 def canonical(name: str) -> str:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.catalog.entries.entry import Entry
-from service.catalog.region_groups import regions_meant
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator, Region
 from service.core.explanation import EstimateWarning
 from service.core.search.workloads import Where, WorkloadKind
 from service.estimation.costs.estimate import offered_in
 from service.estimation.recommendations.requests import Placement, PlacesRequest
-from service.estimation.resolution import Problems
+from service.estimation.resolution import Problems, named_regions
 
 #: Classes of machines that people buy, by where they put them.
 _MACHINES: Mapping[Where, frozenset[str]] = MappingProxyType(
@@ -112,7 +111,7 @@ def searched_sites(
         where = list(kind.where) if implied else None
     named = None
     if search.regions is not None:
-        named = _named_regions(search.regions, _REGIONS, snapshot, problems)
+        named = named_regions(search.regions, _REGIONS, snapshot, problems)
     assumed: tuple[str, ...] = ()
     if where is None:
         found = {one.id: one for one in cloud_regions(snapshot)} if named is None else named
@@ -124,7 +123,7 @@ def searched_sites(
             assumed = tuple(own)
     else:
         found, assumed = _of_named(named, where, snapshot, problems)
-    without = _named_regions(
+    without = named_regions(
         search.without_regions or (), "/search/without_regions", snapshot, problems
     )
     kept = tuple(region for id_, region in found.items() if id_ not in without)
@@ -176,20 +175,6 @@ def _places_of(
         found = {_ANYWHERE: snapshot.regions[_ANYWHERE]}
     if not found:
         problems.add(_REGIONS, "name the country in which your own hardware is to stand")
-    return found
-
-
-def _named_regions(
-    names: Sequence[str], pointer: str, snapshot: CatalogSnapshot, problems: Problems
-) -> dict[str, Entry[Region]]:
-    """Regions by id that names mean, of which some are groups."""
-    found: dict[str, Entry[Region]] = {}
-    for at, name in enumerate(names):
-        meant = problems.attempt(
-            f"{pointer}/{at}",
-            lambda name=name: regions_meant(name, snapshot),  # type: ignore[misc]
-        )
-        found |= {region.id: region for region in meant or ()}
     return found
 
 

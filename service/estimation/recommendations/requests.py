@@ -202,7 +202,7 @@ class PlacesRequest(Request):
     regions: References | None = None
     """Regions to search: ids, aliases or groups, as a list or separated by commas; if null, all
     cloud regions but marketplaces. Groups are eu, nordics, europe and others in GET
-    /v1/region-groups, and all cloud regions of a provider, country or state: aws/*, DE/*,
+    /v1/region-groups, and all cloud regions of a provider, country or state: aws, DE/*,
     california/*. A country without /* is a site of your own there."""
     without_regions: References | None = None
     """Regions or groups that are left out."""
@@ -377,6 +377,14 @@ class RecommendationRequest(ChoiceRequest):
         return self
 
 
+def too_many_rows(rows: int) -> str:
+    """What to say of a comparison that is too large."""
+    return (
+        f"{rows} combinations; one comparison has at most {MOST_ROWS}. A recommendation searches "
+        "any number"
+    )
+
+
 class CompareRequest(CatalogRequest):
     """One workload over lists of models, accelerators, formats, layouts and regions."""
 
@@ -400,7 +408,7 @@ class CompareRequest(CatalogRequest):
     accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=500)]
     """Catalog ids or aliases, or inline accelerators."""
     regions: Annotated[list[RegionReference], Field(min_length=1, max_length=1000)]
-    """Catalog ids or aliases, or inline regions."""
+    """Catalog ids, aliases or groups (GET /v1/region-groups), or inline regions."""
     precisions: Annotated[list[PrecisionRequest], Field(min_length=1, max_length=50)] = Field(
         default_factory=lambda: [PrecisionRequest()]
     )
@@ -431,10 +439,7 @@ class CompareRequest(CatalogRequest):
     @model_validator(mode="after")
     def _bounded(self) -> CompareRequest:
         if self.row_count > MOST_ROWS:
-            raise ValueError(
-                f"{self.row_count} combinations; one comparison has at most {MOST_ROWS}. A "
-                "recommendation searches any number"
-            )
+            raise ValueError(too_many_rows(self.row_count))
         return self
 
     @property

@@ -317,3 +317,78 @@ async def test_faults_are_told_as_people_or_programs_read_them(client, monkeypat
     assert told.status_code == 500
     assert told.json()["type"] == "/problems/internal-error"
     assert "secret" not in page.text + told.text
+
+
+DOORS = [
+    ("/v1/estimates/inference", MAIN),
+    ("/v1/estimates/training", {"model": "llama-3.1-8b", "accelerator": "h100", "training": {}}),
+    ("/v1/impacts", {"energy_kwh": 1.0}),
+    ("/v1/charts/sensitivity", MAIN),
+    ("/v1/social-licence", {}),
+    ("/v1/recommendations", {"model": "llama-3.1-8b"}),
+    ("/v1/recommendations/training", {"model": "llama-3.1-8b", "run": {"tokens": 1e9}}),
+    ("/v1/compare", {"models": ["llama-3.1-8b"], "accelerators": ["h100"]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), DOORS, ids=[door[0] for door in DOORS])
+async def test_a_place_that_is_misspelt_is_suggested_in_every_door(client, path, body):
+    place = "Stokholm"
+    if path.startswith("/v1/recommendations"):
+        asked = body | {"search": {"regions": [place]}}
+    else:
+        asked = body | ({"regions": [place]} if path == "/v1/compare" else {"region": place})
+    response = await client.post(path, json=asked)
+    found = response.json()
+    errors = found["rows"][0]["errors"] if path == "/v1/compare" else found["errors"]
+    [error] = errors
+    assert "region" in error["pointer"]
+    assert error["suggestions"][0] == "aws/eu-north-1"
+    assert not [one for one in error["suggestions"] if one.startswith("country/")]
+    for one in error["suggestions"]:
+        region = (await client.get(f"/v1/regions/{one}")).json()
+        assert (region["country"], region["place"]) == ("SE", "Stockholm")
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "suggested"),
+    [
+        ({"modle": "llama-3.1-8b"}, "/modle", "model"),
+        ({"workload": {"input_token": 5}}, "/workload/input_token", "input_tokens"),
+        ({"serving": {"enginee": "vllm"}}, "/serving/enginee", "engine"),
+        ({"serving": {"engine": "vlm"}}, "/serving/engine", "vllm"),
+        ({"serving": {"usage_context": "ofline"}}, "/serving/usage_context", "offline"),
+        ({"precision": {"weights": "bf17"}}, "/precision/weights", "bf16"),
+        ({"accelerator": "h1000"}, "/accelerator", "nvidia-h100-sxm-80gb"),
+        ({"accelerator": {"vender": "acme"}}, "/accelerator/vender", "vendor"),
+    ],
+)
+async def test_what_was_perhaps_meant_can_be_put_in_its_place(client, change, pointer, suggested):
+    body = problem(await client.post(PATH, json=MAIN | change), 422)
+    [error] = [one for one in body["errors"] if one["pointer"] == pointer]
+    assert error["suggestions"][0] == suggested
+
+
+async def test_parameters_and_lists_of_the_catalog_suggest_as_bodies_do(client):
+    body = problem(await client.get("/v1/techniques?applies_t=training"), 422)
+    assert body["errors"][0]["suggestions"] == ["applies_to"]
+    body = problem(await client.get("/v1/techniques?applies_to=trainin"), 422)
+    assert body["errors"][0]["suggestions"] == ["training"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/models/lama-3.1-70b", "/v1/regions/Stokholm", "/v1/techniques/zero3x"]
+)
+async def test_what_is_not_found_has_links_to_what_is(client, path):
+    body = problem(await client.get(path), 404)
+    assert body["suggestions"]
+    for link in body["suggestions"]:
+        assert link.startswith(path.rsplit("/", 1)[0])
+        assert (await client.get(link)).status_code == 200
+
+
+async def test_a_framework_that_does_not_exist_is_refused(client):
+    asked = {"model": "llama-3.1-8b", "run": {"tokens": 1e9, "framework": "torchtitn"}}
+    body = problem(await client.post("/v1/recommendations/training", json=asked), 422)
+    assert body["errors"][0]["pointer"] == "/run/framework"
+    assert body["errors"][0]["suggestions"][0] == "torchtitan"

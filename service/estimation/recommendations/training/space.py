@@ -116,6 +116,7 @@ def resolve_training_search(
         snapshot,
         problems,
     )
+    problems.stop_if_any()
     accelerators = context.accelerators
     run = request.run.model_copy(update={"framework": release.engine})
     request = request.model_copy(update={"run": run})
