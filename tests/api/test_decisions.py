@@ -11,6 +11,7 @@ from service.estimation.comparison.answers import BatchAnswer, ComparisonAnswer
 from service.estimation.recommendations.answers import RecommendationAnswer, WorkloadPage
 from service.estimation.recommendations.requests import CompareRequest, RecommendationRequest
 from service.estimation.recommendations.training.answers import TrainingRecommendationAnswer
+from service.estimation.recommendations.training.requests import TrainingRecommendationRequest
 from tests.answers.whole import whole_body
 from tests.api.conftest import MAIN
 from tests.api.shapes import validated
@@ -184,6 +185,9 @@ CLOUDS = TRAINING["search"] | {"regions": ["aws/eu-north-1"]}
 
 
 async def test_recommendations_of_training_have_their_documented_shape(client):
+    [asked] = TrainingRecommendationRequest.model_config["json_schema_extra"]["examples"]
+    documented = await client.post("/v1/recommendations/training", json=asked)
+    assert len(documented.content) <= 24_000
     response = await client.post("/v1/recommendations/training", json=TRAINING)
     assert response.status_code == 200, response.text
     small = validated(TrainingRecommendationAnswer, response.json())

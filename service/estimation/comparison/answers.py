@@ -51,12 +51,10 @@ class ComparedRunFigures(Answer):
     """Figures of one training run; null where a factor is unknown."""
 
     total_bytes: Interval
-    headroom_bytes: Interval
     step_s: Interval
     tokens_per_s: Interval
     mfu_ratio: Interval
     days: Interval | None
-    accelerator_hours: Interval | None
     facility_energy_kwh: Interval | None
     """Energy of the facility for the run."""
     operational_gco2e: Interval | None
@@ -64,7 +62,6 @@ class ComparedRunFigures(Answer):
     total_gco2e: Interval | None
     """Location-based, operation and manufacturing of hardware."""
     total_l: Interval | None
-    rented_usd_per_hour: Interval | None
     rented_usd: Interval | None
     """Rent of the whole run."""
 

@@ -42,18 +42,15 @@ def run_figures(estimate: Mapping[str, Any]) -> ComparedRunFigures:
     whole = None if impacts is None else impacts.get("run")
     return {
         "total_bytes": memory["total_bytes"],
-        "headroom_bytes": memory["headroom_bytes"],
         "step_s": latency["step_s"],
         "tokens_per_s": latency["tokens_per_s"],
         "mfu_ratio": latency["mfu_ratio"],
         "days": run.get("days"),
-        "accelerator_hours": run.get("accelerator_hours"),
         "facility_energy_kwh": None if whole is None else whole["facility_energy_kwh"],
         "operational_gco2e": None
         if whole is None
         else whole["carbon"]["operational_location_gco2e"],
         "total_gco2e": None if whole is None else whole["carbon"]["total_gco2e"],
         "total_l": None if whole is None else whole["water"]["total_l"],
-        "rented_usd_per_hour": None if rented is None else rented["usd_per_hour"],
         "rented_usd": None if rented is None else rented["usd_run"],
     }

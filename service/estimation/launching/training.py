@@ -99,8 +99,7 @@ def _start(engine: Entry[Engine], settings: Mapping[str, Any]) -> RunStart:
     ]
     if settings["machines"] > 1:
         notes.append(
-            f"run it on each of {settings['machines']} machines, with the launcher's options for "
-            "their number and the address of the first"
+            f"run it on each of {settings['machines']} machines, with the address of the first"
         )
     return {
         "engine": engine.id,
