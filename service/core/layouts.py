@@ -32,7 +32,7 @@ _PIPELINE_DEGREES = (1, 2, 4, 8)
 #: answer faster and hold as much.
 _WIDE_TENSOR = 8
 
-#: Whether a copy that is laid out in a given way has room for so many requests.
+#: Whether each copy of a layout has room for so many requests.
 Room: TypeAlias = Callable[[Parallelism, float], bool]
 #: How good a layout with all its copies is under the load: more is better.
 Merit: TypeAlias = Callable[[Parallelism], tuple[float, ...]]
@@ -133,13 +133,13 @@ def usual_layout(
         key=lambda one: (-at_work(one), one.tensor),
     )
     for _, alike in groupby(narrow, key=at_work):
-        able = [with_copies(one) for one in alike if room(one, share(one))]
+        able = [one for one in map(with_copies, alike) if room(one, share(one))]
         if able:
             return able[0] if merit is None or len(able) == 1 else max(able, key=merit)
-    wide = (Parallelism(degree) for degree in degrees if degree > widest)
+    wide = (with_copies(Parallelism(degree)) for degree in degrees if degree > widest)
     joined = next((one for one in wide if room(one, share(one))), None)
     if joined is not None:
-        return with_copies(joined)
+        return joined
     deep = (
         []
         if spills
@@ -154,7 +154,7 @@ def usual_layout(
         *((Parallelism(degree), 1.0) for degree in reversed(degrees)),
         *((one, 1.0) for one in deep),
     ]
-    found = next((one for one, requests in layouts if room(one, requests)), None)
+    found = next((one for one, requests in layouts if room(with_copies(one), requests)), None)
     most = max([Parallelism(degrees[-1]), *deep], key=lambda one: one.replica_accelerators)
     return with_copies(most if found is None else found)
 

@@ -10,13 +10,13 @@ from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.architecture.padding import with_padded_heads
 from service.core.architecture.sharding import divisors
 from service.core.deployment import Deployment, InferenceWorkload, Parallelism, ServingSettings
-from service.core.elementwise import Number
+from service.core.estimate.inference import InferenceEstimate, InferenceSetup, estimate_inference
 from service.core.explanation import EstimateWarning
 from service.core.layouts import divides, has_fast_links, usual_layout
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
+from service.core.memory.inference.plans import weights_overflow
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.calibration import PerformanceCalibration
-from service.core.performance.inference.latency import inference_latency
 from service.estimation.requests import ParallelismRequest
 from service.estimation.resolution import Problems
 
@@ -158,24 +158,27 @@ class Layouts:
     spills: bool = False
     pads_heads: bool = False
 
-    def usual(self, count: int) -> Parallelism:
+    def usual(self, count: int) -> UsualLayout:
         """How most people lay it out on so many accelerators."""
         if count == 1:
-            return Parallelism()
-        # Sequences that a copy has room for, by its layout.
-        held: dict[tuple[int, int], Number] = {}
+            return UsualLayout(Parallelism())
+        held: dict[Parallelism, InferenceMemory] = {}
+        compared: dict[Parallelism, InferenceEstimate] = {}
 
         def room(layout: Parallelism, requests: float) -> bool:
             memory = self._memory(layout, requests)
             if memory is None:
                 return False
-            held[layout.tensor, layout.pipeline] = memory.max_concurrency.value
+            held[layout] = memory
             return bool(memory.fits)
 
         def merit(layout: Parallelism) -> tuple[float, float]:
-            return self._power(layout, held[layout.tensor, layout.pipeline])
+            estimate = estimate_inference(self._setup(layout), held[layout])
+            if held[layout].workload is self.workload:
+                compared[layout] = estimate
+            return _power(estimate)
 
-        return usual_layout(
+        parallelism = usual_layout(
             self.deployment.architecture,
             self.deployment.accelerator,
             count,
@@ -186,6 +189,7 @@ class Layouts:
             spills=self.spills,
             pads_heads=self.pads_heads,
         )
+        return UsualLayout(parallelism, compared.get(parallelism))
 
     @property
     def _in_flight(self) -> float | None:
@@ -195,39 +199,57 @@ class Layouts:
         return float(self.workload.concurrency)
 
     def _memory(self, layout: Parallelism, requests: float) -> InferenceMemory | None:
-        """Memory of a copy that holds so many requests; None if its draft is not divided so."""
+        """Memory of copies that hold so many requests each.
+
+        None if the draft is not divided so, or weights alone do not fit.
+        """
         speculation = self.serving.speculation
         draft = None if speculation is None else speculation.architecture
         if draft is not None and not divides(draft, layout):
             return None
-        workload = replace(self.workload, concurrency=requests)
-        return inference_memory(self._laid_out(layout), workload, self.serving, self.runtime)
+        deployment, workload = self._laid_out(layout), self.workload
+        if weights_overflow(deployment, self.serving, self.runtime):
+            return None
+        if requests * layout.data != workload.concurrency:
+            workload = replace(workload, concurrency=requests * layout.data)
+        return inference_memory(deployment, workload, self.serving, self.runtime)
 
-    def _power(self, layout: Parallelism, fitting_sequences: Number) -> tuple[float, float]:
-        """Requests that it serves at most in a second over the time of one under the load [1/s²].
-
-        Of layouts that the load saturates, the one that serves most comes first.
-
-        References
-        ----------
-        Kleinrock, Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
-        Communications, 1979 (power as throughput over response time).
-        """
-        latency = inference_latency(
-            self._laid_out(layout),
-            self.workload,
-            self.serving,
-            self.calibration,
-            fitting_sequences,
+    def _setup(self, layout: Parallelism) -> InferenceSetup:
+        return InferenceSetup(
+            self._laid_out(layout), self.workload, self.serving, self.runtime, self.calibration
         )
-        most_per_s = float(latency.saturation_requests_per_s.value)
-        return most_per_s / float(latency.e2e_s.value), most_per_s
 
     def _laid_out(self, layout: Parallelism) -> Deployment:
         held = self.deployment.architecture
         if self.pads_heads:
             held = with_padded_heads(held, layout.tensor)
         return replace(self.deployment, architecture=held, parallelism=layout)
+
+
+@dataclass(frozen=True, slots=True)
+class UsualLayout:
+    """A layout that stands in for one that nobody asked for.
+
+    ``estimate`` is by what it was chosen, None where there was nothing to choose from.
+    """
+
+    parallelism: Parallelism
+    estimate: InferenceEstimate | None = None
+
+
+def _power(estimate: InferenceEstimate) -> tuple[float, float]:
+    """Requests that it serves at most in a second over the time of one under the load [1/s²].
+
+    Of layouts that the load saturates, the one that serves most comes first.
+
+    References
+    ----------
+    Kleinrock, Power and Deterministic Rules of Thumb for Probabilistic Problems in Computer
+    Communications, 1979 (power as throughput over response time).
+    """
+    latency = estimate.latency
+    most_per_s = float(latency.saturation_requests_per_s.value)
+    return most_per_s / float(latency.e2e_s.value), most_per_s
 
 
 def left_over_warnings(
@@ -254,7 +276,7 @@ def slow_link_warnings(layouts: Layouts) -> Iterator[EstimateWarning]:
     beyond = asked.tensor > accelerator.scale_up_domain_accelerators
     if asked.tensor == 1 or (has_fast_links(accelerator) and not beyond):
         return
-    better = layouts.usual(asked.accelerator_count)
+    better = layouts.usual(asked.accelerator_count).parallelism
     if better.tensor >= asked.tensor:
         return
     links = (

@@ -37,7 +37,7 @@ from service.core.estimate.inference import (
 from service.core.estimate.sizing import sized
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides
-from service.core.memory.inference.memory import stage_plans
+from service.core.memory.inference.plans import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration

@@ -69,7 +69,8 @@ class ResolvedDeployment:
     """A deployment with everything filled in that its request left open or referred to.
 
     ``machine`` is what the accelerators stand in, None where nobody knows. ``learnt`` is how own
-    measurements corrected the calibration, None without any.
+    measurements corrected the calibration, None without any. ``compared`` is an estimate that was
+    made to choose the layout, None where none was.
     """
 
     model: Entry[ModelArchitecture]
@@ -83,6 +84,7 @@ class ResolvedDeployment:
     speculation: ResolvedSpeculation | None = None
     learnt: Learnt | None = None
     machine: Entry[Machine] | None = None
+    compared: InferenceEstimate | None = None
 
     @property
     def setup(self) -> InferenceSetup:
@@ -234,9 +236,11 @@ def resolve_deployment(
         spills=tiers is not None,
         pads_heads=pads_heads,
     )
+    compared = None
     if parallelism is None:
         problems.stop_if_any()
-        parallelism = laid_out.usual(request.accelerator_count or 1)
+        usual = laid_out.usual(request.accelerator_count or 1)
+        parallelism, compared = usual.parallelism, usual.estimate
     disaggregation = resolve_disaggregation(
         request.serving.disaggregated, accelerator.value, parallelism, problems
     )
@@ -272,12 +276,17 @@ def resolve_deployment(
         tiers,
         speculation,
         machine=machine,
+        compared=compared,
     )
 
 
 def compute_deployment(resolved: ResolvedDeployment) -> ComputedDeployment:
     """Memory and latency of a resolved deployment."""
-    estimate = estimate_inference(resolved.setup)
+    setup, compared = resolved.setup, resolved.compared
+    if compared is not None and compared.setup == setup:
+        estimate = compared
+    else:
+        estimate = estimate_inference(setup)
     return ComputedDeployment(
         resolved, estimate, (*resolved.warnings, *_estimate_warnings(estimate))
     )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from service.core.architecture.model import ModelArchitecture
 from service.core.architecture.tensors import TensorClass
 from service.core.deployment import (
     UNBOUNDED_STEP_TOKENS,
     Deployment,
     InferenceWorkload,
     Parallelism,
-    Precision,
     ServingSettings,
 )
 from service.core.elementwise import Label, Number, Truth, ceil, floor, maximum, minimum, where
@@ -27,13 +25,12 @@ from service.core.interval import (
 )
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
-    StepPeak,
     StepShape,
     images_peak_bytes,
     layer_bytes,
-    step_peak,
     step_peak_bytes,
 )
+from service.core.memory.inference.plans import StagePlan, engine_plans, stage_plans
 from service.core.memory.inference.room import (
     SizeLine,
     cache_budget,
@@ -51,20 +48,9 @@ from service.core.memory.inference.room import (
 from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
 from service.core.memory.kv_cache import (
     CacheLayout,
-    cache_layout,
     layout_sequence_bytes,
     windowed_bytes,
 )
-from service.core.memory.weights import Loading, RankWeights, stage_weights
-
-
-@dataclass(frozen=True, slots=True)
-class StagePlan:
-    """What of a rank's memory does not depend on the workload, for one pipeline stage."""
-
-    weights: RankWeights
-    cache: CacheLayout
-    peak: StepPeak
 
 
 @dataclass(frozen=True)
@@ -228,54 +214,9 @@ def inference_memory(
     (vllm/v1/worker/gpu_worker.py, 2025).
     """
     engine = overheads.of(serving.release)
-    plans = stage_plans(
-        deployment.architecture,
-        deployment.precision,
-        deployment.parallelism,
-        serving.kv_block_tokens,
-        engine.loading,
-        cross_attended=engine.pages_images,
-    )
+    plans = engine_plans(deployment, serving, engine)
     estimates = [_on_stage(plan, deployment, workload, serving, engine) for plan in plans]
     return fullest(estimates, lambda memory: memory.total_bytes.value)
-
-
-@lru_cache(maxsize=1024)
-def stage_plans(
-    architecture: ModelArchitecture,
-    precision: Precision,
-    parallelism: Parallelism,
-    block_tokens: int,
-    loading: Loading,
-    *,
-    cross_attended: bool = False,
-) -> tuple[StagePlan, ...]:
-    """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
-
-    ``loading`` and ``cross_attended`` say how the engine holds weights, and whether it gives pages
-    to layers that look at images.
-    """
-    peak = step_peak(architecture, precision.activations, parallelism)
-    plans: list[StagePlan] = []
-    for stage in range(parallelism.pipeline):
-        weights = stage_weights(architecture, precision.weights, parallelism, stage, loading)
-        outdone = [
-            other.weights.layers >= weights.layers
-            and other.weights.total_bytes >= weights.total_bytes
-            for other in plans
-        ]
-        if any(outdone):
-            continue
-        layout = cache_layout(
-            architecture,
-            precision.kv_cache,
-            parallelism,
-            block_tokens,
-            stage,
-            cross_attended=cross_attended,
-        )
-        plans.append(StagePlan(weights, layout, peak))
-    return tuple(plans)
 
 
 def _on_stage(

@@ -1,0 +1,83 @@
+"""What of a rank's memory does not depend on the workload, by pipeline stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.core.architecture.model import ModelArchitecture
+from service.core.deployment import Deployment, Parallelism, Precision, ServingSettings
+from service.core.memory.inference.activations import StepPeak, step_peak
+from service.core.memory.inference.runtime import EngineRuntime, RuntimeOverheads
+from service.core.memory.kv_cache import CacheLayout, cache_layout
+from service.core.memory.weights import Loading, RankWeights, stage_weights
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What of a rank's memory does not depend on the workload, for one pipeline stage."""
+
+    weights: RankWeights
+    cache: CacheLayout
+    peak: StepPeak
+
+
+def weights_overflow(
+    deployment: Deployment, serving: ServingSettings, overheads: RuntimeOverheads
+) -> bool:
+    """Whether weights alone are more than an accelerator holds, in a single configuration."""
+    capacity = deployment.accelerator.memory_bytes
+    plans = engine_plans(deployment, serving, overheads.of(serving.release))
+    return any(plan.weights.total_bytes > capacity for plan in plans)
+
+
+def engine_plans(
+    deployment: Deployment, serving: ServingSettings, engine: EngineRuntime
+) -> tuple[StagePlan, ...]:
+    """Plans of a deployment as its engine holds weights and caches."""
+    return stage_plans(
+        deployment.architecture,
+        deployment.precision,
+        deployment.parallelism,
+        serving.kv_block_tokens,
+        engine.loading,
+        cross_attended=engine.pages_images,
+    )
+
+
+@lru_cache(maxsize=1024)
+def stage_plans(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    parallelism: Parallelism,
+    block_tokens: int,
+    loading: Loading,
+    *,
+    cross_attended: bool = False,
+) -> tuple[StagePlan, ...]:
+    """Plans of the pipeline stages that can be the fullest: no other holds more of everything.
+
+    ``loading`` and ``cross_attended`` say how the engine holds weights, and whether it gives pages
+    to layers that look at images.
+    """
+    peak = step_peak(architecture, precision.activations, parallelism)
+    plans: list[StagePlan] = []
+    for stage in range(parallelism.pipeline):
+        weights = stage_weights(architecture, precision.weights, parallelism, stage, loading)
+        outdone = [
+            other.weights.layers >= weights.layers
+            and other.weights.total_bytes >= weights.total_bytes
+            for other in plans
+        ]
+        if any(outdone):
+            continue
+        layout = cache_layout(
+            architecture,
+            precision.kv_cache,
+            parallelism,
+            block_tokens,
+            stage,
+            cross_attended=cross_attended,
+        )
+        plans.append(StagePlan(weights, layout, peak))
+    return tuple(plans)
