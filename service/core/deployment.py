@@ -90,7 +90,7 @@ class Accelerator:
     memory_bandwidth_bytes_per_s: Number = field(metadata=FIGURE)
     peak_flops_per_s: Mapping[str, Number] = field(metadata=FIGURE)
     scale_up: Link = field(metadata=FIGURE)
-    scale_up_domain_accelerators: int = field(metadata=ALIKE)
+    scale_up_domain_accelerators: int = field(metadata=FIGURE)
     scale_out: Link | None = field(metadata=FIGURE)
     host_link_bandwidth_bytes_per_s: Number | None = field(metadata=FIGURE)
     thermal_design_power_w: Number | None = field(metadata=FIGURE)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from numpy import ndarray
+
 from service.core.deployment import Accelerator, Link
-from service.core.elementwise import Number, maximum
+from service.core.elementwise import Number, Truth, ceil, everywhere, maximum, minimum, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,15 @@ def all_reduce(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
     """
     if ranks <= 1:
         return _NONE
-    domain = max(1, min(ranks, accelerator.scale_up_domain_accelerators))
-    domains = -(-ranks // domain)
+    domain = _domain(ranks, accelerator)
+    domains = ceil(ranks / domain)
     inside = 2.0 * _ring_s(domain, accelerator.scale_up, link_ratio)
-    if domains == 1:
+    if everywhere(domains == 1.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
     between = 2.0 / domain * _ring_s(domains, outside, link_ratio)
-    return Message(2.0 * floor_s + 2.0 * (domains - 1) * outside.latency_s, inside + between)
+    across_s = 2.0 * floor_s + 2.0 * (domains - 1.0) * outside.latency_s
+    return Message(where(domains == 1.0, floor_s, across_s), inside + between)
 
 
 def all_to_all(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s: float) -> Message:
@@ -63,15 +66,15 @@ def all_to_all(ranks: int, accelerator: Accelerator, link_ratio: float, floor_s:
     """
     if ranks <= 1:
         return _NONE
-    domain = max(1, min(ranks, accelerator.scale_up_domain_accelerators))
+    domain = _domain(ranks, accelerator)
     leaving = (ranks - domain) / ranks
     staying = (domain - 1) / ranks
     inside = staying / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
-    if leaving == 0:
+    if everywhere(leaving == 0.0):
         return Message(floor_s, inside)
     outside = scale_out(accelerator)
     between = leaving / (outside.bandwidth_bytes_per_s * link_ratio)
-    return Message(floor_s + outside.latency_s, inside + between)
+    return Message(floor_s + where(leaving == 0.0, 0.0, outside.latency_s), inside + between)
 
 
 def dispatch(
@@ -100,24 +103,36 @@ def dispatch(
     """
     if ranks <= 1:
         return _NONE
-    domain = max(1, min(ranks, accelerator.scale_up_domain_accelerators))
+    domain = _domain(ranks, accelerator)
     inside = (domain - 1) / domain / (accelerator.scale_up.bandwidth_bytes_per_s * link_ratio)
-    domains = -(-ranks // domain)
-    if domains == 1:
+    domains = ceil(ranks / domain)
+    if everywhere(domains == 1.0):
         return Message(floor_s, inside)
-    chosen = domains if most_machines is None else min(most_machines, domains)
+    chosen = domains if most_machines is None else minimum(most_machines, domains)
     # Of so many machines those that at least one of the token's experts is on.
     touched = chosen * (1.0 - (1.0 - 1.0 / chosen) ** copies)
     outside = scale_out(accelerator)
-    leaving = touched / copies * (domains - 1) / domains
+    leaving = touched / copies * (domains - 1.0) / domains
     between = leaving / (outside.bandwidth_bytes_per_s * link_ratio)
-    return Message(floor_s + outside.latency_s, maximum(inside, between))
+    latency_s = where(domains == 1.0, 0.0, outside.latency_s)
+    return Message(floor_s + latency_s, maximum(inside, between))
 
 
-def send(across_domains: bool, accelerator: Accelerator, link_ratio: float) -> Message:
+def send(across_domains: Truth, accelerator: Accelerator, link_ratio: float) -> Message:
     """One message from an accelerator to the next pipeline stage."""
-    link = scale_out(accelerator) if across_domains else accelerator.scale_up
+    link = link_between(across_domains, accelerator)
     return Message(link.latency_s, 1.0 / (link.bandwidth_bytes_per_s * link_ratio))
+
+
+def link_between(across_domains: Truth, accelerator: Accelerator) -> Link:
+    """The link that messages within a scale-up domain take, or those that leave it."""
+    inside, outside = accelerator.scale_up, scale_out(accelerator)
+    if not isinstance(across_domains, ndarray):
+        return outside if across_domains else inside
+    return Link(
+        where(across_domains, outside.bandwidth_bytes_per_s, inside.bandwidth_bytes_per_s),
+        where(across_domains, outside.latency_s, inside.latency_s),
+    )
 
 
 def scale_out(accelerator: Accelerator) -> Link:
@@ -125,6 +140,11 @@ def scale_out(accelerator: Accelerator) -> Link:
     return accelerator.scale_out if accelerator.scale_out is not None else accelerator.scale_up
 
 
-def _ring_s(ranks: int, link: Link, link_ratio: float) -> Number:
+def _domain(ranks: int, accelerator: Accelerator) -> Number:
+    """As many of the ranks as a scale-up domain has room for."""
+    return maximum(minimum(ranks, accelerator.scale_up_domain_accelerators), 1)
+
+
+def _ring_s(ranks: Number, link: Link, link_ratio: float) -> Number:
     """Time of a byte once round a ring, in slices [s/B]."""
     return (ranks - 1) / ranks / (link.bandwidth_bytes_per_s * link_ratio)

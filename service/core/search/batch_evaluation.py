@@ -275,11 +275,9 @@ def evaluate(
     sized_by_rate = counts is None and demand.sized_by_rate
     times = len(space.concurrencies) * (1 if counts is None else len(counts))
     times, batch = (1, _sized_batch) if sized_by_rate else (times, _batch)
-    # Whatever shares a host shares its memory, so that there no domain is like a smaller one.
-    most_ranks = layout.replica_accelerators if environment.tiers is None else None
     batches = [
         batch(architecture, space, structure, positions, option, demand, environment)
-        for positions, option in stacks.of(tuple(able), times, precisions, most_ranks)
+        for positions, option in stacks.of(tuple(able), times, precisions)
     ]
     return Evaluation(tuple(batches), tuple(small), beyond, unable)
 

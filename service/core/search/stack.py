@@ -75,17 +75,16 @@ class Stacks(Generic[Chosen]):
         positions: tuple[int, ...],
         times: int,
         precisions: tuple[str, ...],
-        most_ranks: int | None,
     ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
         """Stacks with the positions of what is in them, in the order of the first of each.
 
         Each option stands ``times`` times in a row, with its peaks in the matrix ``precisions``
-        and those that the engine adds up in; ``most_ranks`` is that of :func:`shared_domain`.
+        and those that the engine adds up in.
         """
-        key = positions, times, precisions, most_ranks
+        key = positions, times, precisions
         if key not in self._stacks:
             wanted, found = frozenset(positions), []
-            for members, stack in self._alike(precisions, most_ranks):
+            for members, stack in self._alike(precisions):
                 rows = [row for row, position in enumerate(members) if position in wanted]
                 if rows:
                     group = tuple(members[row] for row in rows)
@@ -93,23 +92,19 @@ class Stacks(Generic[Chosen]):
             self._stacks[key] = tuple(sorted(found, key=lambda each: each[0]))
         return self._stacks[key]
 
-    def _alike(
-        self, precisions: tuple[str, ...], most_ranks: int | None
-    ) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
+    def _alike(self, precisions: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], Chosen], ...]:
         """All options that can compute in the precisions, in groups of those that are alike."""
-        key = precisions, most_ranks
-        if key not in self._groups:
+        if precisions not in self._groups:
             peaks = self._peaks_for(precisions)
             groups: dict[Hashable, list[int]] = {}
             for position, found in peaks.items():
-                domain = shared_domain(self._options[position].accelerator, most_ranks)
-                alike = self._kinds[position], domain, tuple(found)
+                alike = self._kinds[position], tuple(found)
                 groups.setdefault(alike, []).append(position)
-            self._groups[key] = tuple(
-                (tuple(members), self._stacked(tuple(members), peaks, most_ranks))
+            self._groups[precisions] = tuple(
+                (tuple(members), self._stacked(tuple(members), peaks))
                 for members in groups.values()
             )
-        return self._groups[key]
+        return self._groups[precisions]
 
     def _peaks_for(self, precisions: tuple[str, ...]) -> Mapping[int, Mapping[str, Number]]:
         """Peaks that are used for some precisions, of all options that can compute in them."""
@@ -127,7 +122,6 @@ class Stacks(Generic[Chosen]):
         self,
         members: tuple[int, ...],
         peaks: Mapping[int, Mapping[str, Number]],
-        most_ranks: int | None,
     ) -> Chosen:
         """The options at some positions, which are alike, as one."""
         if members not in self._together:
@@ -140,21 +134,17 @@ class Stacks(Generic[Chosen]):
                 name: _figures([peaks[member][name] for member in members], 1)
                 for name in peaks[first]
             },
-            scale_up_domain_accelerators=shared_domain(
-                self._options[first].accelerator, most_ranks
-            ),
         )
         whole: Chosen = replace(together, accelerator=accelerator)
         return whole
 
 
 def _bare(option: Chosen, infrastructure: Infrastructure) -> Chosen:
-    """An option whose accelerator has all that stacks need but peaks and a scale-up domain."""
+    """An option whose accelerator has all that stacks need but peaks."""
     some: Any = option
     accelerator = replace(
         settled(some.accelerator, infrastructure),
         peak_flops_per_s={},
-        scale_up_domain_accelerators=0,
     )
     bare: Chosen = replace(some, accelerator=accelerator)
     return bare
@@ -204,16 +194,6 @@ def used_peaks(accelerator: Accelerator, precisions: Sequence[str]) -> Mapping[s
         same_width = OPERAND_BITS[used] == OPERAND_BITS[wanted]
         peaks[wanted if same_width else used] = accelerator.peak_flops_per_s[used]
     return peaks
-
-
-def shared_domain(accelerator: Accelerator, most_ranks: int | None) -> int:
-    """Accelerators of a scale-up domain, as far as they matter to so many ranks [-].
-
-    Larger domains are alike to ``most_ranks`` that share links; None where all of a domain may
-    share a host.
-    """
-    domain = accelerator.scale_up_domain_accelerators
-    return domain if most_ranks is None else min(domain, most_ranks)
 
 
 def stacking_key(value: Any) -> Hashable:

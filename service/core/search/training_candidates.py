@@ -201,10 +201,8 @@ def training_candidates(
                     small.append(TooSmall(variant_at, layout_at, at, float(lacking)))
                 else:
                     able.append(at)
-            structure, ranks = (variant_at, layout_at), layout.accelerator_count
-            for positions, option in stacks.of(
-                tuple(able), len(sizes), _precisions(variant), ranks
-            ):
+            structure = (variant_at, layout_at)
+            for positions, option in stacks.of(tuple(able), len(sizes), _precisions(variant)):
                 parts.append(
                     _batch(
                         architecture,

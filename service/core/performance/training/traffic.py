@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
-from service.core.elementwise import Number, maximum, minimum
+from service.core.elementwise import Number, maximum, minimum, where
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
 from service.core.memory.training.state import StageState
-from service.core.performance.collectives import all_to_all, dispatch, scale_out
+from service.core.performance.collectives import all_to_all, dispatch, link_between, scale_out
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.work import TrainingWork
 from service.core.stacking import FIGURE
@@ -66,10 +66,11 @@ def data_messages_s(
         moved = gradients + state.trainable_elements * width
     else:
         moved = 2.0 * gradients
-    near = max(1, min(ranks, accelerator.scale_up_domain_accelerators // parallelism.tensor))
-    bandwidth = accelerator.scale_up.bandwidth_bytes_per_s
-    if ranks > near:
-        bandwidth = minimum(bandwidth, near * scale_out(accelerator).bandwidth_bytes_per_s)
+    joined_fast = accelerator.scale_up_domain_accelerators // parallelism.tensor
+    near = maximum(minimum(ranks, joined_fast), 1)
+    inside = accelerator.scale_up.bandwidth_bytes_per_s
+    across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)
+    bandwidth = where(ranks > near, across, inside)
     return moved * (ranks - 1) / ranks / (bandwidth * calibration.performance.hardware.link_ratio)
 
 
@@ -116,8 +117,8 @@ def context_messages_s(
             case _:
                 continue
     tokens = batch.sequences * batch.tokens * (ranks - 1) / ranks
-    inside = parallelism.tensor * ranks <= accelerator.scale_up_domain_accelerators
-    link = accelerator.scale_up if inside else scale_out(accelerator)
+    across = parallelism.tensor * ranks > accelerator.scale_up_domain_accelerators
+    link = link_between(across, accelerator)
     rate = link.bandwidth_bytes_per_s * calibration.performance.hardware.link_ratio
     return (2.0 * layer_passes(settings) - 1.0) * elements * _WIDTH * tokens / rate
 
