@@ -8,7 +8,7 @@ from math import ceil, hypot, inf
 
 from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.open_load import OpenLoad
-from service.core.performance.inference.percentiles import Percentiles
+from service.core.performance.inference.percentiles import Percentiles, TimesOfUsers
 from service.core.performance.inference.queueing import SHARES, Queue, prompt_queue, slot_queue
 from service.core.performance.step import StepTime
 
@@ -179,6 +179,12 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
         name: inf if saturated else state.unloaded_ttft_s + _both_s((queue, slots), share)
         for name, share in SHARES.items()
     }
+    times = TimesOfUsers(
+        ttft_s=Percentiles(**ttft),
+        # Decode replicas hold what Little's law gives, all the time.
+        tpot_s=Percentiles(*(state.tpot_s,) * 3),
+        e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
+    )
     waiting = rate * sum(waits_s) / pools.replicas
     return OpenLoad(
         state=state,
@@ -190,12 +196,9 @@ def pooled_open_load(pools: Pools, requests_per_s: float) -> OpenLoad:
         saturated=saturated,
         mean_ttft_s=state.ttft_s,
         ttft_parts_s=state.ttft_parts_s,
-        ttft_s=Percentiles(**ttft),
-        # Decode replicas hold what Little's law gives, all the time.
-        tpot_s=Percentiles(*(state.tpot_s,) * 3),
+        times=lambda: times,
         prompt_queue=queue,
         slot_queue=Queue(slots.waiting_ratio, inf if saturated else slots.tail_s),
-        e2e_s=Percentiles(**{name: value + decode_s for name, value in ttft.items()}),
     )
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from math import inf
 
-from service.core.elementwise import (
-    Number,
-    Truth,
-    both,
-    everywhere,
-    exp,
-    maximum,
-    minimum,
-    where,
-)
+from service.core.elementwise import Number, Truth, both, everywhere, exp, maximum, minimum, where
 from service.core.performance.inference.batching import SteadyState, own_prompts_s
-from service.core.performance.inference.percentiles import Percentiles, added, ratio_of
+from service.core.performance.inference.percentiles import (
+    Percentiles,
+    TimesOfUsers,
+    added,
+    ratio_of,
+)
 from service.core.performance.inference.queueing import (
     HIGHEST_UTILISATION,
     NORMAL_QUANTILES,
@@ -61,7 +58,7 @@ class ReplicaLoad:
     ttft_parts_s: Mapping[str, Number]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenLoad(ReplicaLoad):
     """One replica under a request rate.
 
@@ -69,17 +66,36 @@ class OpenLoad(ReplicaLoad):
     replica has no steady state: its queue grows without end, and percentiles of what waits for it
     are infinite; means are those just below saturation. ``cycle_s`` is the step under way that an
     arriving prompt meets [s], ``prompt_queue`` and ``slot_queue`` what waits for room in a step and
-    for a slot.
+    for a slot. Percentiles over requests are computed by ``times`` when they are asked for:
+    searches ask for few of them.
     """
 
     utilisation_ratio: Number
     saturated: Truth
-    ttft_s: Percentiles
-    tpot_s: Percentiles
-    e2e_s: Percentiles
+    times: Callable[[], TimesOfUsers]
     cycle_s: Number | None = None
     prompt_queue: Queue | None = None
     slot_queue: Queue | None = None
+
+    @cached_property
+    def of_users(self) -> TimesOfUsers:
+        """All percentiles."""
+        return self.times()
+
+    @property
+    def ttft_s(self) -> Percentiles:
+        """Percentiles of the time to the first token."""
+        return self.of_users.ttft_s
+
+    @property
+    def tpot_s(self) -> Percentiles:
+        """Percentiles of the time per later token."""
+        return self.of_users.tpot_s
+
+    @property
+    def e2e_s(self) -> Percentiles:
+        """Percentiles of the time of whole requests."""
+        return self.of_users.e2e_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +283,6 @@ def _loaded(
         prompts_per_step=mix.prompts,
         fuller_s=tpot_s - mix.step_s,
     )
-    ttft, tpot, e2e = _percentiles(replica, mix, waits, slot, each, saturated)
     queued = requests_per_s * (waits.queue.mean_wait_s + slot.mean_wait_s)
     return OpenLoad(
         state=state,
@@ -282,9 +297,7 @@ def _loaded(
         slot_queue=endless,
         mean_ttft_s=waiting_s + slot.mean_wait_s,
         ttft_parts_s=parts,
-        ttft_s=ttft,
-        tpot_s=tpot,
-        e2e_s=e2e,
+        times=partial(_percentiles, replica, mix, waits, slot, each, saturated),
     )
 
 
@@ -436,8 +449,8 @@ def _percentiles(
     slot: Queue,
     decoding: _Decoding,
     saturated: Truth,
-) -> tuple[Percentiles, Percentiles, Percentiles]:
-    """Percentiles of the first token, of later ones and of the whole request.
+) -> TimesOfUsers:
+    """Percentiles over requests.
 
     Waits for different things, lengths and the crowd are nearly independent: above the median
     their excesses add in quadrature.
@@ -471,7 +484,7 @@ def _percentiles(
         Percentiles(**{name: where(saturated, inf, value) for name, value in found.items()})
         for found in (ttft, e2e)
     )
-    return first, Percentiles(**tpot), whole
+    return TimesOfUsers(first, Percentiles(**tpot), whole)
 
 
 def _longer_prompt_s(mix: Mix, waits: _Waits, ratio: Number) -> Number:

@@ -17,6 +17,15 @@ class Percentiles:
     p99: Number
 
 
+@dataclass(frozen=True, slots=True)
+class TimesOfUsers:
+    """Percentiles of the first token, of each later one and of whole requests."""
+
+    ttft_s: Percentiles
+    tpot_s: Percentiles
+    e2e_s: Percentiles
+
+
 def added(excesses: tuple[Number, ...], name: str) -> Number:
     """Excesses over the mean: medians add up, those above add in quadrature."""
     total: Number = 0.0
