@@ -151,5 +151,6 @@ def _words(flags: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[st
         elif "switch" in flag:
             yield flag["switch"]
         else:
-            yield flag["flag"]
-            yield flag["values"][str(value).lower()]
+            for one in (flag["flag"], *([flag["also"]] if "also" in flag else ())):
+                yield one
+                yield flag["values"][str(value).lower()]

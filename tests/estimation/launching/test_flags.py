@@ -1,0 +1,78 @@
+"""Every flag of a command is one that the engine's own parser takes."""
+
+import re
+
+import pytest
+
+from tests.estimation.launching.parsers import listed
+from tests.estimation.launching.test_start import started, told
+
+#: Starts processes of PyTorch, whatever these run.
+TORCHRUN = {"--nnodes", "--nproc-per-node"}
+#: Flags of engines whose packages need a driver or are none of Python's, as their source declares
+#: them: trtllm-serve's options at commit 00209af, the usage of Megatron-LM's pretrain_gpt.py, the
+#: options of llama.cpp's common/arg.cpp and the reference of TGI's launcher.
+DOCUMENTED = {
+    "tensorrt-llm": "--host --tp_size --pp_size --ep_size --max_seq_len --max_batch_size "
+    "--max_num_tokens --kv_cache_free_gpu_memory_fraction",
+    "megatron-lm": "--tensor-model-parallel-size --pipeline-model-parallel-size "
+    "--num-virtual-stages-per-pipeline-rank --account-for-embedding-in-pipeline-split "
+    "--account-for-loss-in-pipeline-split --context-parallel-size --expert-model-parallel-size "
+    "--sequence-parallel --use-distributed-optimizer --micro-batch-size --global-batch-size "
+    "--seq-length --train-samples --recompute-granularity --recompute-method "
+    "--recompute-num-layers --fp8-format --optimizer --bf16",
+    "llama.cpp": "--model --ctx-size --parallel --cache-type-k --cache-type-v --n-gpu-layers",
+    "tgi": "--model-id --num-shard --max-total-tokens --cuda-memory-fraction "
+    "--max-concurrent-requests --max-batch-prefill-tokens --kv-cache-dtype --quantize "
+    "--cuda-graphs",
+    "torchtune": "--nnodes --nproc_per_node --config",
+}
+#: Engines that are started as another one is.
+ALIKE = {"peft": "transformers"}
+
+
+def flags_in(way):
+    """All flags that a way to start can say, whatever the settings are."""
+    if isinstance(way, str):
+        return set(re.findall(r"^--[\w.-]+", way))
+    parts = way.values() if isinstance(way, dict) else way if isinstance(way, list) else ()
+    return {flag for part in parts for flag in flags_in(part)}
+
+
+def ways_to_start(snapshot):
+    return [
+        (engine.id, way, engine.document[way])
+        for engine in snapshot.engines.values()
+        for way in ("start", "starts_training")
+        if way in engine.document
+    ]
+
+
+def test_every_flag_is_one_of_the_engines_own(packaged_snapshot):
+    parsers = listed()
+    for engine, way, document in ways_to_start(packaged_snapshot):
+        one = ALIKE.get(engine, engine)
+        known = set(DOCUMENTED[one].split() if one in DOCUMENTED else parsers[one]["flags"])
+        said = {part: value for part, value in document.items() if part != "notes"}
+        assert flags_in(said) - known - TORCHRUN == set(), (engine, way)
+        assert flags_in(said), engine
+
+
+def test_lists_say_which_release_they_are_of():
+    for engine, parser in listed().items():
+        assert parser["source"].endswith(f"/{parser['package']}/{parser['version']}/")
+        assert len(parser["flags"]) > 20, engine
+
+
+@pytest.mark.parametrize("cache", ["gguf-q8_0", "gguf-q4_0"])
+def test_llama_cpp_narrows_keys_and_values(packaged_snapshot, cache):
+    start = started(
+        packaged_snapshot,
+        model="meta-llama/Llama-3.1-8B",
+        accelerator_count=1,
+        parallelism=None,
+        precision={"weights": "gguf-q4_k_m", "kv_cache": cache},
+        serving={"engine": "llama.cpp"},
+    )
+    flags = told(start["command"])
+    assert flags["--cache-type-k"] == flags["--cache-type-v"] == cache.removeprefix("gguf-")
