@@ -18,30 +18,39 @@ _CLOUDS = {
     "gcp": "Google Cloud",
     "oci": "Oracle Cloud",
 }
-#: Figures of places and machines as people call them, and whether that is a plural.
-_FIGURES: Mapping[str, tuple[str, bool]] = {
-    "adpe_kgsbeq_per_kwh": ("minerals used up by the electricity", True),
-    "carbon_free_energy_ratio": ("share of carbon-free energy", False),
-    "electricity_usd_per_kwh": ("price of the electricity", False),
+#: Figures of hardware as people call them, and whether that is a plural.
+_OF_HARDWARE: Mapping[str, tuple[str, bool]] = {
     "embodied_adpe_kgsbeq": ("minerals used up by manufacturing", True),
     "embodied_kgco2e": ("emissions of manufacturing", True),
     "embodied_primary_energy_mj": ("primary energy of manufacturing", False),
-    "ewif_l_per_kwh": ("water used by power stations", False),
-    "grid_gco2e_per_kwh": ("emissions of the grid", True),
-    "market_gco2e_per_kwh": ("contract-based emissions of the electricity", True),
     "mass_kg": ("weight", False),
-    "primary_energy_mj_per_kwh": ("primary energy of the electricity", False),
-    "pue_ratio": ("energy that the building adds (PUE)", False),
     "scale_out_bandwidth_bytes_per_s": ("bandwidth of the network", False),
     "scale_up_bandwidth_bytes_per_s": ("bandwidth of the links between accelerators", False),
     "scale_up_latency_s": ("latency of the links between accelerators", False),
-    "water_stress_ratio": ("scarcity of water", False),
-    "wue_l_per_kwh": ("water used on site", False),
 }
+#: Likewise of places.
+_OF_PLACES: Mapping[str, tuple[str, bool]] = {
+    "adpe_kgsbeq_per_kwh": ("minerals that electricity uses up", True),
+    "carbon_free_energy_ratio": ("share of carbon-free energy", False),
+    "electricity_usd_per_kwh": ("price of electricity", False),
+    "ewif_l_per_kwh": ("water that power stations use", False),
+    "grid_gco2e_per_kwh": ("emissions of the grid", True),
+    "market_gco2e_per_kwh": ("contract-based emissions of electricity", True),
+    "primary_energy_mj_per_kwh": ("primary energy of electricity", False),
+    "pue_ratio": ("energy that data centres add (PUE)", False),
+    "water_stress_ratio": ("scarcity of water", False),
+    "wue_l_per_kwh": ("water that data centres use on site", False),
+}
+_FIGURES = {**_OF_HARDWARE, **_OF_PLACES}
 _UNIT = re.compile(rf"({'|'.join(sorted(UNITS, key=len, reverse=True))})$")
 #: Ids as they stand in sentences; plain words are none.
 _ID = re.compile(r"(?<![\w/@'-])[A-Za-z0-9][\w./@+-]*\w")
 _TELLS_AN_ID = re.compile(r"[-/@.\d]")
+#: Parts of the names of hardware families that are initials, and others that are no plain words.
+_INITIALS = frozenset(
+    {"ai", "cdna", "cpu", "gcn", "hpc", "hpg", "lpu", "rdna", "rdu", "tpu", "wse"}
+)
+_WRITTEN = {"ga10x": "GA10x", "gb20x": "GB20x", "x86": "x86"}
 #: What stands for software that nobody named.
 _ANY_SOFTWARE = "default"
 
@@ -55,15 +64,19 @@ def in_words(figure: str) -> str:
 def unpublished(figures: str | Sequence[str], of: str) -> str:
     """That nobody has published a figure of something, or several of them."""
     named = [figures] if isinstance(figures, str) else figures
-    several = len(named) > 1 or _is_plural(named[0])
     *others, last = (f"the {in_words(one)}" for one in named)
     listed = f"{', '.join(others)} and {last}" if others else last
-    return f"{listed} of {of} {'are' if several else 'is'} unpublished"
+    return f"no figure is published for {listed} {_of(named[0])} {of}"
 
 
 def dated(figure: str, of: str, year: int | None) -> str:
     """From which year a figure of something is."""
-    return f"the {in_words(figure)} of {of} {'date' if _is_plural(figure) else 'dates'} from {year}"
+    dates = "date" if _is_plural(figure) else "dates"
+    return f"the {in_words(figure)} {_of(figure)} {of} {dates} from {year}"
+
+
+def _of(figure: str) -> str:
+    return "in" if figure in _OF_PLACES else "of"
 
 
 def _is_plural(figure: str) -> bool:
@@ -134,5 +147,13 @@ def _named(snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:
 def _family_name(family: str, vendor: str) -> str:
     """A hardware family by its vendor, who begins its id, and its own name."""
     first, _, own = family.partition("-")
-    words = [word.capitalize() for word in own.split("-")]
-    return " ".join([vendor if vendor.lower().startswith(first) else first.capitalize(), *words])
+    maker = vendor if vendor.lower().startswith(first) else _word(first)
+    return " ".join([maker, *map(_word, own.split("-"))]).strip()
+
+
+def _word(word: str) -> str:
+    """A part of the id of a family as its maker writes it: CDNA 3, GA10x, Hopper."""
+    letters = word.rstrip("0123456789.")
+    if letters in _INITIALS:
+        return f"{letters.upper()} {word.removeprefix(letters)}".strip()
+    return _WRITTEN.get(word, word.capitalize())

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.recommendations.against import in_words
 from service.estimation.verdict.names import names_of
-from service.estimation.wording import spoken
+from service.estimation.wording import sentence, spoken
 from service.portal.figures import figure_at
 from service.reports.decision import Terms, best_for, scope
 from service.reports.document import UNKNOWN, Document
@@ -127,7 +127,7 @@ def advice(
             (spoken(terms.miss(one), snapshot), terms.changes(one))
             for one in answer["least_violating"]
         ),
-        remarks=tuple(one["message"] for one in answer["warnings"]),
+        remarks=tuple(sentence(one["message"], snapshot) for one in answer["warnings"]),
     )
 
 

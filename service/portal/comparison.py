@@ -290,7 +290,9 @@ def _against(path: str, figure: Mapping[str, float] | None, first: Any) -> str:
         return in_words({"cost": ratio})
     if part == "latency" and name.endswith("_s") and path not in _MORE_IS_BETTER:
         return in_words({"latency": ratio})
-    return f"{ratio:.2g} ×" if ratio >= _TIMES else f"{(ratio - 1.0) * 100.0:+.0f} %"
+    return (
+        f"{ratio:.2g} ×" if ratio >= _TIMES else f"{(ratio - 1.0) * 100.0:+.0f}%".replace("-", "−")
+    )
 
 
 def _apart(first: Mapping[str, float], second: Mapping[str, float]) -> bool:

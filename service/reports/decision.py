@@ -15,7 +15,7 @@ from service.estimation.references import CatalogRequest, HubModel, ModelReferen
 from service.estimation.resolution import UNNAMED
 from service.estimation.verdict.figures import KeyFigure
 from service.estimation.verdict.verdict import Verdict
-from service.estimation.wording import spoken
+from service.estimation.wording import sentence, spoken
 from service.reports.document import (
     UNKNOWN,
     Bar,
@@ -196,7 +196,7 @@ def decision_document(
             "Limits of this report",
             (
                 *(Text(text) for text in _TO_SAY),
-                *(Text(one["message"], "note") for one in answer["warnings"]),
+                *(Text(sentence(one["message"], snapshot), "note") for one in answer["warnings"]),
             ),
         ),
         Section("Sources", tuple(_sources(answer))),

@@ -170,7 +170,9 @@ def footprint_warnings(
             name.replace("water_", "water.", 1),
         )
         for name, factor in _UNKNOWN.items()
-        if (every or name in _ALWAYS_TOLD) and getattr(result, name) is None
+        if (every or name in _ALWAYS_TOLD)
+        and getattr(result, name) is None
+        and getattr(region.value, factor, None) is None
     ]
     if result.made.embodied_kgco2e is None:
         found.append(

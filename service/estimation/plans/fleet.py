@@ -39,6 +39,7 @@ from service.estimation.plans.operation import (
 )
 from service.estimation.plans.requests import FleetLoadRequest, FleetPlanRequest, TokenPriceRequest
 from service.estimation.plans.sums import highest, times, together
+from service.estimation.remarks import remarking
 from service.estimation.resolution import Problems
 
 _KG_PER_G = 1e-3
@@ -60,6 +61,7 @@ _HIGHEST = ("mean_it_power_w", "peak_facility_power_w")
 _OF_HARDWARE = ("embodied_bought_kgco2e", "retired_kg", "purchase_usd", "depreciation_usd")
 
 
+@remarking(FleetPlanAnswer)
 def fleet_plan_answer(request: FleetPlanRequest, snapshot: CatalogSnapshot) -> FleetPlanAnswer:
     """Accelerators, power, money, emissions, water and waste of a fleet, year by year.
 

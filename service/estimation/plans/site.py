@@ -37,6 +37,7 @@ from service.estimation.plans.requests import SiteOptionRequest, SitePlanRequest
 from service.estimation.plans.sums import times
 from service.estimation.platforms import resolve_placed, sited
 from service.estimation.rejection import Rejected
+from service.estimation.remarks import remarking
 from service.estimation.requests import PeriodRequest
 from service.estimation.resolution import Problems, resolve_region
 
@@ -70,6 +71,7 @@ class _Filled:
         return self.machines * self.machine_kw
 
 
+@remarking(SitePlanAnswer)
 def site_plan_answer(request: SitePlanRequest, snapshot: CatalogSnapshot) -> SitePlanAnswer:
     """Machines that a site holds, what they draw, emit and serve, and what stands against them.
 

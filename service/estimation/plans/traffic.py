@@ -36,6 +36,7 @@ from service.estimation.plans.operation import (
 )
 from service.estimation.plans.requests import TrafficPlanRequest
 from service.estimation.plans.sums import highest, times, together
+from service.estimation.remarks import remarking
 from service.estimation.resolution import Problems
 
 _SECONDS_PER_HOUR = 3600.0
@@ -47,6 +48,7 @@ _MOST_ACCELERATORS = 100_000
 _Operated = Callable[[int, float], Operation]
 
 
+@remarking(TrafficPlanAnswer)
 def traffic_plan_answer(
     request: TrafficPlanRequest, snapshot: CatalogSnapshot
 ) -> TrafficPlanAnswer:

@@ -296,7 +296,7 @@ def _cheaper(choice: Mapping[str, Any], snapshot: CatalogSnapshot) -> str:
     names = names_of(candidate, snapshot)
     saved = 1.0 - choice["against"]["ratios"]["cost"]
     weights = format_name(candidate["precision"]["weights"])
-    return f"Cheaper: {names.hardware} in {weights}, {names.place} (−{saved * 100.0:.0f} %)."
+    return f"Cheaper: {names.hardware} in {weights}, {names.place} (−{saved * 100.0:.0f}%)."
 
 
 def _pace_setters(estimate: Estimate) -> str:
