@@ -165,7 +165,8 @@ def told(answer: Answered, kind: Any, request: BaseModel, snapshot: CatalogSnaps
             asked.append(request.model_dump(exclude_unset=True))
         return asked[0]
 
-    return cast("Answered", without_absent(_told(answer, kind, sent, snapshot), kind))
+    # No pointer leads to what is then left out.
+    return cast("Answered", _told(without_absent(answer, kind), kind, sent, snapshot))
 
 
 def _told(

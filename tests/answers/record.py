@@ -62,11 +62,10 @@ def asked() -> list[dict[str, Any]]:
     return chosen
 
 
-def present() -> Record:
-    """What the code and the packaged catalog come to now."""
+def present(answered: list[dict[str, Any]]) -> Record:
+    """What the code and the packaged catalog come to now, and these answers."""
     documents = packaged_documents(INSTALLATION / "hardware_catalog")
-    answers = asyncio.run(ask_all(asked()))
-    return Record(ENGINE_VERSION, content_hash(hashes_of(documents)), digest(answers))
+    return Record(ENGINE_VERSION, content_hash(hashes_of(documents)), digest(answered))
 
 
 def recorded() -> Record:
@@ -90,7 +89,7 @@ def renewed(before: Record, now: Record) -> Record:
 
 def main() -> None:
     """Write the record, if that may be."""
-    now = present()
+    now = present(asyncio.run(ask_all(asked())))
     try:
         wanted = renewed(recorded(), now) if FILE.exists() else now
     except AnswersMoved as moved:

@@ -1,19 +1,52 @@
-"""Whoever moves an answer has to raise the version of the engine."""
+"""What the recorded questions are answered: moved with a new version only, and warned in sentences.
+
+They are asked once, for all that is to hold of their answers.
+"""
 
 from __future__ import annotations
 
+import ast
+import asyncio
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.answers.asked import digest
-from tests.answers.record import RENEW, AnswersMoved, Record, present, recorded, renewed
+import service
+from service.catalog.snapshot import CatalogSnapshot
+from service.estimation.remarks import ABOUT
+from tests.answers import warnings
+from tests.answers.asked import ask_all, digest
+from tests.answers.record import RENEW, AnswersMoved, Record, asked, present, recorded, renewed
 
 BEFORE = Record("1.0.0", "a catalog", "answers")
 
 
-def test_answers_are_those_of_the_record() -> None:
-    now, before = present(), recorded()
+#: What is warned of searches that find nothing, and of places that nobody named.
+SEARCHES: list[dict[str, Any]] = [
+    {
+        "method": "POST",
+        "path": "/v1/recommendations",
+        "body": {
+            "model": "meta-llama/Llama-2-7b-hf",
+            "workload": {"input_tokens": 1024, "output_tokens": 256, "requests_per_s": 2},
+            "search": {"accelerators": ["nvidia-jetson-agx-orin-64gb"]},
+        }
+        | more,
+    }
+    for more in ({"workload_kind": "edge"}, {"limits": {"ttft_s": 0.001}})
+]
+ASKED = (*asked(), *SEARCHES)
+
+
+@pytest.fixture(scope="module")
+def answered() -> list[dict[str, Any]]:
+    return asyncio.run(ask_all(ASKED))
+
+
+def test_answers_are_those_of_the_record(answered: list[dict[str, Any]]) -> None:
+    now, before = present(answered[: -len(SEARCHES)]), recorded()
     renewed(before, now)
     assert now == before, RENEW
 
@@ -46,3 +79,44 @@ def test_a_digest_sees_figures_and_not_their_last_digits() -> None:
     assert digest(answer) == changed(total_bytes=1.23456788e9) == changed(engine_version="2")
     assert digest(answer) != changed(total_bytes=1.2346e9)
     assert digest(answer) != changed(fits=True)
+
+
+def test_every_code_of_a_warning_says_what_it_is_about() -> None:
+    codes = {
+        call.args[0].value
+        for file in Path(service.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "id", "") == "EstimateWarning"
+        and isinstance(call.args[0], ast.Constant)
+    }
+    assert codes
+    assert codes <= ABOUT.keys()
+
+
+def test_warnings_are_sentences_about_what_is_there(
+    answered: list[dict[str, Any]], packaged_snapshot: CatalogSnapshot
+) -> None:
+    named = {
+        *packaged_snapshot.accelerators,
+        *packaged_snapshot.regions,
+        *packaged_snapshot.instances,
+        *packaged_snapshot.memory_tiers,
+        *packaged_snapshot.platforms,
+    }
+    seen, wrong = set(), []
+    for question, found in zip(ASKED, answered, strict=True):
+        body = question.get("body")
+        if found["status"] != 200 or not isinstance(body, dict):
+            continue
+        bodies = (body, *(body.get("requests") or ()))
+        told = list(warnings.told(found["answer"]))
+        for holder, one in told:
+            seen.add(one["code"])
+            if faults := warnings.faults(one, holder, bodies, named):
+                wrong.append((question["path"], one, faults))
+        for holder in {id(holder): holder for holder, _ in told}.values():
+            said = [(one["code"], one["message"]) for one in holder["warnings"]]
+            assert len(said) == len(set(said))
+    assert len(seen) > 40
+    assert wrong == []
