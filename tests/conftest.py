@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import tempfile
@@ -43,6 +44,9 @@ hypothesis.settings.register_profile(
     ],
 )
 hypothesis.settings.load_profile("headroom")
+
+# Nearly all that tests import and make stays, as in the service itself (service/cli/__main__.py).
+gc.set_threshold(50_000)
 
 _TESTS = INSTALLATION / "tests"
 #: What only ``--full`` runs, or who names it: browsers, compilers, many processes, long fits.
@@ -144,6 +148,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: order[item.path])
 
 
+def pytest_collection_finish() -> None:
+    """Leave what all tests share out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was left out."""
     for paths, why in terminalreporter.config.stash.get(LEFT_OUT, {}).items():
@@ -155,6 +165,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def packaged() -> DocumentSet:
     """The packaged catalog, read and checked once a process."""
     return packaged_documents(INSTALLATION / "hardware_catalog")
+
+
+@cache
+def packaged_catalog() -> CatalogSnapshot:
+    """The packaged catalog as a snapshot, made once a process."""
+    return snapshot_from_documents(packaged(), revision=1)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -173,7 +189,7 @@ def packaged_catalog_is_read_once() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def packaged_snapshot() -> CatalogSnapshot:
     """The packaged catalog as a snapshot, without any database."""
-    return snapshot_from_documents(packaged(), revision=1)
+    return packaged_catalog()
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.catalog.files import read_files
-from service.settings import INSTALLATION
+from tests.conftest import packaged
 
-ACCELERATORS = read_files(INSTALLATION / "hardware_catalog").documents["accelerators"]
+ACCELERATORS = packaged()["accelerators"]
 EVERY = pytest.mark.parametrize("entry", ACCELERATORS.values(), ids=lambda entry: entry["id"])
 #: Each of these formats is multiplied at least as fast as the one before it.
 FASTER = ("tf32", "bf16", "fp8", "fp4")
@@ -80,7 +79,7 @@ def test_16_bit_peaks_are_dense(entry: Mapping[str, Any]) -> None:
 
 def test_what_people_buy_has_a_price_of_a_date_and_kind() -> None:
     """What the vendor asked at launch is no price of shops, and none holds for long."""
-    files = read_files(INSTALLATION / "hardware_catalog").documents
+    files = packaged()
     prices = {
         entry_id: entry["figures"]["price_usd"]
         for collection in ("accelerators", "platforms")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.catalog.files import read_files
 from service.settings import INSTALLATION
+from tests.conftest import packaged
 
 CATALOG = INSTALLATION / "hardware_catalog"
-DOCUMENTS = read_files(CATALOG).documents
+DOCUMENTS = packaged()
 AGREEING_RATIO = 0.02
 
 

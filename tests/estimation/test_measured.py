@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.catalog.files import packaged_documents
-from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
+from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.measurements.compared import ComparedDocument, compared
 from service.estimation.measurements.documents import MeasurementDocument
-from service.settings import INSTALLATION
+from tests.conftest import packaged_catalog
 
 DEPLOYMENT: dict[str, Any] = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -21,7 +20,7 @@ DEPLOYMENT: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def snapshot() -> CatalogSnapshot:
-    return snapshot_from_documents(packaged_documents(INSTALLATION / "hardware_catalog"), 0)
+    return packaged_catalog()
 
 
 def beside(snapshot: CatalogSnapshot, request: dict[str, Any], *names: str) -> dict[str, float]:

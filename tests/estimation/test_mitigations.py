@@ -15,7 +15,7 @@ from service.estimation.requests import MemoryInferenceRequest
 from service.estimation.training import mitigations as of_training
 from service.estimation.training.estimate import training_memory_answer
 from service.estimation.training.requests import MemoryTrainingRequest
-from tests.estimation.test_rows_are_estimates import catalog
+from tests.conftest import packaged_catalog as catalog
 
 DEGREES = ("tensor", "pipeline", "expert", "data", "context")
 QUIETLY = settings(

@@ -1,7 +1,6 @@
 """A row of many says what the estimate of its own request says: one pipeline for both."""
 
 from dataclasses import replace
-from functools import cache
 from math import nan
 
 import numpy as np
@@ -9,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.catalog.files import read_files
-from service.catalog.snapshot import snapshot_from_documents
 from service.core.estimate.inference import estimate_inference, inference_energy
 from service.core.impacts.footprint import footprint
 from service.core.interval import exact
@@ -28,7 +25,7 @@ from service.estimation.sweeps.plan import resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 from service.estimation.training.estimate import training_estimate
 from service.estimation.training.requests import EstimateTrainingRequest
-from service.settings import INSTALLATION
+from tests.conftest import packaged_catalog
 
 #: Sums in another order leave rounding, and nothing else.
 CLOSE = 1e-12
@@ -56,13 +53,6 @@ ACCELERATORS = (
 )
 REGIONS = ("aws/eu-north-1", "aws/us-east-1", "gcp/europe-north1", "country/SE", "country/IN")
 TIERS = ("ddr5-8ch", "cxl-2.0-ddr5-direct", "nvme-gen5")
-
-
-@cache
-def catalog():
-    """The packaged catalog."""
-    files = read_files(INSTALLATION / "hardware_catalog")
-    return snapshot_from_documents(files.documents, revision=1)
 
 
 ways_to_decode = st.one_of(
@@ -216,7 +206,7 @@ def limit_of(limit_w, accelerator, snapshot):
     suppress_health_check=[HealthCheck.too_slow],
 )
 def test_a_row_of_a_sweep_is_the_estimate_of_its_request(question, row):
-    snapshot = catalog()
+    snapshot = packaged_catalog()
     try:
         study = resolve_study(SweepRequest.model_validate(question), snapshot)
     except Rejected:
@@ -327,7 +317,7 @@ def run_request(search, rows, row, question):
     suppress_health_check=[HealthCheck.too_slow],
 )
 def test_a_row_of_a_training_search_is_the_estimate_of_its_request(question, drawn):
-    snapshot = catalog()
+    snapshot = packaged_catalog()
     search = resolve_training_search(
         TrainingRecommendationRequest.model_validate(question), snapshot
     )
@@ -400,7 +390,7 @@ def test_arrays_of_request_rates_are_the_single_rates(rates, tokens, drafted):
                 "serving": {"speculative": {"draft_tokens": drafted} if drafted else None},
             }
         ),
-        catalog(),
+        packaged_catalog(),
         Problems(),
     )
     infrastructure = resolved.calibration.infrastructure

@@ -28,7 +28,7 @@ from service.access.tokens import TokenIssuer
 from service.api.http.bodies import is_too_deep
 from service.catalog.exchange.reading import FileInvalid, read_catalog_file
 from service.catalog.exchange.writing import catalog_file
-from service.catalog.files import read_files, read_schemas
+from service.catalog.files import read_schemas
 from service.checkpoints.local import local_model
 from service.checkpoints.reading import CheckpointUnreadable
 from service.core.architecture.config import ConfigNotUnderstood, parse_config
@@ -44,6 +44,7 @@ from service.settings import INSTALLATION, Settings
 from tests.access.test_tokens import published, token
 from tests.access.test_tokens import settings as issuer_settings
 from tests.checkpoints.gguf_files import write_gguf
+from tests.conftest import packaged
 from tests.estimation.detection import samples
 from tests.estimation.measurements.imports.conftest import FILES
 from tests.fuzz import tally
@@ -53,7 +54,7 @@ from tests.grid.test_entsoe import document, series
 
 CATALOG = INSTALLATION / "hardware_catalog"
 SCHEMAS = read_schemas(CATALOG)
-DOCUMENTS = read_files(CATALOG).documents
+DOCUMENTS = packaged()
 #: A few entries of a collection, as a file that is small enough to be changed everywhere.
 FEW = {
     collection: {key: DOCUMENTS[collection][key] for key in sorted(DOCUMENTS[collection])[:2]}

@@ -13,13 +13,14 @@ from service.catalog.entries.checks import check_documents
 from service.catalog.exchange.positions import FileUnreadable, json_positions
 from service.catalog.exchange.reading import FileInvalid, read_catalog_file
 from service.catalog.exchange.writing import catalog_file
-from service.catalog.files import read_files, read_schemas
+from service.catalog.files import read_schemas
 from service.settings import INSTALLATION
 from tests.catalog.examples import accelerator, small_catalog
+from tests.conftest import packaged
 
 CATALOG = INSTALLATION / "hardware_catalog"
 SCHEMAS = read_schemas(CATALOG)
-DOCUMENTS = read_files(CATALOG).documents
+DOCUMENTS = packaged()
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
