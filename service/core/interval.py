@@ -186,8 +186,12 @@ def certainty(room: Interval) -> Label:
 
 
 def shortfall(room: Interval) -> Interval:
-    """How far a figure is below zero, in its unit; zero where it is not."""
-    return Interval(maximum(-room.value, 0.0), maximum(-room.high, 0.0), maximum(-room.low, 0.0))
+    """How far a figure is below zero, in its unit; zero, never minus zero, where it is not."""
+    return Interval(
+        maximum(0.0 - room.value, 0.0),
+        maximum(0.0 - room.high, 0.0),
+        maximum(0.0 - room.low, 0.0),
+    )
 
 
 def certainty_of(central: Truth, surely: Truth, possibly: Truth) -> Label:

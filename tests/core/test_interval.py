@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from service.core.interval import (
     product,
     quotient,
     scale,
+    shortfall,
 )
 
 positive = st.floats(1e-6, 1e6)
@@ -102,3 +105,8 @@ def test_a_zero_in_one_element_leaves_the_others_as_they_are():
         )
         ends = (together.value[index], together.low[index], together.high[index])
         assert ends == pytest.approx((alone.value, alone.low, alone.high), rel=1e-12)
+
+
+def test_what_is_not_short_is_short_of_nothing():
+    found = shortfall(Interval(0.0, 0.0, 5.0))
+    assert [math.copysign(1.0, end) for end in (found.value, found.low, found.high)] == [1.0] * 3
