@@ -62,7 +62,11 @@ def _known_format(name: str) -> str:
 
 
 Reference = Annotated[str, Field(min_length=1, max_length=200)]
-FormatName = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_known_format)]
+FormatName = Annotated[
+    str,
+    Field(min_length=1, max_length=40, json_schema_extra={"enum": list(NUMBER_FORMATS)}),
+    AfterValidator(_known_format),
+]
 #: Marks a reference to an engine in a JSON Schema, with what the engine has to run.
 ENGINES_OF = "x-engines-of"
 EngineReference = Annotated[Reference, Field(json_schema_extra={ENGINES_OF: "inference"})]

@@ -19,6 +19,7 @@ from pydantic_core.core_schema import ModelSchema, TypedDictSchema, WithDefaultS
 
 from service import ENGINE_VERSION
 from service.api.http.answers import ProblemDetails
+from service.api.http.closed_sets import name_closed_sets
 from service.api.http.negotiation import negotiated
 from service.api.http.problems import MEDIA_TYPE, PROBLEM_TYPES
 from service.api.http.queries import flat_fields
@@ -270,6 +271,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         _tell_defaults(schema)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    name_closed_sets(result)
     examples = files("service.api").joinpath("static", "examples.json").read_bytes()
     for name, example in orjson.loads(examples).items():
         schemas[name]["examples"] = [example]
