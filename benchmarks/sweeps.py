@@ -1,8 +1,9 @@
-"""``./headroom bench sweeps``: how many configurations a core evaluates, and workers together.
+"""``./headroom bench sweeps``: what searches take, and how many configurations sweeps evaluate.
 
-Two stretches in this process by processor time, each containing the one before: figures with
-intervals, and the same packed to be kept. Then whole sweeps by clock, from asking to the last chunk
-kept, on an embedded Postgres that workers of their own processes share.
+Searches as :mod:`benchmarks.searches` asks for them. Of sweeps, two stretches in this process by
+processor time, each containing the one before: figures with intervals, and the same packed to be
+kept; then whole sweeps by clock, from asking to the last chunk kept, on an embedded Postgres that
+workers of their own processes share.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.searches import searches
 from service import ENGINE_VERSION
 from service.catalog.database.store import CatalogStore
 from service.catalog.files import packaged_documents
@@ -136,12 +138,14 @@ async def _finished(store: CatalogStore, id_: UUID) -> dict[str, Any]:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def benchmark(chunks: int, workers: list[int]) -> dict[str, Any]:
-    """Measure one core, and sweeps with so many workers each."""
+def benchmark(chunks: int, workers: list[int], rounds: int) -> dict[str, Any]:
+    """Measure searches, one core, and sweeps with so many workers each."""
     request = SweepRequest.model_validate(STUDY)
     documents = packaged_documents(Settings().catalog_directory)
-    study = resolve_study(request, snapshot_from_documents(documents, revision=0))
+    snapshot = snapshot_from_documents(documents, revision=0)
+    study = resolve_study(request, snapshot)
     return {
+        **searches(snapshot, rounds),
         **of_a_core(study, chunks),
         "sweeps": [{"workers": count, **together(request, count)} for count in workers],
         "processors": os.cpu_count(),
@@ -150,7 +154,7 @@ def benchmark(chunks: int, workers: list[int]) -> dict[str, Any]:
 
 
 def table(figures: dict[str, Any]) -> Table:
-    """The figures for people."""
+    """Rates for people."""
     shown = Table("", "configurations per second")
     shown.add_row("one core: evaluated", f"{figures['evaluated_configurations_per_s']:,}")
     shown.add_row("one core: evaluated and packed", f"{figures['packed_configurations_per_s']:,}")
@@ -160,18 +164,29 @@ def table(figures: dict[str, Any]) -> Table:
     return shown
 
 
+def limits_table(figures: dict[str, Any]) -> Table:
+    """What searches take, beside what the service promises itself."""
+    shown = Table("", "CPU [s]", "at most [s]", "")
+    for one in figures["limits"]:
+        name = one["figure"].removesuffix("_s").replace("_", " ")
+        kept = "kept" if one["kept"] else "missed"
+        shown.add_row(name, f"{one['value']:.2f}", f"{one['most']:.1f}", kept)
+    return shown
+
+
 def main() -> None:
     """Measure and print, for people or, with ``--json``, for programs."""
     parser = argparse.ArgumentParser(prog="./headroom bench sweeps", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.add_argument("--chunks", type=int, default=20, help="chunks measured on one core")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3, help="times each search is asked for")
     asked = parser.parse_args()
-    figures = benchmark(asked.chunks, asked.workers)
+    figures = benchmark(asked.chunks, asked.workers, asked.rounds)
     if asked.json:
         print(json.dumps(figures, indent=2))
     else:
-        Console().print(table(figures))
+        Console().print(limits_table(figures), table(figures))
 
 
 if __name__ == "__main__":

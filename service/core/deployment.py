@@ -58,6 +58,11 @@ class Parallelism:
         return self.tensor * self.pipeline * self.context
 
     @property
+    def of_layers(self) -> Parallelism:
+        """The degrees by which a single layer is divided: work within layers follows from them."""
+        return Parallelism(tensor=self.tensor, expert=self.expert)
+
+    @property
     def expert_tensor(self) -> int:
         """Ways in which a single expert is divided once whole experts are spread out."""
         return max(1, self.tensor // self.expert)

@@ -78,7 +78,15 @@ def test_the_benchmark_of_plans_reads_a_trace_and_plans_its_traffic() -> None:
 
 def test_the_sweep_benchmark_measures_a_core() -> None:
     finished = subprocess.run(
-        [sys.executable, "-m", "benchmarks.sweeps", "--json", "--chunks", "1", "--workers"],
+        [
+            sys.executable,
+            "-m",
+            "benchmarks.sweeps",
+            "--json",
+            "--chunks",
+            "1",
+            *("--rounds", "1", "--workers"),
+        ],
         cwd=PROJECT_FOLDER,
         capture_output=True,
         text=True,
@@ -89,6 +97,10 @@ def test_the_sweep_benchmark_measures_a_core() -> None:
     assert 0 < figures["packed_configurations_per_s"] < figures["evaluated_configurations_per_s"]
     assert 0 < figures["kept_ratio"] < 1
     assert figures["sweeps"] == []
+    assert figures["candidates_per_s"] > 0
+    for limit in figures["limits"]:
+        assert limit["value"] == figures[limit["figure"]] > 0
+        assert limit["kept"] is (limit["value"] <= limit["most"])
 
 
 async def test_the_yardstick_reads_and_writes_the_given_shapes() -> None:

@@ -240,7 +240,7 @@ def _state_bytes(
 ) -> float:
     """What the first stage's ranks keep of the model through a step [B]."""
     settings = variant.settings.structural
-    state = stage_state(architecture, variant.precision, layout, settings, 0)
+    state = stage_state(architecture, variant.precision, layout, settings, 0, wide_tables=False)
     if settings.offload.optimizer != "none" or settings.paged:
         return state.weights_bytes
     return state.weights_bytes + state.gradients_bytes + state.optimizer_bytes

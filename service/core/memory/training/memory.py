@@ -281,11 +281,20 @@ def _on_stage(
     structural = settings.structural
     micro_batch = replace(micro_batch, tokens=micro_batch.tokens + virtual_tokens(settings))
     state = stage_state(
-        architecture, deployment.precision, parallelism, structural, stage, framework.wide_tables
+        architecture,
+        deployment.precision,
+        parallelism,
+        structural,
+        stage,
+        wide_tables=framework.wide_tables,
     )
     element_bytes = result_bytes(deployment)
     savings = layer_savings(
-        architecture, parallelism, structural, framework.quantised_input_bytes, element_bytes
+        architecture,
+        parallelism.of_layers,
+        structural,
+        framework.quantised_input_bytes,
+        element_bytes,
     )
     share = state.layers / architecture.layer_count
     in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)

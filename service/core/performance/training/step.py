@@ -180,8 +180,9 @@ def training_step(
     Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054 (traffic).
     """
     parallelism = deployment.parallelism
-    structure = (deployment.architecture, deployment.precision, parallelism, settings.structural)
-    work, state = training_work(*structure), stage_state(*structure, 0)
+    model, structural = (deployment.architecture, deployment.precision), settings.structural
+    work = training_work(*model, parallelism.of_layers, structural)
+    state = stage_state(*model, parallelism, structural, 0, wide_tables=False)
     micro = _micro_batch(deployment, settings, micro_batch, work, calibration)
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
     # A rank computes its stage's share of every micro-batch.
