@@ -58,6 +58,11 @@ class Parallelism:
         return self.tensor * self.pipeline * self.context
 
     @property
+    def of_replica(self) -> Parallelism:
+        """The degrees by which a replica is divided, whatever stands beside it."""
+        return Parallelism(self.tensor, self.pipeline, self.expert, context=self.context)
+
+    @property
     def of_layers(self) -> Parallelism:
         """The degrees by which a single layer is divided: work within layers follows from them."""
         return Parallelism(tensor=self.tensor, expert=self.expert)

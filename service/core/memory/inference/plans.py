@@ -38,7 +38,7 @@ def engine_plans(
     return stage_plans(
         deployment.architecture,
         deployment.precision,
-        deployment.parallelism,
+        deployment.parallelism.of_replica,
         serving.kv_block_tokens,
         engine.loading,
         cross_attended=engine.pages_images,
