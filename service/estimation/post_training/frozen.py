@@ -199,7 +199,7 @@ def reward_model(run: Run, asked: RewardModelRequest, problems: Problems) -> Rew
     problems.stop_if_any()
     resolved = problems.resolved(found)
     figures, setup = resolved.figures(run.snapshot), resolved.setup
-    architecture = _scoring(setup.deployment.architecture)
+    architecture = scoring(setup.deployment.architecture)
     deployment = replace(setup.deployment, architecture=architecture)
     # No logits: what is fused writes none.
     settings = replace(run.frozen_settings(asked.zero_stage), cross_entropy="fused")
@@ -220,7 +220,7 @@ def reward_model(run: Run, asked: RewardModelRequest, problems: Problems) -> Rew
 
 
 @lru_cache(maxsize=64)
-def _scoring(architecture: ModelArchitecture) -> ModelArchitecture:
+def scoring(architecture: ModelArchitecture) -> ModelArchitecture:
     """The model with a score in place of its logits."""
     return replace(architecture, head=(), tied_embeddings=False, generates=False)
 

@@ -14,6 +14,7 @@ from service.estimation.inference.deployment import ComputedDeployment, compute_
 from service.estimation.inference.estimate import makespan
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.learning.deployments import learnt_deployment
+from service.estimation.post_training.critic import critic, states_bytes
 from service.estimation.post_training.frozen import passes, reference, reward_model, trained
 from service.estimation.post_training.parts import (
     GENERATION,
@@ -45,13 +46,17 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
         run, asked.kl_reference, asked.kl_reference_zero_stage, "/grpo/kl_reference", problems
     )
     judge = None if asked.reward_model is None else reward_model(run, asked.reward_model, problems)
+    valued = None if asked.critic is None else critic(run, asked.critic, problems)
+    kept = (0.0 if judge is None else judge.held_bytes) + (
+        0.0 if valued is None else valued.held_bytes
+    )
     # Its log-probabilities are all there before the first micro-batch is trained on, and scores.
     beside = Beside(
         beside.deployment,
         beside.settings,
         holds_weights=beside.holds_weights,
         works_in_loss=False,
-        held_bytes=0.0 if judge is None else judge.held_bytes,
+        held_bytes=kept,
     )
     each = asked.samples_per_prompt
     prompts = asked.prompts or ceil(run.sequences / each)
@@ -76,6 +81,10 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
             held_bytes=beside.held_bytes + awake,
         )
         memory, speed = trained(run, held, problems)
+    if valued is not None:
+        # Both are trained by turns: what is larger with the other's states beside it is needed.
+        policy_bytes = states_bytes(memory) - valued.held_bytes
+        memory = max(memory, valued.beside(run, policy_bytes), key=_total)
     updates = asked.iterations * ceil(completions / run.sequences)
     student, engine = training_pool(run), _engine_pool(generated)
     pools: tuple[Pooled, ...] = (student,) if same else (student, engine)
@@ -99,6 +108,9 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     if judge is not None:
         judged = forward_speed(judge.setup, float(completions))
         phases.append(phase_of("reward_model", TRAINING, judged, judge.figures))
+    if valued is not None:
+        values = forward_speed(valued.speed.setup, float(completions))
+        phases.append(phase_of("values", TRAINING, values, valued.figures))
     passed = passes(beside, speed, float(completions))
     if updates > 1:
         own = passes(Beside(), speed, float(completions))
@@ -106,6 +118,9 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
     if asked.kl_reference != "none":
         phases.append(phase_of("reference", TRAINING, passed, run.figures))
     phases.append(phase_of("training", TRAINING, speed, run.figures, float(updates)))
+    if valued is not None:
+        phases.append(phase_of("critic", TRAINING, valued.speed, valued.figures, float(updates)))
+    others = [one.resolved for one in (judge, valued) if one is not None]
     resolved = generated.resolved
     return Parts(
         memory,
@@ -121,12 +136,16 @@ def grpo(run: Run, asked: GrpoRequest, problems: Problems) -> Parts:
             "capacity_bytes": float(generated.memory.capacity_bytes),
             "fits": generated.fits,
         },
-        warnings=(*generated.warnings, *(() if judge is None else judge.resolved.warnings)),
+        warnings=(*generated.warnings, *(said for one in others for said in one.warnings)),
         entries=(
             *resolved.entries(),
-            *(() if judge is None else judge.resolved.entries(run.snapshot)),
+            *(entry for one in others for entry in one.entries(run.snapshot)),
         ),
     )
+
+
+def _total(memory: TrainingMemory) -> float:
+    return float(memory.total_bytes.value)
 
 
 def _check_placement(asked: GrpoRequest, problems: Problems) -> None:

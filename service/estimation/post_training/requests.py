@@ -125,8 +125,21 @@ class RewardModelRequest(Request):
     """3 divides its weights among data-parallel ranks; if null, as those of the model are."""
 
 
+class CriticRequest(Request):
+    """A value model that is trained beside the policy, by the same settings and in its layout."""
+
+    model: ModelReference | None = Field(None, examples=["meta-llama/Llama-3.2-1B"])
+    """Catalog id or alias, as of the policy; a value takes the place of its logits. If null, the
+    policy's model."""
+    precision: PrecisionRequest | None = None
+    """Formats of the critic; if null, the policy's."""
+
+
 class GrpoRequest(Request):
-    """Group relative policy optimisation: several completions of each prompt, and their rewards."""
+    """Group relative policy optimisation: several completions of each prompt, and their rewards.
+
+    With a critic and one completion of each prompt it is PPO.
+    """
 
     samples_per_prompt: int = Field(8, ge=1, le=100_000)
     """Completions of each prompt, which are judged beside each other."""
@@ -146,6 +159,9 @@ class GrpoRequest(Request):
     reward_model: RewardModelRequest | None = None
     """A model that judges completions, on the accelerators that train and in their layout; null
     where rewards follow from rules or tests."""
+    critic: CriticRequest | None = None
+    """A value model with gradients and optimizer states of its own, as PPO has it; null where
+    completions of a prompt are judged beside each other."""
     reward_s: float = Field(0.0, ge=0.0, le=1e6)
     """Time in a step that computing rewards takes beside all else, such as running tests."""
     generation: GenerationRequest = GenerationRequest()

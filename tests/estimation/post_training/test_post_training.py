@@ -221,6 +221,33 @@ def test_a_reward_model_is_held_beside_and_passed_through_once(ask):
     )
 
 
+def test_a_critic_is_trained_beside_the_policy(ask):
+    plain = ask(EXAMPLE_GRPO, grpo__prompts=16)
+    ppo = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__critic={})
+    small = ask(EXAMPLE_GRPO, grpo__prompts=16, grpo__critic={"model": "meta-llama/Llama-3.2-1B"})
+    for one in ("values", "critic"):
+        assert one not in phases(plain)
+        assert phases(small)[one] < phases(ppo)[one]
+    # A step of its own for each update, without a head; a forward pass for the values.
+    assert 0.8 < phases(ppo)["critic"] / phases(ppo)["training"] < 1.0
+    assert 0.1 < phases(ppo)["values"] / phases(ppo)["critic"] < 0.5
+    assert ppo["step"]["step_s"]["value"] > plain["step"]["step_s"]["value"]
+    # Weights, gradients and three optimizer states of 32 bit, over eight ranks.
+    parameters = LLAMA_8B_BYTES / 2 - VOCABULARY * 4_096
+    held = ppo["memory"]["held_beside_bytes"]
+    assert held == pytest.approx(parameters * (2 + 2 + 12) / 8, rel=0.01)
+    assert small["memory"]["held_beside_bytes"] < held / 5
+    added = ppo["memory"]["total_bytes"]["value"] - plain["memory"]["total_bytes"]["value"]
+    assert added == pytest.approx(held, rel=0.05)
+
+
+def test_a_critic_larger_than_the_policy_decides_the_memory(ask):
+    body = deepcopy(EXAMPLE_GRPO) | {"model": "meta-llama/Llama-3.2-1B"}
+    large = ask(body, grpo__prompts=16, grpo__critic={"model": "meta-llama/Llama-3.1-8B"})
+    alone = ask(EXAMPLE_GRPO, grpo__prompts=16)
+    assert large["memory"]["total_bytes"]["value"] > 0.8 * alone["memory"]["total_bytes"]["value"]
+
+
 def test_a_larger_reward_model_takes_longer(ask):
     large = {"grpo__reward_model": {"model": "meta-llama/Llama-3.1-70B"}}
     small = {"grpo__reward_model": {"model": "meta-llama/Llama-3.2-1B"}}
@@ -237,6 +264,7 @@ def test_a_larger_reward_model_takes_longer(ask):
             {"grpo__reward_model": {"model": "nothing"}},
             "/grpo/reward_model/model",
         ),
+        (EXAMPLE_GRPO, {"grpo__critic": {"model": "nothing"}}, "/grpo/critic/model"),
         (EXAMPLE_DPO, {"training__method": "full"}, "/dpo/reference"),
         (EXAMPLE_GRPO, {"grpo__kl_reference": "base"}, "/grpo/kl_reference"),
         (
