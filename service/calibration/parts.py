@@ -31,8 +31,9 @@ class Part:
     """Terms fitted to rows, and how their entries are written.
 
     ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
-    ``least_informed_ratio`` says from when on a deviation is written [-], ``passes`` how often
-    constants without a source are approached.
+    ``part_ratio_of`` is the share of a row's time that is known less well than the rest, whose
+    spread is told as ``part_log_sigma``. ``least_informed_ratio`` says from when on a deviation is
+    written [-], ``passes`` how often constants without a source are approached.
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -42,6 +43,8 @@ class Part:
     complete: Callable[[Mapping[str, float]], Mapping[str, float]]
     spread_of: Callable[[Any], str]
     spread_levels: Mapping[str, tuple[str, ...]]
+    part_ratio_of: Callable[[Any], float] | None = None
+    part_log_sigma: str = ""
     least_informed_ratio: float = LEAST_INFORMED_RATIO
     passes: int = 1
     _known: dict[str, Fitted] = field(default_factory=dict)
@@ -69,12 +72,16 @@ class Part:
             counts = Counter(self.rows[number].source for number in numbers)
             if id_ != applies["part"] and len(counts) < FEWEST_SOURCES:
                 continue
-            share, chosen = borne_out([left_out[number] for number in numbers])
+            borne = borne_out([left_out[number] for number in numbers])
+            chosen = borne.rows
             sigmas = three_sigmas(chosen)
             variance = sum(sigma**2 for sigma in sigmas.values())
             errors = np.abs([one.error for one in chosen])
             added = unmeasured_sigmas(self.terms, self.fitted, numbers)
-            figures = sigmas | {name: sigma * share**0.5 for name, sigma in added.items()}
+            borne_ratio = borne.unmeasured_ratio**0.5
+            figures = sigmas | {name: sigma * borne_ratio for name, sigma in added.items()}
+            if self.part_ratio_of is not None:
+                figures[self.part_log_sigma] = borne.part_log_sigma
             source = main_source(counts)
             found.append(
                 CalibrationEntry(
@@ -119,7 +126,8 @@ class Part:
             for number, error in zip(numbers, errors, strict=True):
                 row = self.rows[number]
                 added = sum(sizes[name] ** 2 for name in self._missing(row.keys, without))
-                found[number] = LeftOut(row.source, row.model, float(error), added)
+                part = 0.0 if self.part_ratio_of is None else self.part_ratio_of(row)
+                found[number] = LeftOut(row.source, row.model, float(error), added, part)
         return [found[number] for number in range(len(self.rows))]
 
     def _missing(self, keys: Keys, snapshot: CatalogSnapshot) -> Iterator[str]:

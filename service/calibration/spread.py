@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -24,6 +25,8 @@ _LEAST_LOG_SIGMA = 0.08
 #: Shares of the variance that priors let unmeasured levels add that are tried: a tenth at least, so
 #: that what was measured somewhere always has the narrower interval.
 _ADDED_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+#: Standard deviations of the logarithm of a part that are tried, where rows have one.
+_PART_LOG_SIGMAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5)
 #: Sources from which on variances can be told from each other.
 FEWEST_SOURCES = 3
 
@@ -32,13 +35,15 @@ FEWEST_SOURCES = 3
 class LeftOut:
     """A figure estimated without its source: its log error, and what is known to add to that.
 
-    ``added`` is the variance that levels add that were not measured without the source.
+    ``added`` is the variance that levels add that were not measured without the source,
+    ``part_ratio`` the share of a time that is known less well than the rest.
     """
 
     source: str
     model: str
     error: float
     added: float
+    part_ratio: float = 0.0
 
 
 def three_sigmas(rows: Sequence[LeftOut]) -> dict[str, float]:
@@ -57,19 +62,33 @@ def three_sigmas(rows: Sequence[LeftOut]) -> dict[str, float]:
     return {name: float(np.sqrt(share * total)) for name, share in shares.items()}
 
 
-def borne_out(rows: Sequence[LeftOut]) -> tuple[float, list[LeftOut]]:
-    """How much of what priors let unmeasured levels add errors bear out, and the rows with that.
+@dataclass(frozen=True, slots=True)
+class Borne:
+    """What errors bear out: of the variance of unmeasured levels, and of a part's spread.
 
-    It is the share of the variances with which intervals hold enough, and are narrowest.
+    ``rows`` have both as what is added.
+    """
+
+    unmeasured_ratio: float
+    part_log_sigma: float
+    rows: list[LeftOut]
+
+
+def borne_out(rows: Sequence[LeftOut]) -> Borne:
+    """How much of what priors let unmeasured levels add, and of a part's spread, errors bear out.
+
+    They are those with which intervals hold enough, and are narrowest on average.
     """
     weights = _weights(rows)
+    parts = _PART_LOG_SIGMAS if any(row.part_ratio for row in rows) else (0.0,)
     tried = []
-    for share in _ADDED_SHARES:
-        scaled = [replace(row, added=row.added * share) for row in rows]
+    for share, sigma in product(_ADDED_SHARES, parts):
+        scaled = [
+            replace(row, added=row.added * share + (row.part_ratio * sigma) ** 2) for row in rows
+        ]
         variance = _covering(scaled) + np.array([row.added for row in scaled])
-        tried.append((float(weights @ np.sqrt(variance)), share, scaled))
-    _, share, scaled = min(tried, key=lambda one: one[0])
-    return share, scaled
+        tried.append((float(weights @ np.sqrt(variance)), Borne(share, sigma, scaled)))
+    return min(tried, key=lambda one: one[0])[1]
 
 
 def coverage_ratio(rows: Sequence[LeftOut], variance: float) -> float:

@@ -17,7 +17,7 @@ from service.core.interval import exact
 from service.core.learning import is_implausible
 from service.core.performance.training.calibration import training_calibration
 from service.core.performance.training.step import training_step
-from service.estimation.levels import TRAINING_SPREAD, hardware_keys, link_of, speed_keys
+from service.estimation.levels import TRAINING_SPREAD, hardware_keys, speed_keys, training_link_of
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Trained, quantity_of
 from service.estimation.measurements.views import trained
@@ -41,12 +41,19 @@ COMMENT = (
 
 #: Power that nobody publishes limits no clocks: what is in the catalog follows from something else.
 _UNLIMITED = 1e13
+#: On an L20 the best product reaches 0.92 of dense peak (105 to 115 of 119.5 TFLOPS by cuBLAS,
+#: CUDA-Learn-Notes, HGEMM, 2024), for rates of this generation and the next, halved on GeForce, are
+#: met before power limits them. On the A100 and H100 it is 0.83, and training reaches 0.70.
+_MATRIX_RATIO = dict.fromkeys(("nvidia-ada", "nvidia-blackwell-gb20x"), 0.70 * 0.92 / 0.83)
+_NARROW_RATIO = dict.fromkeys(_MATRIX_RATIO, 0.55 * 0.92 / 0.83)
 #: Classes of frameworks differ in what is usual: programs as a whole fuse what they can and wait
 #: for no interpreter, while eager models issue kernel after kernel from Python.
 _USUAL_PASSES = {"ahead-of-time": 2.0, "fsdp-like": 3.0, "trainer-like": 5.0}
 _USUAL_CAST_BYTES = {"ahead-of-time": 5.0}
 _USUAL_LAYER_S = {"ahead-of-time": 3e-5, "trainer-like": 7e-4}
-_USUAL_SHARDED_LAYER_S = {"ahead-of-time": 1e-5}
+#: Hooks in Python around each of some fifteen modules of a layer, 0.1 to 0.2 ms each (DeepSpeed,
+#: runtime/zero/parameter_offload.py, 2023), gather weights where frameworks do not plan ahead.
+_USUAL_SHARDED_LAYER_S = {"ahead-of-time": 1e-5, "trainer-like": 3e-3}
 #: Messages of tensor parallelism did not overlap before they went by parts of a sequence.
 _USUAL_TENSOR_OVERLAP = {
     "megatron-lm@before-sequence-parallelism": 0.02,
@@ -71,8 +78,8 @@ def _logarithmic(
 #: microbenchmarks of data-centre accelerators.
 TERMS: Mapping[str, tuple[Term, ...]] = {
     "training-speed/hardware": (
-        Term("matrix_16bit_ratio", 0.70, 0.10, 0.98, 0.08, _HARDWARE),
-        Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE),
+        Term("matrix_16bit_ratio", 0.70, 0.10, 0.98, 0.08, _HARDWARE, usual_of=_MATRIX_RATIO),
+        Term("matrix_8bit_ratio", 0.55, 0.10, 0.95, 0.15, _HARDWARE, usual_of=_NARROW_RATIO),
         Term("matrix_4bit_ratio", 0.40, 0.10, 0.95, 0.15, _HARDWARE),
         Term("memory_ratio", 0.80, 0.30, 0.95, 0.10, _HARDWARE),
         _logarithmic(
@@ -84,6 +91,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             {"google": _UNLIMITED, "aws": _UNLIMITED},
         ),
         Term("tile_rows", 64.0, 0.0, 512.0, 0.10, _HARDWARE),
+        Term("scaled_sums_ratio", 0.75, 0.20, 1.0, 0.20, _HARDWARE),
     ),
     "training-speed/attention": (
         Term("attention_matrix_ratio", 0.50, 0.05, 0.90, 0.20, _ATTENTION),
@@ -107,7 +115,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "training-speed/links": (
-        Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS),
+        Term("link_ratio", 0.70, 0.20, 0.95, 0.20, _LINKS, usual_of={"ring": 0.35}),
         Term("data_overlap_ratio", 0.80, 0.0, 1.0, 0.30, _LINKS),
         _logarithmic("collective_s", 2e-5, (1e-6, 1e-4), 0.20, _LINKS),
     ),
@@ -204,7 +212,7 @@ def measured_runs(
                 keys=speed_keys(
                     resolved.setup.settings.release,
                     accelerator.family,
-                    link_of(accelerator),
+                    training_link_of(accelerator),
                     snapshot.engines,
                     "training",
                 ),
@@ -230,6 +238,8 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Par
         complete=complete,
         spread_of=lambda _row: TRAINING_SPREAD,
         spread_levels={TRAINING_SPREAD: ()},
+        part_ratio_of=lambda row: float(row.trained.speed.step.messages_ratio),
+        part_log_sigma="messages_log_sigma",
         # Large runs say little of what a framework adds to a step, which changes them little, too:
         # a framework with rows counts as measured.
         least_informed_ratio=0.0,

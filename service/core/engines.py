@@ -138,13 +138,19 @@ class Recipes:
     """What a framework can train with: methods, and what it divides a model by besides data.
 
     Anything where there are none. Beside a pipeline it divides states up to
-    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for.
+    ``most_zero_stage_in_pipeline``. ``zero_stages`` are those that it has switches for,
+    ``fp8_recipes`` the ways in which it scales operands of 8 bits.
     """
 
     methods: frozenset[str] = frozenset()
     degrees: frozenset[str] = frozenset()
     most_zero_stage_in_pipeline: int | None = None
     zero_stages: tuple[int, ...] = ()
+    fp8_recipes: frozenset[str] = frozenset()
+
+    def scales(self, fp8_recipe: str) -> bool:
+        """Whether it scales operands of 8 bits in a way."""
+        return not self.fp8_recipes or fp8_recipe in self.fp8_recipes
 
     def trains(self, method: str) -> bool:
         """Whether it trains by a method."""

@@ -87,6 +87,10 @@ _OWN_DOMAIN_BYTES_PER_S = 1e11
 #: switch: AWS, Trn1 and Inf2 architecture, 2025; Google, TPU system architecture, 2025.
 _RINGS = ("aws-", "google-tpu")
 
+#: Of these, those whose ring goes on in one of a link's two directions, which the cores of a chip
+#: share (AWS, Trn1 and Inf2 architecture, 2025); tori use all of theirs at once.
+_PLAIN_RINGS = ("aws-",)
+
 Keys = Mapping[str, str]
 
 
@@ -148,6 +152,12 @@ def inference_link_of(accelerator: Accelerator) -> str:
     link = link_of(accelerator)
     ring = accelerator.family.startswith(_RINGS) and accelerator.scale_up_domain_accelerators > 2
     return "ring" if ring and link == "scale-up" else link
+
+
+def training_link_of(accelerator: Accelerator) -> str:
+    """As `link_of`, but plain rings apart: messages of tensor parallelism fill them."""
+    ring = accelerator.family.startswith(_PLAIN_RINGS) and link_of(accelerator) == "scale-up"
+    return "ring" if ring else link_of(accelerator)
 
 
 def engine_keys(

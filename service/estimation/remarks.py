@@ -90,6 +90,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "offload_to_same_memory": ("training.offload", "offload"),
     "overheads_not_measured": ("runtime_bytes", "fits"),
     "padded_heads": ("parallelism.tensor", "weights_bytes"),
+    "paged_nowhere": ("training.optimizer", "optimizer"),
     "parts_unknown": ("parts", "index"),
     "pipeline_underfilled": ("gradient_accumulation_steps", "parallelism.pipeline"),
     "place_assumed": ("search.regions", "search.where", "searched.regions", "search"),

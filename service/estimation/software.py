@@ -194,6 +194,22 @@ def check_trains(
                 f"/parallelism/{degree}",
                 f"{framework.name} has no {degree} parallelism; use 1, or another framework",
             )
+    recipe = settings.fp8_recipe
+    if recipe is not None and not recipes.scales(recipe):
+        known = ", ".join(sorted(recipes.fp8_recipes))
+        problems.add(
+            "/training/fp8_recipe",
+            f"{framework.name} has no {recipe} scaling, but {known}; use one of these, or another "
+            "framework",
+        )
+    stages = recipes.zero_stages
+    if stages and settings.zero_stage not in stages:
+        problems.add(
+            "/training/zero_stage",
+            f"{framework.name} has no zero_stage {settings.zero_stage}, but "
+            f"{', '.join(map(str, stages))}; use one of these, or another framework",
+        )
+        return
     most = recipes.most_zero_stage_in_pipeline
     if most is not None and parallelism.pipeline > 1 and settings.zero_stage > most:
         problems.add(

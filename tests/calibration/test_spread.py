@@ -59,10 +59,34 @@ def test_levels_add_what_errors_bear_out(really: float, least: float, most: floa
         )
         for number in range(400)
     ]
-    share, scaled = borne_out(rows)
-    assert least <= share <= most
+    borne = borne_out(rows)
+    scaled = borne.rows
+    assert least <= borne.unmeasured_ratio <= most
+    assert borne.part_log_sigma == 0.0
     variance = sum(sigma**2 for sigma in three_sigmas(scaled).values())
     assert coverage_ratio(scaled, variance) == pytest.approx(COVERED_SHARE, abs=0.03)
+
+
+@pytest.mark.parametrize("really", [0.0, 0.8])
+def test_a_part_that_is_known_less_well_has_a_spread_of_its_own(really: float) -> None:
+    random = np.random.default_rng(3)
+    rows = [
+        LeftOut(
+            f"s{number}",
+            "a",
+            random.normal(0.0, (0.1**2 + (really * part) ** 2) ** 0.5),
+            0.0,
+            part,
+        )
+        for number in range(600)
+        for part in [(number % 3) * 0.25]
+    ]
+    borne = borne_out(rows)
+    assert borne.part_log_sigma == pytest.approx(really, abs=0.25)
+    variance = sum(sigma**2 for sigma in three_sigmas(borne.rows).values())
+    assert coverage_ratio(borne.rows, variance) == pytest.approx(COVERED_SHARE, abs=0.02)
+    flat = sum(sigma**2 for sigma in three_sigmas(rows).values())
+    assert variance < flat / 2 if really else variance == pytest.approx(flat)
 
 
 def test_a_source_far_off_with_many_rows_counts_once() -> None:

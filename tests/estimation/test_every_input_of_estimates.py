@@ -317,6 +317,7 @@ TRAINING: Changes = {
         {"parallelism": {"tensor": 8}, "training.activation_checkpointing": "none"},
         False,
     ),
+    "training.fp8_recipe": ({"precision": {"weights": "bf16", "activations": "fp8"}}, "rowwise"),
     "training.expert_dispatch": (EXPERTS, "per-machine"),
     "training.expert_machines": (EXPERTS | {"training.expert_dispatch": "per-machine"}, 1),
     "training.expert_overlap_ratio": (EXPERTS, 1.0),

@@ -152,8 +152,8 @@ def test_llama_2_took_its_hours_in_usual_layouts(
 def test_olmo_3_took_its_hours(packaged_snapshot, model, accelerators, tokens, speed, hours):
     # Tokens a second and H100, and hours with restarts and checkpoints (Team Olmo, Olmo 3, 2025,
     # section 3; hours as Bradbury, 2025, https://muxup.com/2025q4/minipost-olmo3-training-cost has
-    # them of Ai2). Sharded data parallelism, a sequence of 8,192 tokens on each; what was computed
-    # twice was not published.
+    # them of Ai2). Sharded data parallelism, a sequence of 8,192 tokens on each. Assumed: how many
+    # tokens the hours are for, added up from stages, and what was computed twice.
     answer = run(
         packaged_snapshot,
         {"model": model, "accelerator": H100},
@@ -190,9 +190,11 @@ def test_llama_3_70b_took_its_hours_in_a_usual_layout(packaged_snapshot, model, 
     assert held(answer["run"]["accelerator_hours"], hours)
 
 
-def test_the_hours_of_llama_3_8b_are_those_of_a_known_utilisation(packaged_snapshot):
-    # 1.3 million hours for 15e12 tokens (model card) are 18 % of peak by the operations of the
-    # model; usual layouts reach more than twice as much, so that only the utilisation tells them.
+def test_llama_3_8b_took_its_hours_on_all_of_its_cluster(packaged_snapshot):
+    # 1.3 million hours for 15e12 tokens (model card) are 18 % of peak. The layout is assumed:
+    # the usual one, without tensor parallelism, needs far less, but a batch of 16 million tokens
+    # has only 2,048 sequences for the 16,384 accelerators of the cluster (The Llama 3 Herd of
+    # Models, 2024, section 3.3): each machine shares one, and gradients hide behind little.
     asked: dict[str, Any] = {
         "framework": "megatron-lm",
         "framework_version": "2024-03",
@@ -201,12 +203,13 @@ def test_the_hours_of_llama_3_8b_are_those_of_a_known_utilisation(packaged_snaps
         "tokens": 15e12,
     }
     case = {"model": "meta-llama/Meta-Llama-3-8B", "accelerator": H100}
-    usual, known = (
-        run(packaged_snapshot, case, parallelism={"data": 2048}, **asked, **given)
-        for given in ({}, {"mfu_ratio": 0.18})
+    usual, whole = (
+        run(packaged_snapshot, case, parallelism={"data": 2048, **more}, **asked)
+        for more in ({}, {"tensor": 8})
     )
     assert usual["run"]["accelerator_hours"]["high"] < 1.3e6
-    assert held(known["run"]["accelerator_hours"], 1.3e6)
+    assert held(whole["run"]["accelerator_hours"], 1.3e6)
+    assert whole["mfu_ratio"]["value"] == pytest.approx(0.18, rel=0.3)
 
 
 def test_deepseek_v3_took_its_hours(packaged_snapshot):

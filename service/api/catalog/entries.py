@@ -281,7 +281,9 @@ class EngineRecipes(Stated):
     most_zero_stage_in_pipeline: NotRequired[int]
     """Highest zero_stage that goes with a pipeline."""
     zero_stages: NotRequired[list[int]]
-    """Values of zero_stage that it has switches for, which searches try."""
+    """Values of zero_stage that it has switches for: others are refused."""
+    fp8_recipes: NotRequired[list[str]]
+    """Values of fp8_recipe that it has: others are refused."""
     source: str
 
 

@@ -168,7 +168,7 @@ def _formats(reads: Document) -> FormatList:
 
 
 def _recipes(trains: Document) -> Recipes:
-    named = {part: trains.get(part, []) for part in ("methods", "degrees")}
+    named = {part: trains.get(part, []) for part in ("methods", "degrees", "fp8_recipes")}
     for part, names in named.items():
         if not isinstance(names, list):
             raise DocumentInvalid(f"/trains/{part}", "must be a list")
@@ -183,6 +183,7 @@ def _recipes(trains: Document) -> Recipes:
         frozenset(map(str, named["degrees"])),
         most,
         tuple(stages),
+        frozenset(map(str, named["fp8_recipes"])),
     )
 
 

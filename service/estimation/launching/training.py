@@ -22,6 +22,7 @@ _UNSAID: Mapping[str, Any] = MappingProxyType(
     | {"offload_optimizer": "none", "pipeline_schedule": "1f1b", "weights": "bf16"}
     | {"embedding_as_layers": False, "sequence_parallel": False, "method": "full"}
     | {"activation_checkpointing": "none", "zero_stage": 0, "optimizer": "adamw"}
+    | {"fp8_recipe": None}
 )
 #: What a reader is told of a setting that a framework has no flag for.
 _NAMED: Mapping[str, str] = MappingProxyType(
@@ -38,6 +39,7 @@ _NAMED: Mapping[str, str] = MappingProxyType(
         "activation_checkpointing": "what is recomputed",
         "zero_stage": "the ZeRO stage",
         "optimizer": "the optimizer",
+        "fp8_recipe": "the scaling of 8-bit operands",
     }
 )
 
@@ -148,6 +150,7 @@ def _settings(
         "zero_stage": training["zero_stage"],
         "sequence_parallel": training["sequence_parallel"] and layout["tensor"] > 1,
         "weights": run["precision"]["weights"],
+        "fp8_recipe": training.get("fp8_recipe"),
         "method": training["method"],
         "optimizer": training["optimizer"],
         "lora_rank": None if training["method"] == "full" else training["lora_rank"],

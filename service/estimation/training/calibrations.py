@@ -22,9 +22,9 @@ from service.estimation.levels import (
     TRAINING_SPREAD,
     Held,
     held,
-    link_of,
     log_sigma,
     speed_keys,
+    training_link_of,
 )
 from service.estimation.wording import named_software
 
@@ -32,6 +32,8 @@ _FALLBACK = "default"
 _PAIRS = "training"
 _HOST = "training/host"
 _FAILURES = "training/failures"
+#: Figures of the spread that belong to parts of a step.
+_OF_PARTS = frozenset({"messages_log_sigma"})
 #: Parts whose levels are told where they were not measured, as warnings call their terms.
 _TOLD = ("training-speed/hardware", "training-speed/kernels", "training-speed/frameworks")
 
@@ -90,7 +92,7 @@ def training_figures(
     TrainingFigures
         With a warning for each part that had to fall back on figures of something else.
     """
-    link, machine = link_of(accelerator), accelerator.platform.kind
+    link, machine = training_link_of(accelerator), accelerator.platform.kind
     return _figures(snapshot, release, accelerator.family, link, machine)
 
 
@@ -135,6 +137,8 @@ def _efficiency(
     spread = held(snapshot, TRAINING_SPREAD, (), keys)
     missing = [(part.part, kind) for part in parts for kind in part.missing]
     merged = {name: one for part in parts for name, one in part.figures.items()}
+    for name in _OF_PARTS & spread.figures.keys():
+        merged[name] = spread.figures[name]
     merged["step_log_sigma"] = exact(log_sigma(spread.figures, missing))
     warnings = tuple(_warnings(release, family, parts))
     source = ", ".join(part.entries[-1] for part in parts)

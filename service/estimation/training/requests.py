@@ -11,6 +11,7 @@ from service.core.memory.training.settings import (
     Adapter,
     CrossEntropy,
     ExpertDispatch,
+    Fp8Recipe,
     Optimizer,
     Schedule,
 )
@@ -210,6 +211,11 @@ class TrainingSettingsRequest(Request):
     sequence_parallel: bool = True
     """Divide norms and residuals among tensor-parallel ranks, which tensor parallelism alone
     repeats."""
+    fp8_recipe: Fp8Recipe | None = None
+    """How operands are scaled where products run in 8 bit: delayed by the largest values of earlier
+    steps, tensorwise by those of the tensor, rowwise by those of each row, blockwise by those of
+    each block (DeepSeek-V3), mxfp8 by powers of two for each 32 elements. If null, what is typical
+    of the framework."""
     expert_dispatch: ExpertDispatch = "all-to-all"
     """How tokens reach experts on other accelerators: all-to-all sends a copy to each of a token's
     experts, per-machine one to each machine (DeepEP, flex dispatcher of Megatron)."""

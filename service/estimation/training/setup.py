@@ -45,6 +45,7 @@ from service.estimation.training.overheads import (
     training_memory_entries,
     training_memory_overheads,
 )
+from service.estimation.training.products import check_products
 from service.estimation.training.requests import TrainingRequest, TrainingSettingsRequest
 from service.estimation.training.tiers import offload_warnings, resolve_tier, tier_share
 from service.estimation.wording import named_software
@@ -143,6 +144,8 @@ def resolve_training(
     check_runs_on(release, "training", accelerator.value, "/training/framework", snapshot, problems)
     for computed in {product_format(precision, settings), precision.activations}:
         check_precision_runs(replace(precision, weights=computed), accelerator.value, problems)
+    problems.stop_if_any()
+    check_products(settings, precision, accelerator.value, problems)
     problems.stop_if_any()
     if tier is not None:
         share = tier_share(training.offload, tier.value, accelerator.value, parallelism)
@@ -403,6 +406,9 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
         "offload_to_same_memory": settings.offload.is_used
         and setup.deployment.accelerator.unified_memory
         and "host and accelerator share one memory, so that offloading saves none",
+        "paged_nowhere": settings.paged
+        and setup.deployment.accelerator.unified_memory
+        and "host and accelerator share one memory, so that no optimizer states can be paged out",
         "no_expert_messages": (
             settings.expert_dispatch != "all-to-all" or settings.expert_overlap_ratio is not None
         )

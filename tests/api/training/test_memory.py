@@ -256,6 +256,10 @@ async def test_the_impossible_is_refused_with_what_would_work(client, changes, p
             {"accelerator": "apple-m2-ultra-192gb", "training": {"offload": {"optimizer": "cpu"}}},
             "offload_to_same_memory",
         ),
+        (
+            {"accelerator": "apple-m2-ultra-192gb", "training": {"optimizer": "paged-adamw"}},
+            "paged_nowhere",
+        ),
         ({}, "does_not_fit"),
     ],
 )
@@ -290,6 +294,15 @@ async def test_a_run_that_the_host_cannot_hold_does_not_fit(client):
     assert short["fits"] is False
     assert short["fits_certainty"] == "no"
     assert "host_memory_short" in {warning["code"] for warning in short["warnings"]}
+
+
+async def test_memory_that_the_host_shares_pages_nothing_out(client):
+    asked = with_training(optimizer="paged-adamw") | {"accelerator": "apple-m2-ultra-192gb"}
+    paged = await answer(client, PATH, asked)
+    asked["training"]["optimizer"] = "adamw"
+    plain = await answer(client, PATH, asked)
+    assert paged["total_bytes"] == plain["total_bytes"]
+    assert paged["host_bytes"] == plain["host_bytes"]
 
 
 async def test_states_that_are_paged_out_take_time(client):

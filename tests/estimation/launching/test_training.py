@@ -108,8 +108,17 @@ def test_any_framework_is_started_as_one_that_can_be_told_the_run(
 
 
 def test_what_cannot_be_told_is_said(packaged_snapshot):
-    start = started(packaged_snapshot, "torchtitan", 16, training={"zero_stage": 1})
-    assert "set the ZeRO stage to 1 in torchtitan's own configuration" in start["notes"]
+    asked = {"fp8_recipe": "rowwise"}
+    fp8 = {"weights": "bf16", "activations": "fp8"}
+    start = started(packaged_snapshot, "torchtitan", 16, training=asked, precision=fp8)
+    said = "set the scaling of 8-bit operands to rowwise in torchtitan's own configuration"
+    assert said in start["notes"]
+    asked = {"fp8_recipe": "blockwise"}
+    start = started(packaged_snapshot, "megatron-lm", 16, training=asked, precision=fp8)
+    assert "--fp8-recipe blockwise" in start["command"]
+    asked = {"zero_stage": 3}
+    start = started(packaged_snapshot, "megatron-lm", 16, training=asked)
+    assert "--data-parallel-sharding-strategy optim_grads_params" in start["command"]
 
 
 def test_every_way_to_start_says_all_that_it_can_with_a_source(packaged_snapshot):

@@ -227,6 +227,9 @@ def training_memory(
     https://arxiv.org/abs/2205.05198; Ren et al., ZeRO-Offload, 2021,
     https://arxiv.org/abs/2101.06840
     """
+    if deployment.accelerator.unified_memory:
+        # The host's memory is its own: states cannot be paged out to it.
+        settings = settings.kept_whole
     pipeline = deployment.parallelism.pipeline
     layers = stage_layer_counts(deployment.architecture.layer_count, pipeline)
     # Earlier stages hold more micro-batches, the deepest more layers, the last the logits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -43,8 +44,16 @@ Checkpointing: TypeAlias = Literal["none", "selective", "selective-operators", "
 ExpertDispatch: TypeAlias = Literal["all-to-all", "per-machine"]
 Schedule: TypeAlias = Literal["1f1b", "gpipe", "interleaved", "zero-bubble"]
 Place: TypeAlias = Literal["none", "cpu", "nvme", "tier"]
+#: How tensors are scaled where products run in 8 bit: by one factor from earlier steps, by one of
+#: the tensor as it is, by one a row, by one a block, or by powers of two a block of 32 elements.
+Fp8Recipe: TypeAlias = Literal["delayed", "tensorwise", "rowwise", "blockwise", "mxfp8"]
 CrossEntropy: TypeAlias = Literal["plain", "half-precision", "compiled", "chunked", "fused"]
 
+#: What optimizers are whose states are not paged out.
+_NEVER_PAGED: Mapping[str, Optimizer] = {
+    "paged-adamw": "adamw",
+    "paged-adamw-8bit": "adamw-8bit",
+}
 #: Stands for every matrix product inside the layers, as in PEFT.
 ALL_LINEAR = "all-linear"
 
@@ -125,6 +134,8 @@ class TrainingSettings:
     limit). ``expert_overlap_ratio`` of that hides behind computation, as much as of other messages
     within a model copy if None.
 
+    ``fp8_recipe`` is how operands of 8 bits are scaled, None where nobody says.
+
     ``zero_stage`` 1 to 3 divides optimizer, gradients and weights among data-parallel ranks (3 is
     fully sharded data parallelism); ``bucket_elements`` go into one message,
     ``prefetch_layers`` are gathered ahead, and tensors of up to ``persistent_elements`` are not
@@ -158,6 +169,7 @@ class TrainingSettings:
     cross_entropy: CrossEntropy = "plain"
     cross_entropy_chunk_tokens: int = 1024
     sequence_parallel: bool = True
+    fp8_recipe: Fp8Recipe | None = None
     expert_dispatch: ExpertDispatch = "all-to-all"
     expert_machines: int | None = None
     expert_overlap_ratio: float | None = None
@@ -199,6 +211,12 @@ class TrainingSettings:
             activation_checkpointing="none",
             offload=Offload(),
         )
+
+    @property
+    def kept_whole(self) -> TrainingSettings:
+        """The same run with optimizer states that are paged nowhere."""
+        optimizer = _NEVER_PAGED.get(self.optimizer)
+        return self if optimizer is None else replace(self, optimizer=optimizer)
 
     @property
     def paged(self) -> bool:

@@ -60,7 +60,8 @@ class StageState:
     ``largest_quantised_elements`` are those of the rank's largest matrix of fewer than 16 bits,
     ``largest_trained_elements`` those of its largest trained tensor, ``head_elements`` those of
     what makes logits, if it is trained.
-    ``elements`` and ``trainable_elements`` are counted on the rank, undivided;
+    ``elements`` and ``trainable_elements`` are counted on the rank, undivided, and of them those of
+    experts are ``expert_elements`` and ``trainable_expert_elements``;
     ``updated_elements`` are those whose states the rank holds, and ``gradient_elements`` those
     whose gradients it keeps.
     """
@@ -82,6 +83,8 @@ class StageState:
     largest_quantised_elements: float
     largest_trained_elements: float
     head_elements: float
+    expert_elements: float
+    trainable_expert_elements: float
 
     @property
     def weights_bytes(self) -> float:
@@ -104,6 +107,7 @@ class _Counts:
     optimizer_bytes: dict[TensorClass, float] = field(default_factory=lambda: defaultdict(float))
     reduced_elements: float = 0.0
     trainable_elements: float = 0.0
+    trainable_expert_elements: float = 0.0
     updated_elements: float = 0.0
     largest_trained_elements: float = 0.0
 
@@ -114,6 +118,8 @@ class _Counts:
         settings, kind = self.settings, tensor.tensor_class
         inputs, outputs = shape
         self.trainable_elements += count
+        if kind is TensorClass.EXPERT:
+            self.trainable_expert_elements += count
         self.reduced_elements += count / (ranks if settings.zero_stage >= 2 else 1)
         states = optimizer_bytes_per_element(
             settings, tensor, inputs, outputs, wide_tables=self.wide_tables
@@ -147,7 +153,7 @@ def stage_state(
     if settings.adapter_bytes is not None:
         own_bits = 8.0 * settings.adapter_bytes
     sharded = settings.zero_stage >= 3
-    held = whole = quantised = ends = end_bytes = head = 0.0
+    held = experts = whole = quantised = ends = end_bytes = head = 0.0
     for tensor, times, in_layer, heads in _held(architecture, parallelism, stage, layers):
         copies, rows, columns = rank_shape(tensor, parallelism, heads)
         elements = times * copies * rows * columns
@@ -157,6 +163,8 @@ def stage_state(
         kind, sharing = tensor.tensor_class, ranks if sharded and not persistent else 1.0
         weights[kind] += elements * bits / 8.0 / sharing
         held += elements
+        if kind is TensorClass.EXPERT:
+            experts += elements
         gathered = elements * _gathered_bits(bits, precision) / 8.0
         whole += gathered
         if bits < _HALF_BITS:
@@ -200,6 +208,8 @@ def stage_state(
         largest_quantised_elements=quantised,
         largest_trained_elements=counts.largest_trained_elements,
         head_elements=head,
+        expert_elements=experts,
+        trainable_expert_elements=counts.trainable_expert_elements,
     )
 
 

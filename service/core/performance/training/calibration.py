@@ -40,8 +40,9 @@ class TrainingCalibration:
     for their counts takes in a layer's pass; ``dequantised_bytes`` what turning an element of a
     quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that pack elements
     of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a
-    product to 8 or fewer bits does, forward and backward. ``log_sigma`` is the spread of the
-    residuals.
+    product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how fast 8-bit
+    products are that scale their sums, beside others. ``log_sigma`` is the spread of the
+    residuals, to which messages add ``messages_log_sigma`` of their own by their share of the time.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)
@@ -54,6 +55,8 @@ class TrainingCalibration:
     log_sigma: float = field(metadata=FIGURE)
     cast_bytes: Number = field(default=_CAST_BYTES, metadata=FIGURE)
     unpacked_bytes: Number = field(default=_UNPACKED_BYTES, metadata=FIGURE)
+    scaled_sums_ratio: Number = field(default=1.0, metadata=FIGURE)
+    messages_log_sigma: Number = field(default=0.0, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""

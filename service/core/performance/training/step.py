@@ -23,6 +23,7 @@ from service.core.performance.training.pipeline import (
     pipeline_wait_s,
     slowest_stage_ratio,
 )
+from service.core.performance.training.scaling import narrowing_ratio, scaled_products_ratio
 from service.core.performance.training.traffic import (
     HostRates,
     context_messages_s,
@@ -136,6 +137,12 @@ class TrainingStep:
     def moved_data_messages_s(self) -> Number:
         """Messages between model copies, hidden or not [s]."""
         return self.exposed_data_messages_s + self.hidden_data_messages_s
+
+    @property
+    def messages_ratio(self) -> Number:
+        """Share of the step in which messages are waited for [-]."""
+        exposed_s = self.exposed_model_messages_s + self.exposed_data_messages_s
+        return exposed_s / self.published_step_s
 
     @property
     def compute_s(self) -> Number:
@@ -315,6 +322,9 @@ def _micro_batch(
         return step_time(chosen, load, accelerator, parallelism, calibration.performance)
 
     products, attention = part(work.products), part(work.attention)
+    products_s = products.work_s * scaled_products_ratio(
+        settings.fp8_recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
+    )
     again = settings.activation_checkpointing
     through = layer_passes(settings)
     passes = through + (1.0 if settings.method == "full" else 0.0)
@@ -326,7 +336,7 @@ def _micro_batch(
     ) / products.flops
     if settings.adapter == "boft" and work.rotation_flops:
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
-    matrix_s = products.work_s * (passes + product_again + adapters_ratio)
+    matrix_s = products_s * (passes + product_again + adapters_ratio)
     wider = work.attention_slowdown(accelerator)
     forward_attention_s = attention.work_s * wider
     backward = ATTENTION_BACKWARD if settings.trains else 0.0
@@ -340,7 +350,10 @@ def _micro_batch(
         work.elementwise_bytes_per_token * here
         + work.elementwise_bytes_per_pair * here * batch.tokens
     ) * calibration.elementwise_passes
-    narrowed = work.narrowed_elements_per_token * here * calibration.cast_bytes
+    cast_bytes = calibration.cast_bytes * narrowing_ratio(
+        settings.fp8_recipe, transposed=settings.method == "full"
+    )
+    narrowed = work.narrowed_elements_per_token * here * cast_bytes
     moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)
     elementwise_again = RECOMPUTED_ELEMENTWISE[again] * FORWARD_TRAFFIC_RATIO
     packed = deployment.precision.weights.widened_whole
@@ -354,7 +367,7 @@ def _micro_batch(
         + normed * (1.0 + product_again)
     )
     recompute_s = (
-        products.work_s * product_again
+        products_s * product_again
         + forward_attention_s * attention_again
         + (moved * elementwise_again + (dequantised + normed) * product_again) / bandwidth
     )
@@ -399,7 +412,7 @@ def _micro_batch(
         recomputed_products_ratio=product_again,
         recomputed_attention_ratio=attention_again,
         recomputed_elementwise_ratio=RECOMPUTED_ELEMENTWISE[again],
-        forward_products_s=products.work_s,
+        forward_products_s=products_s,
         forward_attention_s=forward_attention_s,
         products_flops=products.flops,
         attention_flops=attention.flops,

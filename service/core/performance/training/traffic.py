@@ -45,28 +45,77 @@ def data_messages_s(
     Gradients are scattered and, unless divided, gathered again; divided optimizers pass on
     weights in their place. Fully sharded weights, frozen ones among them, are gathered for the
     forward and again for the backward pass of every micro-batch, in a pipeline once. A ring over
-    several domains uses the links of all its ranks in each.
+    several domains uses the links of all its ranks in each, of which experts have fewer.
 
     References
     ----------
     Rajbhandari et al., ZeRO, 2019, section 7, https://arxiv.org/abs/1910.02054;
     Zhao et al., PyTorch FSDP, 2023, section 3.2, https://arxiv.org/abs/2304.11277
     """
-    parallelism, accelerator = deployment.parallelism, deployment.accelerator
+    parallelism = deployment.parallelism
     ranks = parallelism.data * parallelism.context
     if ranks == 1:
         return 0.0
-    gradients = state.trainable_elements * settings.gradient_bytes
+    dense = _exchanged_s(
+        deployment,
+        settings,
+        calibration,
+        trainable=state.trainable_elements - state.trainable_expert_elements,
+        held=state.elements - state.expert_elements,
+        ranks=ranks,
+        side_by_side=parallelism.tensor,
+    )
+    # A rank's experts are held by fewer ranks, which stand further apart.
+    sharing = max(1, parallelism.expert * parallelism.expert_tensor // parallelism.tensor)
+    experts = _exchanged_s(
+        deployment,
+        settings,
+        calibration,
+        trainable=state.trainable_expert_elements,
+        held=state.expert_elements,
+        ranks=max(1, ranks // sharing),
+        side_by_side=parallelism.tensor * sharing,
+    )
+    return dense + experts
+
+
+def _exchanged_s(
+    deployment: Deployment,
+    settings: TrainingSettings,
+    calibration: TrainingCalibration,
+    *,
+    trainable: float,
+    held: float,
+    ranks: int,
+    side_by_side: int,
+) -> Number:
+    """Messages of a step among the ranks that hold the same weights [s].
+
+    Parameters
+    ----------
+    deployment, settings, calibration
+        Links, what is divided, and what of links is reached.
+    trainable, held
+        Elements on a rank that are trained, and all of them [-].
+    ranks
+        How many ranks hold the same.
+    side_by_side
+        Distance of one of these ranks to the next: those between hold something else.
+    """
+    accelerator = deployment.accelerator
+    if ranks == 1 or not held:
+        return 0.0
+    gradients = trainable * settings.gradient_bytes
     width = min(deployment.precision.weights.bits_per_element / 8.0, _WIDTH)
     if settings.zero_stage == 3:
         each = settings.gradient_accumulation_steps * layer_passes(settings)
-        gathers = 1.0 if parallelism.pipeline > 1 else each
-        moved = gradients + gathers * state.elements * width
+        gathers = 1.0 if deployment.parallelism.pipeline > 1 else each
+        moved = gradients + gathers * held * width
     elif settings.zero_stage:
-        moved = gradients + state.trainable_elements * width
+        moved = gradients + trainable * width
     else:
         moved = 2.0 * gradients
-    joined_fast = accelerator.scale_up_domain_accelerators // parallelism.tensor
+    joined_fast = accelerator.scale_up_domain_accelerators // side_by_side
     near = maximum(minimum(ranks, joined_fast), 1)
     inside = accelerator.scale_up.bandwidth_bytes_per_s
     across = minimum(inside, near * scale_out(accelerator).bandwidth_bytes_per_s)

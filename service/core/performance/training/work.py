@@ -53,9 +53,9 @@ class TrainingWork:
     each.
     ``elementwise_bytes_per_token`` and ``_per_pair`` are what the forward pass writes for others
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
-    ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``head_ratio``
-    is the share of products that are the head's, ``adapters_per_layer`` how many matrices of a
-    layer have an adapter.
+    ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
+    is the share of dense products with narrowed operands, ``head_ratio`` that of the head's,
+    ``adapters_per_layer`` how many matrices of a layer have an adapter.
     """
 
     products: RankWork
@@ -66,6 +66,7 @@ class TrainingWork:
     elementwise_bytes_per_pair: float
     narrowed_elements_per_token: float
     quantised_elements: float
+    narrow_ratio: float
     head_ratio: float
     adapters_per_layer: float
     exchanges: float
@@ -143,6 +144,7 @@ def training_work(
         elementwise_bytes_per_pair=sum(g.count * g.stored_bytes_per_pair for g in kept),
         narrowed_elements_per_token=narrow,
         quantised_elements=quantised,
+        narrow_ratio=_narrow_ratio(products),
         head_ratio=_head_ratio(products, meeting),
         adapters_per_layer=_adapters_per_layer(architecture, settings),
         **_adapter_work(architecture, parallelism, settings),
@@ -165,6 +167,18 @@ def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
         flops = _uses_per_token(item, meeting) * item.input_features * item.output_features
         by_head[item.tensor_class is TensorClass.HEAD] += flops
     return by_head[True] / (by_head[True] + by_head[False])
+
+
+def _narrow_ratio(products: tuple[MatrixProduct, ...]) -> float:
+    """Share of dense products whose operands have 8 or fewer bits [-]."""
+    narrow = wide = 0.0
+    for item in products:
+        flops = 0.0 if item.experts else item.calls * item.input_features * item.output_features
+        if item.operand_bits <= 8:
+            narrow += flops
+        else:
+            wide += flops
+    return narrow / (narrow + wide) if narrow else 0.0
 
 
 def _adapters_per_layer(architecture: ModelArchitecture, settings: TrainingSettings) -> float:

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from service.core.deployment import Deployment, Parallelism, Precision
+from service.core.estimate.training import TrainingSpeedSetup, training_speed
 from service.core.memory.training.settings import MicroBatch, Offload, TrainingSettings
+from service.core.memory.training.state import stage_state
 from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.collectives import scale_out
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import most_virtual_stages, slowest_stage_ratio
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
-from service.core.performance.training.traffic import HostRates
+from service.core.performance.training.traffic import HostRates, data_messages_s
 from service.core.performance.training.work import product_format
 from tests.core.deployments import CALIBRATION, H100, architecture
 from tests.core.performance.inference.test_latency import IDEAL
@@ -384,3 +387,44 @@ def test_arrays_and_floats_agree():
         alone = step(batch=MicroBatch(float(count), 4096.0), parallelism=Parallelism(8, data=2))
         assert together.step_s[index] == pytest.approx(alone.step_s, rel=1e-9)
         assert together.mfu_ratio[index] == pytest.approx(alone.mfu_ratio, rel=1e-9)
+
+
+def test_experts_exchange_gradients_over_their_own_links():
+    settings = TrainingSettings(zero_stage=1)
+    model = architecture("mixtral-8x7b")
+    deployment = Deployment(model, BF16, H100, Parallelism(data=64, expert=8))
+    state = stage_state(model, BF16, deployment.parallelism, settings.structural, 0)
+    calibration = replace(
+        DATASHEET,
+        performance=replace(IDEAL, hardware=replace(IDEAL.hardware, link_ratio=1.0)),
+    )
+    found = data_messages_s(deployment, settings, state, calibration)
+    near, far = H100.scale_up.bandwidth_bytes_per_s, scale_out(H100).bandwidth_bytes_per_s
+    experts = state.trainable_expert_elements
+    dense = state.trainable_elements - experts
+    # Each of the eight experts of a machine is on one of its accelerators, with one link to the
+    # seven other machines; what all accelerators hold goes over the links of all eight.
+    assert found == pytest.approx(
+        4.0 * dense * 63 / 64 / min(near, 8 * far) + 4.0 * experts * 7 / 8 / far
+    )
+    assert experts > 3 * dense
+
+
+def test_messages_make_the_time_of_a_step_less_certain():
+    known = replace(USUAL, messages_log_sigma=0.8)
+    alone, apart = (
+        TrainingSpeedSetup(
+            Deployment(architecture("llama-70b"), BF16, H100, layout),
+            settings=TrainingSettings(),
+            micro_batch=MicroBatch(1, 4096),
+            calibration=known,
+            host=HOST,
+        )
+        for layout in (Parallelism(tensor=1), Parallelism(tensor=8))
+    )
+    quiet, talking = training_speed(alone), training_speed(apart)
+    share = talking.step.messages_ratio
+    assert quiet.step.messages_ratio == 0.0
+    width = np.log(talking.step_s.high / talking.step_s.low) / 2.0
+    narrow = np.log(quiet.step_s.high / quiet.step_s.low) / 2.0
+    assert width / narrow == pytest.approx((1.0 + (8.0 * share) ** 2) ** 0.5)

@@ -1,0 +1,73 @@
+"""What the scaling of 8-bit operands costs: reading for scales, and products that apply them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.core.deployment import Accelerator
+from service.core.elementwise import Number
+from service.core.memory.training.settings import Fp8Recipe
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
+
+#: Bytes that narrowing an element moves: it is read in 16 bit and written twice, as it is and
+#: transposed for the backward pass. A scale of the whole tensor needs its largest value, read
+#: before; scales of rows need it of the rows and of the columns, which are narrowed apart. Blocks
+#: find theirs on the chip.
+#: Source: NVIDIA, Transformer Engine user guide, Low precision training, 2026; torchao float8
+#: training, 2025.
+_NARROWING_BYTES: Mapping[Fp8Recipe, float] = {
+    "delayed": 4.0,
+    "tensorwise": 6.0,
+    "rowwise": 8.0,
+    "blockwise": 2.0 + 2.0 * (1.0 + 4.0 / 128.0),
+    "mxfp8": 2.0 + 2.0 * (1.0 + 1.0 / 32.0),
+}
+#: The recipe that constants of frameworks are about where nobody says: that of most measurements.
+_USUAL: Fp8Recipe = "tensorwise"
+#: Recipes whose scales differ within a product, so that sums are scaled on their way.
+_SCALED_SUMS = frozenset({"rowwise", "blockwise"})
+_BYTE_BITS = 8
+
+
+def narrowing_ratio(recipe: Fp8Recipe | None, *, transposed: bool) -> float:
+    """What narrowing operands moves over what is usual [-].
+
+    Operands are ``transposed`` for gradients of weights; frozen ones have none.
+    """
+    usual = _NARROWING_BYTES[_USUAL]
+    moved = usual if recipe is None else _NARROWING_BYTES[recipe]
+    return (moved if transposed else moved - 1.0) / usual
+
+
+def scales_sums(recipe: Fp8Recipe | None, accelerator: Accelerator) -> bool:
+    """Whether products scale their sums by what the matrix units do not know.
+
+    Hardware that scales blocks by itself runs scales of blocks as those.
+    """
+    if recipe not in _SCALED_SUMS:
+        return False
+    return recipe == "rowwise" or not scales_blocks(accelerator)
+
+
+def scales_blocks(accelerator: Accelerator) -> bool:
+    """Whether matrix units scale blocks of operands by themselves, as MXFP8 asks."""
+    return OPERAND_BITS[multiplied_precision(accelerator, "mxfp8")] <= _BYTE_BITS
+
+
+def scaled_products_ratio(
+    recipe: Fp8Recipe | None, narrow_ratio: float, scaled_ratio: Number, accelerator: Accelerator
+) -> Number:
+    """Time of products over that of products with one scale for each operand [-].
+
+    Parameters
+    ----------
+    recipe, accelerator
+        How operands are scaled, and what multiplies them.
+    narrow_ratio
+        Share of products with operands of 8 bits [-].
+    scaled_ratio
+        How fast products are that scale their sums beside those that need not [-].
+    """
+    if not scales_sums(recipe, accelerator):
+        return 1.0
+    return 1.0 + narrow_ratio * (1.0 / scaled_ratio - 1.0)

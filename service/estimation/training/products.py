@@ -1,0 +1,52 @@
+"""Whether hardware multiplies what a run asks for: what it only stores is not trained in."""
+
+from __future__ import annotations
+
+from service.core.deployment import Accelerator, Precision
+from service.core.memory.training.settings import TrainingSettings
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
+from service.core.performance.training.scaling import scales_blocks
+from service.core.performance.training.work import product_format
+from service.estimation.resolution import Problems
+
+_HALF_BITS, _BYTE_BITS = 16, 8
+
+
+def check_products(
+    settings: TrainingSettings, precision: Precision, accelerator: Accelerator, problems: Problems
+) -> None:
+    """Note products of 8 or fewer bits that the hardware has none of, and scales without any.
+
+    Kernels that widen such operands would serve a model in that format; training gains nothing by
+    them, and frameworks refuse.
+
+    References
+    ----------
+    NVIDIA, Transformer Engine, Datatype and hardware support matrix, 2026
+    """
+    computed = product_format(precision, settings)
+    wanted = OPERAND_BITS[computed.matrix_precision]
+    used = multiplied_precision(accelerator, computed.matrix_precision)
+    asked = "activations" if computed is precision.activations else "weights"
+    if wanted < _HALF_BITS and OPERAND_BITS[used] > wanted:
+        problems.add(
+            f"/precision/{asked}",
+            f"{accelerator.id} multiplies no {computed.id} operands, but "
+            f"{', '.join(sorted(accelerator.peak_flops_per_s))}; use bf16, or another accelerator",
+        )
+        return
+    recipe = settings.fp8_recipe
+    if recipe is None:
+        return
+    if wanted != _BYTE_BITS or computed.id != "fp8":
+        problems.add(
+            "/training/fp8_recipe",
+            f"products run in {computed.id}, which no scaling of 8-bit floats applies to; use "
+            "precision.activations fp8, or leave fp8_recipe out",
+        )
+    elif recipe == "mxfp8" and not scales_blocks(accelerator):
+        problems.add(
+            "/training/fp8_recipe",
+            f"{accelerator.id} has no matrix units that scale blocks of 32; use delayed, "
+            "tensorwise or blockwise, or another accelerator",
+        )

@@ -1,0 +1,110 @@
+"""Scaling of 8-bit operands, and refusals that say what frameworks and hardware have instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.core.performance.training.scaling import narrowing_ratio, scales_sums
+from service.estimation.rejection import Rejected
+from service.estimation.training.estimate import training_latency_answer
+from service.estimation.training.requests import LatencyTrainingRequest
+
+H100, B200, A100 = "nvidia-h100-sxm-80gb", "nvidia-b200-sxm-180gb", "nvidia-a100-sxm-80gb"
+FP8 = {"weights": "bf16", "activations": "fp8"}
+
+
+@pytest.fixture(scope="module")
+def ask(packaged_snapshot):
+    def answered(accelerator: str = H100, precision: Any = FP8, **training: Any) -> Any:
+        body = {
+            "model": "meta-llama/Llama-3.1-8B",
+            "accelerator": accelerator,
+            "accelerator_count": 8,
+            "precision": precision,
+            "training": {"zero_stage": 3, "sequence_length": 8192, **training},
+        }
+        return training_latency_answer(
+            LatencyTrainingRequest.model_validate(body), packaged_snapshot
+        )
+
+    return answered
+
+
+def refused(ask: Any, *given: Any, **training: Any) -> tuple[str, str]:
+    with pytest.raises(Rejected) as rejected:
+        ask(*given, **training)
+    [error] = rejected.value.errors
+    return error.pointer, error.detail
+
+
+def test_scales_of_rows_cost_time_and_scales_of_blocks_spare_a_reading(ask):
+    tensorwise, rowwise, delayed = (
+        ask(framework="torchtitan", fp8_recipe="tensorwise"),
+        ask(framework="torchtitan", fp8_recipe="rowwise"),
+        ask(framework="megatron-lm", fp8_recipe="delayed"),
+    )
+    current = ask(framework="megatron-lm", fp8_recipe="tensorwise")
+    # torchtitan, performance.md, 2024: Llama 3.1 8B on eight H100, 5,078 and 3,709 tokens a second.
+    slower = rowwise["step_s"]["value"] / tensorwise["step_s"]["value"]
+    assert slower == pytest.approx(5078 / 3709, rel=0.2)
+    assert delayed["parts"]["elementwise_s"] < current["parts"]["elementwise_s"]
+    assert delayed["parts"]["matrix_products_s"] == current["parts"]["matrix_products_s"]
+
+
+def test_gradients_of_weights_need_operands_both_ways():
+    assert narrowing_ratio(None, transposed=True) == narrowing_ratio("tensorwise", transposed=True)
+    # Read twice and written once, in place of twice: 5 bytes of 6.
+    assert narrowing_ratio("tensorwise", transposed=False) == pytest.approx(5 / 6)
+    assert narrowing_ratio("mxfp8", transposed=True) == pytest.approx((2 + 2 * 33 / 32) / 6)
+
+
+def test_blocks_are_scaled_by_matrix_units_that_can(packaged_snapshot):
+    accelerators = packaged_snapshot.accelerators
+    assert scales_sums("blockwise", accelerators[H100].value)
+    assert not scales_sums("blockwise", accelerators[B200].value)
+    assert scales_sums("rowwise", accelerators[B200].value)
+    assert not scales_sums("mxfp8", accelerators[B200].value)
+
+
+def test_what_hardware_does_not_multiply_is_refused_with_what_it_does(ask):
+    pointer, detail = refused(ask, A100)
+    assert pointer == "/precision/activations"
+    assert "nvidia-a100-sxm-80gb multiplies no fp8 operands, but bf16" in detail
+    pointer, detail = refused(ask, H100, {"weights": "bf16", "activations": "nvfp4"})
+    assert pointer == "/precision/activations"
+    assert "fp8" in detail
+    pointer, detail = refused(ask, H100, fp8_recipe="mxfp8")
+    assert pointer == "/training/fp8_recipe"
+    assert "blockwise" in detail
+    assert ask(B200, fp8_recipe="mxfp8")["tokens_per_s"]["value"] > 0
+    pointer, _ = refused(ask, H100, {"weights": "bf16"}, fp8_recipe="delayed")
+    assert pointer == "/training/fp8_recipe"
+
+
+@pytest.mark.parametrize(
+    ("framework", "training", "pointer", "instead"),
+    [
+        ("torchtitan", {"zero_stage": 1}, "/training/zero_stage", "0, 2, 3"),
+        ("torchtune", {"zero_stage": 2}, "/training/zero_stage", "0, 3"),
+        (
+            "torchtitan",
+            {"fp8_recipe": "delayed"},
+            "/training/fp8_recipe",
+            "mxfp8, rowwise, tensorwise",
+        ),
+        (
+            "megatron-lm",
+            {"fp8_recipe": "rowwise"},
+            "/training/fp8_recipe",
+            "blockwise, delayed, mxfp8, tensorwise",
+        ),
+    ],
+)
+def test_what_a_framework_does_not_have_is_refused_with_what_it_has(
+    ask, framework, training, pointer, instead
+):
+    found, detail = refused(ask, framework=framework, **training)
+    assert found == pointer
+    assert instead in detail
