@@ -127,11 +127,9 @@ def recommendation(
         front = ranked.front() if detail.has("front") else []
     else:
         near = closest()
+        told = "the closest ones are listed" if near else "what left them out says which"
         warnings.append(
-            EstimateWarning(
-                "nothing_meets_the_limits",
-                "every candidate misses a limit; the closest ones are listed",
-            )
+            EstimateWarning("nothing_meets_the_limits", f"every candidate misses a limit; {told}")
         )
     warnings += search.context.sites.warnings()
     _note_stand_ins(search.context, warnings)

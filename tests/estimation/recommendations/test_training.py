@@ -254,6 +254,22 @@ def test_without_survivors_it_says_what_comes_closest(packaged_snapshot):
     assert days["nearest_value"] == pytest.approx(nearest["must_change"][0]["value"], rel=0.5)
 
 
+def test_where_nothing_can_be_laid_out_no_closest_one_is_promised(packaged_snapshot):
+    search = {
+        "accelerators": ["nvidia-h100-sxm-80gb"],
+        "accelerator_counts": [16384],
+        "regions": ["aws/us-east-1"],
+    }
+    asked = {"model": "llama-3.1-8b", "run": {"tokens": 1e12}, "search": search}
+    answer = training_recommendation_answer(
+        TrainingRecommendationRequest.model_validate(asked), packaged_snapshot
+    )
+    assert (answer["choices"], answer["least_violating"]) == ([], [])
+    assert [one["limit"] for one in answer["excluded"]] == ["divides_global_batch"]
+    [said] = [one for one in answer["warnings"] if one["code"] == "nothing_meets_the_limits"]
+    assert "listed" not in said["message"]
+
+
 def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
     search = SMALL["search"] | {"accelerators": ["nvidia-l40s-48gb"], "max_accelerators": 1}
     answer = training_recommendation_answer(
