@@ -52,11 +52,14 @@ def memory_entries(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
     """Ids of the calibrations that the runtime memory of a release comes from."""
     levels = [id_ for part in _levels(snapshot, release) for id_ in part.entries]
     spread = _spread(snapshot, release)
-    return (
-        *levels,
-        *spread.entries,
-        *(f"{CALIBRATIONS}{name}" for name in _stated(snapshot, release)),
-    )
+    told: set[str] = set()
+    stated: list[str] = []
+    for name in _stated(snapshot, release):
+        figures = snapshot.calibrations[f"{CALIBRATIONS}{name}"].value
+        if figures.keys() - told:
+            stated.append(f"{CALIBRATIONS}{name}")
+        told |= figures.keys()
+    return (*levels, *spread.entries, *stated)
 
 
 def _runtime(snapshot: CatalogSnapshot, release: str) -> EngineRuntime:
@@ -74,15 +77,15 @@ def _runtime(snapshot: CatalogSnapshot, release: str) -> EngineRuntime:
 
 
 def _stated(snapshot: CatalogSnapshot, release: str) -> tuple[str, ...]:
-    """Whose figures hold for a release, the nearest first; those of any engine where none do."""
+    """Whose figures hold for a release, the nearest first, and those of any engine at last."""
     engine = engine_of_release(release)
     kin = (
         [name for name, _ in kin_of(release, snapshot.engines)]
         if engine in snapshot.engines
         else []
     )
-    known = tuple(name for name in kin if f"{CALIBRATIONS}{name}" in snapshot.calibrations)
-    return known or (FALLBACK_ENGINE,)
+    known = (name for name in kin if f"{CALIBRATIONS}{name}" in snapshot.calibrations)
+    return (*known, FALLBACK_ENGINE)
 
 
 def _levels(snapshot: CatalogSnapshot, release: str) -> tuple[Held, Held]:

@@ -36,7 +36,7 @@ class MemoryParts(Answer):
     capacity_bytes: float
     """Memory of the accelerator."""
     usable_bytes: float
-    """Capacity × memory_utilization_ratio."""
+    """What the engine may fill: memory_utilization_ratio of the capacity, or of what is free."""
 
 
 @part_of("memory.by_class")

@@ -169,10 +169,20 @@ MEMORY = (
     ),
     Formula(
         "Usable memory",
-        "capacity_bytes * memory_utilization_ratio",
-        "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai",
+        "capacity_bytes * memory_utilization_ratio"
+        " + (share_is_of_free * (1 - memory_utilization_ratio)"
+        " * (weights_bytes + libraries_bytes + slack_bytes + context_in_share * context_bytes"
+        " + activations_in_share * activations_bytes + graphs_in_share * graphs_bytes))",
+        "vLLM gpu_memory_utilization, 2025, https://docs.vllm.ai; TensorRT-LLM"
+        " free_gpu_memory_fraction, 2025",
         "usable_bytes",
-        paths("serving.memory_utilization_ratio"),
+        paths(
+            "serving.memory_utilization_ratio",
+            "engine.share_is_of_free",
+            "engine.context_in_share",
+            "engine.graphs_in_share",
+            "engine.activations_in_share",
+        ),
     ),
     Formula(
         "Room for caches",

@@ -57,7 +57,7 @@ from service.core.memory.kv_cache import (
 class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 
-    ``usable_bytes`` is the share of ``capacity_bytes`` that the engine may fill, and
+    ``usable_bytes`` is what the engine may fill of ``capacity_bytes`` by its share, and
     ``kv_cache_budget_bytes`` what weights and the parts that count against the share leave of it
     for caches, as long as everything together stays within the capacity. ``headroom_bytes`` is what
     the requested caches leave of that; ``fits`` says whether its value is not negative.
@@ -261,7 +261,6 @@ def _on_stage(
     weights, cache = engine.sized(plan.weights.total_bytes), engine.sized(cached)
     total = independent_sum((weights, cache, activations, runtime))
     capacity = accelerator.memory_bytes
-    usable = capacity * serving.memory_utilization_ratio
     inside = [libraries, slack, weights]
     for part, counts in (
         (activations, engine.activations_in_share),
@@ -270,9 +269,11 @@ def _on_stage(
     ):
         if counts:
             inside.append(part)
+    counted = independent_sum(inside)
+    usable = engine.usable_bytes(capacity, serving.memory_utilization_ratio, counted.value)
     budget = cache_budget(
         usable,
-        independent_sum(inside),
+        counted,
         capacity,
         independent_sum((weights, activations, libraries, slack, graphs)),
     )

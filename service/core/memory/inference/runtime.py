@@ -48,7 +48,8 @@ class EngineRuntime:
     ``cache_copies`` of its caches: two where a longer cache is completed before the old one goes.
     It ``fills_share`` where it takes all of its share when it starts; ``activations_in_share``,
     ``graphs_in_share`` and ``context_in_share`` say whether these count against the share, or lie
-    beside it.
+    beside it. Where the ``share_is_of_free`` memory, caches get that share of what all that counts
+    against it leaves, and not the share of all less what counts.
 
     It ``widens_matrices`` where kernels want that, ``loads_repeated`` tables before it shares them,
     and holds weights as ``expert_multiple``, ``joined_copies`` and ``host_embedding`` say (see
@@ -75,6 +76,7 @@ class EngineRuntime:
     size_log_sigma: float
     context_in_share: bool = False
     fills_share: bool = False
+    share_is_of_free: bool = False
     most_step_tokens: float = inf
     cache_copies: float = 1.0
     bytes_per_score: float = 0.0
@@ -103,6 +105,11 @@ class EngineRuntime:
         """
         prepared = self.profiled_sequences or concurrency_per_replica
         return minimum(prepared, most_running)
+
+    def usable_bytes(self, capacity_bytes: Number, ratio: Number, counted: Number) -> Number:
+        """What it may fill of the memory, by its share [-] and what counts against that [B]."""
+        usable = capacity_bytes * ratio
+        return usable + counted * (1.0 - ratio) if self.share_is_of_free else usable
 
     def held_tokens(self, tokens: Number, most_tokens: int | None) -> Number:
         """Tokens that a sequence's caches have room for, by the longest one allowed [token]."""

@@ -303,3 +303,22 @@ def test_what_others_hold_is_taken_from_the_room_for_caches(overheads):
     assert shared.kv_cache_budget_bytes.value == pytest.approx(
         free.kv_cache_budget_bytes.value - 5e9
     )
+
+
+def test_a_share_of_free_memory_goes_to_caches_alone(overheads):
+    def answer(ratio):
+        return inference_memory(
+            deployed(LLAMA_3_8B),
+            InferenceWorkload(1000, 24, 1),
+            ServingSettings(engine="tensorrt-llm", memory_utilization_ratio=ratio),
+            overheads,
+        )
+
+    # free_gpu_memory_fraction: of what weights, activations and libraries leave, so that half the
+    # share is half the room.
+    most, half = (answer(ratio).kv_cache_budget_bytes.value for ratio in (0.9, 0.45))
+    assert half == pytest.approx(most / 2)
+    # Of all memory, less what else is there, it would be far less.
+    vllm = replace(overheads.of("vllm"), context_in_share=True)
+    assert vllm.usable_bytes(80e9, 0.45, 20e9) == 36e9
+    assert overheads.of("lmdeploy").usable_bytes(80e9, 0.45, 20e9) == 36e9 + 0.55 * 20e9
