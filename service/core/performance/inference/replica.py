@@ -251,8 +251,15 @@ class Replica:
         return decode, mixed
 
     def step(self, load: StepLoad) -> StepTime:
-        """A step of a load, before corrections, with the encoder's share of its prompts."""
+        """A step of a load, before corrections, with what others compute of its prompts.
+
+        An encoder comes before them; a model that drafts needs caches of them of its own.
+        """
         step = self.steps.time(load)
+        drafts = None if self.drafting is None else self.drafting.steps
+        if drafts is not None:
+            prompts = replace(load, decode_sequences=0.0, decode_context_tokens=0.0)
+            step = step.followed_by(drafts.time(prompts), 1.0 * (load.prefill_tokens > 0))
         if self.encoder is None:
             return step
         return step.followed_by(self.encoder, load.prefill_tokens / self.requests.new_input_tokens)

@@ -65,6 +65,20 @@ def test_drafts_pay_at_small_batches_and_cost_at_large_ones():
     assert gain_large < gain_small
 
 
+def test_a_model_that_drafts_reads_prompts_too():
+    chosen = deployment()
+    workload = InferenceWorkload(512.0, 128.0, 1.0)
+
+    def ttft(speculation):
+        return latency(workload, replace(ONE_STEP, speculation=speculation)).ttft_s.value
+
+    alone = ttft(None)
+    assert ttft(Speculation(4, 0.6)) == pytest.approx(alone)
+    # A draft as large as the model takes as long again.
+    draft = Speculation(4, 0.6, chosen.architecture, chosen.precision)
+    assert ttft(draft) == pytest.approx(2 * alone)
+
+
 def disaggregated(prefill_replicas, bandwidth=50e9):
     return replace(ONE_STEP, disaggregation=Disaggregation(prefill_replicas, Link(bandwidth, 1e-5)))
 
