@@ -25,7 +25,7 @@ from service.core.performance.calibration import (
 )
 from service.core.performance.inference.latency import inference_latency
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
-from service.estimation.levels import SPREAD_OF, inference_link_of, speed_keys
+from service.estimation.levels import SPREAD_OF, host_keys, inference_link_of, speed_keys
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Served, quantity_of
 from service.estimation.measurements.views import served
@@ -49,6 +49,33 @@ _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.1
 _DEQUANTISED = (Level("class", 0.20), Level("engine", 0.12), Level("generation", 0.08))
 _EXPERTS = (Level("class", 0.10), Level("engine", 0.10), Level("generation", 0.05))
 _LINKS = (Level("link", 0.20),)
+_HOSTS = (Level("vendor", 0.03), Level("host", 0.10))
+
+#: Time of a host's core beside that of an accelerator server, whose processors reach 3.3 to 3.8 GHz
+#: (EPYC 7742 and 9654, Xeon 8480+): others reach 5.1 to 5.8 GHz (Core i9-13900K, Ryzen 9 7950X,
+#: Ryzen AI Max+ 395), 4.5 GHz (Threadripper PRO 5995WX) and 2.2 GHz (Jetson AGX Orin), by their
+#: makers' datasheets, and do some more in a cycle where they are newer. Apple's Metal has kernels
+#: encoded and scheduled otherwise, of which nothing is known ahead.
+_HOST_RATIO = {
+    f"{vendor}/{machine}": ratio
+    for vendor in ("amd", "intel", "nvidia")
+    for machine, ratio in (
+        ("desktop", 0.55),
+        ("workstation", 0.75),
+        ("laptop", 0.65),
+        ("mini-pc", 0.6),
+        ("soc-board", 1.8),
+    )
+}
+
+#: Kernels of a step with prompts, of which no graphs are captured, are issued as eager ones are:
+#: fewer and fused, about ten in a layer, of some 10 us each from Python (PyTorch, CUDA Graphs,
+#: 2021); native code takes 2 to 4 us each.
+_PROMPT_LAYER_S = {
+    "vllm": 1.5e-4,
+    "vllm@before-0.6": 2.5e-4,
+    "sglang": 1.5e-4,
+}
 
 #: What a sequence adds to a step of engines that wait for its token to be told before they compute
 #: the next: output processing of 0.1 ms each in vLLM before 0.6 (RFC 6913 of the project, 2024),
@@ -149,8 +176,16 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         Term(
             "sequence_s", 1e-5, 1e-7, 2e-3, 0.17, _ENGINES, logarithmic=True, usual_of=_SEQUENCE_S
         ),
+        Term(
+            *("prompt_layer_s", 4e-5, 1e-6, 2e-3, 0.20, _ENGINES),
+            logarithmic=True,
+            usual_of=_PROMPT_LAYER_S,
+        ),
         Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
+    ),
+    "speed/hosts": (
+        Term("host_ratio", 1.0, 0.2, 5.0, 0.02, _HOSTS, logarithmic=True, usual_of=_HOST_RATIO),
     ),
     "speed/links": (
         Term("link_ratio", 0.60, 0.10, 0.95, 0.20, _LINKS, usual_of=_LINK_RATIO),
@@ -231,7 +266,8 @@ def measured_speeds(
                     accelerator.family,
                     inference_link_of(accelerator),
                     snapshot.engines,
-                ),
+                )
+                | host_keys(accelerator.family, accelerator.platform.kind),
             )
             for name in names
             if not is_implausible(
@@ -339,6 +375,7 @@ def _estimated(
             *complete(values).items(),
             ("launch_bound", kind.launch_bound),
             ("half_accumulation", kind.half_accumulation),
+            ("replays_graphs", kind.replays_graphs),
             ("fuses_attention", known.fuses_attention),
             ("bytes_per_score", known.bytes_per_score),
             ("prefill_log_sigma", 0.0),

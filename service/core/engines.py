@@ -42,7 +42,8 @@ class EngineClass:
 
     ``reference`` is the engine whose figures stand in for those of members without any.
     ``launch_bound`` engines issue kernels one by one; those with ``half_accumulation`` add up
-    products of 16-bit floats in 16 bit.
+    products of 16-bit floats in 16 bit; what ``replays_graphs`` has the host issue a step at once,
+    so that what a layer takes is the accelerator's time and not the host's.
     """
 
     id: str
@@ -51,6 +52,7 @@ class EngineClass:
     reference: str
     launch_bound: bool = False
     half_accumulation: bool = False
+    replays_graphs: bool = False
 
 
 #: The closed set of classes, by id.
@@ -64,6 +66,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "runs steps as captured graphs, with caches in pages and many sequences in a step, "
                 "which come and go",
                 "vllm",
+                replays_graphs=True,
             ),
             EngineClass(
                 "fixed-shapes",
@@ -71,6 +74,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "runs programs compiled ahead of time for fixed numbers of sequences and tokens, "
                 "whose caches are as long as the longest sequence may get",
                 "optimum-habana",
+                replays_graphs=True,
             ),
             EngineClass(
                 "eager",

@@ -39,6 +39,7 @@ from service.estimation.levels import (
     Held,
     hardware_keys,
     held,
+    host_keys,
     inference_link_of,
     log_sigma,
     speed_keys,
@@ -109,7 +110,7 @@ def _calibration(
 ) -> Calibration:
     engine = engine_of_release(release)
     class_ = snapshot.engines[engine].value.classes["inference"]
-    keys = speed_keys(release, family, link, snapshot.engines)
+    keys = speed_keys(release, family, link, snapshot.engines) | host_keys(family, machine)
     parts = [held(snapshot, part, kinds, keys) for part, kinds in SPEED.items()]
     spreads = [held(snapshot, part, kinds, keys) for part, kinds in SPREADS.items()]
     pairs = _pairs(snapshot, release, family)
@@ -117,6 +118,7 @@ def _calibration(
     figures = {
         "launch_bound": exact(kind.launch_bound),
         "half_accumulation": exact(kind.half_accumulation),
+        "replays_graphs": exact(kind.replays_graphs),
     }
     for part in parts:
         figures |= part.figures

@@ -21,12 +21,13 @@ from service.core.figures import Figures
 from service.core.interval import Interval
 
 #: Kinds of levels by part, from the widest to the narrowest. ``kernels`` are those that a class of
-#: engines has for a hardware family.
+#: engines has for a hardware family, ``host`` a kind of machine with a vendor's driver.
 SPEED: Mapping[str, tuple[str, ...]] = {
     "speed/hardware": ("vendor", "family"),
     "speed/kernels": ("class", "kernels"),
     "speed/attention": ("class", "kernels"),
     "speed/engines": ("class", "engine", "generation"),
+    "speed/hosts": ("vendor", "host"),
     "speed/links": ("link",),
 }
 POWER: Mapping[str, tuple[str, ...]] = {"power": ("vendor", "family")}
@@ -198,6 +199,11 @@ def speed_keys(
     keys = engine_keys(release, engines, workload)
     kernels = f"{keys['class']}/{family}"
     return hardware_keys(family) | keys | {"kernels": kernels, "link": link}
+
+
+def host_keys(family: str, platform: str) -> dict[str, str]:
+    """Key of a kind of machine with the driver of a hardware family's vendor."""
+    return {"host": f"{hardware_keys(family)['vendor']}/{platform}"}
 
 
 def held(snapshot: CatalogSnapshot, part: str, kinds: tuple[str, ...], keys: Keys) -> Held:

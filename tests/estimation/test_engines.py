@@ -145,7 +145,11 @@ def test_a_version_or_a_date_chooses_the_generation(packaged_snapshot, engine, v
 @pytest.mark.parametrize(
     ("engine", "version", "detail"),
     [
-        ("vllm", "banana", "vllm; name a date or one of before-0.6 (2023-06), v0 (from 0.6"),
+        (
+            "vllm",
+            "banana",
+            "vllm; name a date or one of before-0.6 (2023-06), v0 (from 0.6",
+        ),
         ("vllm", "32971d312954", "means no release of vllm"),
         ("exllama", "0.1.5", "name a date or one of v1 (2023-05), v2 (2023-09)"),
         ("gpt-fast", "new", "neither a version of gpt-fast nor a date"),

@@ -64,7 +64,10 @@ class EngineOverhead:
     """Time an inference engine adds to the work itself.
 
     ``step_s`` per scheduler step, ``layer_s`` per layer (kernel launches or graph replay gaps),
-    ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising).
+    ``sequence_s`` per running sequence and step (scheduling, sampling, detokenising), on a host
+    whose cores take ``host_ratio`` of the time that those of an accelerator server do.
+    A layer's kernels take ``prompt_layer_s`` of the host to be issued in steps with prompts, of
+    which no graphs are captured: they are issued beside the accelerator's work.
     ``launch_bound`` engines issue kernels one by one: their overhead runs beside the accelerator
     and counts only where it is longer than the work. Engines with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit, which some hardware does faster. Of the pipeline stages
@@ -72,7 +75,8 @@ class EngineOverhead:
     first; ``pipelined_log_sigma`` is what that adds to the spread of prompts' times. ``expert_s``
     is what each expert of a layer takes that an accelerator holds, where experts are no product of
     one kernel. Unless settings say otherwise, an engine ``fuses_attention``; one that does not
-    stores ``bytes_per_score`` for each pair of tokens and head [B].
+    stores ``bytes_per_score`` for each pair of tokens and head [B]. Where it ``replays_graphs``,
+    a layer takes what the accelerator needs from kernel to kernel, whatever the host.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -86,6 +90,14 @@ class EngineOverhead:
     expert_s: float = field(default=0.0, metadata=FIGURE)
     fuses_attention: bool = field(default=True, metadata=ALIKE)
     bytes_per_score: float = field(default=0.0, metadata=ALIKE)
+    prompt_layer_s: float = field(default=0.0, metadata=FIGURE)
+    host_ratio: float = field(default=1.0, metadata=FIGURE)
+    replays_graphs: bool = field(default=False, metadata=ALIKE)
+
+    @property
+    def layer_ratio(self) -> Number:
+        """What the host does to the time of a layer: nothing to that of a graph's [-]."""
+        return 1.0 if self.replays_graphs else self.host_ratio
 
     def moved_per_score(self, fused: bool | None) -> float:
         """What attention moves for each score, by what settings say of it [B]."""

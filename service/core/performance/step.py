@@ -99,7 +99,9 @@ class RankSteps:
     ``by_token`` and ``by_sequence`` are what products cost with a row for each, of ``sizes``;
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
     ``message.byte_s``; ``overhead_s`` and ``sequence_s`` are the engine's, which ``launch_bound``
-    ones spend beside the work. ``exposed_ratio`` of the shorter of arithmetic and memory traffic
+    ones spend beside the work. Kernels of steps with prompts take ``issued_s`` to be issued, beside
+    the work and in place of the ``layers_s`` that the overhead has of graphs.
+    ``exposed_ratio`` of the shorter of arithmetic and memory traffic
     does not overlap with the longer.
     """
 
@@ -117,6 +119,8 @@ class RankSteps:
     message: Message
     overhead_s: Number
     sequence_s: Number
+    layers_s: Number
+    issued_s: Number
     launch_bound: bool
     fused: bool
 
@@ -190,6 +194,11 @@ class RankSteps:
         if self.launch_bound:
             # Kernels are issued one by one beside the accelerator: only the excess is seen.
             overhead_s = maximum(overhead_s - work_s, 0.0)
+        elif not isinstance(self.issued_s, float) or self.issued_s:
+            prompts: Truth = load.prefill_tokens > 0
+            # No step is over before its last kernel is issued.
+            left_s = self.issued_s - self.layers_s - work_s - interconnect_s
+            overhead_s = overhead_s + maximum(left_s, 0.0) * prompts
         return StepTime(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
@@ -240,6 +249,7 @@ def rank_steps(
         )
     narrow = _narrow_expert_layers(work, engine)
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
+    layers_s = engine.layer_s * engine.layer_ratio * work.layers * issued_ratio
     return RankSteps(
         work=work,
         context_ranks=parallelism.context,
@@ -253,11 +263,13 @@ def rank_steps(
         bytes_per_s=accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio,
         token_flops=sizes.by_token.row_flops + routed_flops + work.state_flops_per_token,
         message=_token_message(work, accelerator, parallelism, calibration),
-        overhead_s=engine.step_s
-        + engine.layer_s * work.layers * issued_ratio
+        overhead_s=engine.step_s * engine.host_ratio
+        + layers_s
         + engine.expert_s * work.held_experts
         + hardware.narrow_experts_s * narrow,
-        sequence_s=engine.sequence_s,
+        sequence_s=engine.sequence_s * engine.host_ratio,
+        layers_s=layers_s,
+        issued_s=engine.prompt_layer_s * engine.host_ratio * work.layers,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
     )

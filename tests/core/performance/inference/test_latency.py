@@ -52,6 +52,38 @@ def test_ideal_decode_of_one_sequence_reads_every_weight_once():
     assert step.work_s == pytest.approx(weights / 3.35e12, rel=0.01)
 
 
+def with_engine(**figures):
+    return replace(CALIBRATION, engine=replace(CALIBRATION.engine, **figures))
+
+
+def test_a_step_with_prompts_lasts_until_its_kernels_are_issued():
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    short, long = (StepLoad(tokens, 1.0, 0.0, 0.0, 0.0) for tokens in (8.0, 16384.0))
+
+    def total(load, calibration):
+        return step_time(work, load, H100, chosen.parallelism, calibration).total_s
+
+    issued = with_engine(prompt_layer_s=1e-3)
+    others_s = CALIBRATION.engine.step_s + CALIBRATION.engine.sequence_s
+    assert total(short, issued) == pytest.approx(work.layers * 1e-3 + others_s)
+    # Kernels of a long prompt are issued beside its work, and decoding replays its graphs.
+    assert total(long, issued) == total(long, CALIBRATION)
+    decode = StepLoad(0.0, 0.0, 0.0, 8.0, 512.0)
+    assert total(decode, issued) == total(decode, CALIBRATION)
+
+
+def test_a_faster_host_issues_kernels_sooner_but_replays_no_graph_faster():
+    def overhead(host_ratio, **figures):
+        calibration = with_engine(host_ratio=host_ratio, **figures)
+        return decode_step(1.0, 512.0, calibration=calibration).overhead_s
+
+    assert overhead(0.5) == pytest.approx(overhead(1.0) / 2)
+    layers_s = 80 * CALIBRATION.engine.layer_s
+    saved_s = overhead(1.0, replays_graphs=True) - overhead(0.5, replays_graphs=True)
+    assert saved_s == pytest.approx((overhead(1.0) - layers_s) / 2)
+
+
 def test_prefill_flops_are_twice_the_matrix_parameters_per_token():
     chosen = deployment()
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
