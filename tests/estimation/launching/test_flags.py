@@ -10,8 +10,8 @@ from tests.estimation.launching.test_start import started, told
 #: Starts processes of PyTorch, whatever these run.
 TORCHRUN = {"--nnodes", "--nproc-per-node"}
 #: Flags of engines whose packages need a driver or are none of Python's, listed by hand: those of
-#: trtllm-serve as at its commit 00209af, those of Megatron-LM as its users start it. They hold a new
-#: flag of ours to a second look, and are no proof that the engine takes it.
+#: trtllm-serve as at its commit 00209af, those of Megatron-LM as its users start it. They hold a
+#: new flag of ours to a second look, and are no proof that the engine takes it.
 DOCUMENTED = {
     "tensorrt-llm": "--host --tp_size --pp_size --ep_size --max_seq_len --max_batch_size "
     "--max_num_tokens --kv_cache_free_gpu_memory_fraction",
