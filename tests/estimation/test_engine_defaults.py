@@ -55,7 +55,7 @@ def started(snapshot, engine, version, accelerator, model=LLAMA_3, **serving):
         ("sglang", None, H100, None, 2048, 8192, 0.88),
         ("sglang", None, "nvidia-b200-sxm-180gb", None, 2048, 16384, 0.88),
         ("tensorrt-llm", None, H100, None, 2048, 8192, 0.9),
-        ("lmdeploy", None, A100, None, 384, 8192, 0.9),
+        ("lmdeploy", None, A100, None, 384, 8192, 0.8),
         ("llama.cpp", None, "apple-m2-max-96gb", None, 4, 512, 0.9),
         ("llama.cpp", "b3000", "apple-m2-max-96gb", None, 1, 512, 0.9),
         # As llama.cpp, but for its own slots; an eager engine has no limits.

@@ -34,6 +34,7 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "ExpertDispatch": ("TrainingSettings", "expert_dispatch"),
         "FigureKind": ("CatalogFigure", "kind"),
         "FloatFormat": ("TrainingSettings", "gradient_dtype"),
+        "Fp8Recipe": ("TrainingSettings", "fp8_recipe"),
         "FunctionalUnit": ("DisclosureRequest", "functional_unit"),
         "GenerationPlacement": ("GenerationRequest", "placement"),
         "GradientSum": ("TrainingSettings", "gradient_sum_dtype"),

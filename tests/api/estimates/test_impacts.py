@@ -47,7 +47,7 @@ async def test_a_year_without_a_figure_takes_the_nearest_and_says_so(client):
     body = await answer(client, "/v1/impacts", PLAIN | {"period": {"year": 2019}})
     assert body["electricity"]["grid_year"] == 2023
     told = [w["message"] for w in body["warnings"] if w["code"] == "figure_of_another_year"]
-    assert any("emissions of the grid of Sweden date from 2023" in message for message in told)
+    assert any("emissions of the grid in Sweden date from 2023" in message for message in told)
 
 
 async def test_the_year_counts_in_inference_estimates_too(client):

@@ -131,7 +131,8 @@ async def test_a_platform_that_was_asked_for_takes_the_place_of_the_usual_one(cl
         one["energy"]["host_power_per_accelerator_w"]["value"] for one in (usual, asked, given)
     ]
     assert hosts[2] < hosts[0] < hosts[1]
-    assert usual["latency"]["tpot_s"] == asked["latency"]["tpot_s"]
+    # What a host costs a step goes by its kind, which figures of one's own leave as it is.
+    assert asked["latency"]["tpot_s"] == given["latency"]["tpot_s"] != usual["latency"]["tpot_s"]
     listed = {entry["collection"] for entry in asked["provenance"]["entries"]}
     assert "platforms" in listed
 
