@@ -43,9 +43,7 @@ def read(folder: Path) -> dict[str, dict[str, object]]:
         trees = [ast.parse(text) for text in _texts(file, declared)]
         assert trees, f"{file.name} declares its flags elsewhere"
         flags = {flag for tree in trees for flag in (*_written(tree), *_of_fields(tree))}
-        source = f"https://pypi.org/project/{package}/{version}/"
-        found[engine] = {"package": package, "version": version, "source": source}
-        found[engine]["flags"] = sorted(flags)
+        found[engine] = {"package": package, "version": version, "flags": sorted(flags)}
     return found
 
 
