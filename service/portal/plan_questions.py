@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator
@@ -35,9 +36,9 @@ class PlanQuestion(ModelQuestion):
     tpot_p95_s: Limit = 0.05
 
     @property
+    @abstractmethod
     def plan(self) -> Request:
         """The plan that the page shows."""
-        raise NotImplementedError
 
     @property
     def asked(self) -> Request:

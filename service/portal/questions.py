@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -151,9 +152,9 @@ class ModelQuestion(Request):
         return given
 
     @property
+    @abstractmethod
     def asked(self) -> Request:
         """What the API is asked for the page."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _is_what_the_api_takes(self) -> Self:
