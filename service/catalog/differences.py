@@ -41,6 +41,8 @@ def differences(older: DocumentSet, newer: DocumentSet) -> Iterator[EntryChange]
                 yield EntryChange(collection, entry_id, "removed", ())
             elif entry_id not in before:
                 yield EntryChange(collection, entry_id, "added", ())
+            elif before[entry_id] is after[entry_id]:
+                continue
             elif fields := tuple(_fields("", before[entry_id], after[entry_id])):
                 yield EntryChange(collection, entry_id, "changed", fields)
 

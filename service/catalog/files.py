@@ -25,6 +25,7 @@ from service.catalog.entries.documents import (
     DocumentInvalid,
     DocumentSet,
     canonical,
+    canonical_set,
 )
 from service.catalog.entries.specs import FIGURES, with_figures
 from service.settings import INSTALLATION
@@ -101,7 +102,7 @@ def packaged_documents(directory: Path) -> DocumentSet:
 
 def _documents(directory: Path) -> DocumentSet:
     checked = checked_files(directory)
-    return {collection: checked[collection] for collection in FOLDERS}
+    return canonical_set({collection: checked[collection] for collection in FOLDERS})
 
 
 def _digest() -> bytes:

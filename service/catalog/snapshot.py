@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -48,6 +49,10 @@ from service.core.memory.tiers import Interconnect, MemoryTier
 from service.core.platform import Machine
 
 Value = TypeVar("Value")
+
+#: Hashes of the catalogs that this process has converted whole, the last one at the end: what has
+#: converted once does so again, and need not be converted before it is asked for.
+_CONVERTED: deque[str] = deque(maxlen=64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,8 +189,8 @@ def snapshot_from_documents(
     revision
         The number that answers state.
     checked
-        Whether they are known to convert, as packaged ones are: each is then converted when it is
-        first asked for.
+        Whether they are known to convert, as packaged ones are, and as those are that did so in
+        this process: each is then converted when it is first asked for.
 
     Raises
     ------
@@ -210,6 +215,8 @@ def snapshot_from_documents(
     calibrations = converted("calibrations", calibration_from_document)
     if errors:
         raise CatalogInvalid(errors)
+    digest = content_hash(hashes_of(documents))
+    checked = checked or digest in _CONVERTED
     defaults = replace(
         read_defaults(entry.document for entry in calibrations.values()),
         year=year_looked_after(documents),
@@ -233,7 +240,7 @@ def snapshot_from_documents(
     offered = {provider: entry.value for provider, entry in offers.items()}
     snapshot = CatalogSnapshot(
         revision=revision,
-        content_hash=content_hash(hashes_of(documents)),
+        content_hash=digest,
         accelerators=converted("accelerators", in_its_platform),
         platforms=platforms,
         models=converted("models", lambda document: model_from_document(document, models.get)),
@@ -265,6 +272,8 @@ def snapshot_from_documents(
     )
     if errors:
         raise CatalogInvalid(errors)
+    if not checked:
+        _CONVERTED.append(digest)
     return snapshot
 
 

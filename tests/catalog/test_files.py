@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.catalog import files
-from service.catalog.entries.checks import check_documents
-from service.catalog.entries.documents import CatalogInvalid
+from service.catalog.entries.checks import check_documents, schemas_from
+from service.catalog.entries.documents import CatalogInvalid, canonical_set, document_hash
 from service.catalog.files import checked_files, packaged_documents, read_files, read_schemas
 from service.settings import INSTALLATION
 from tests.catalog.examples import accelerator, figure, rule, small_catalog, write_catalog
@@ -29,6 +29,22 @@ def test_the_packaged_catalog_is_sound() -> None:
     assert all(documents[collection] for collection in ("accelerators", "sources", "calibrations"))
     schemas = read_schemas(INSTALLATION / "hardware_catalog")
     assert {collection for collection, entries in documents.items() if entries} <= set(schemas)
+
+
+def test_what_met_a_schema_is_held_to_another_one_all_the_same() -> None:
+    documents = canonical_set(small_catalog())
+    one = documents["accelerators"][ONE]
+    schemas = read_schemas(INSTALLATION / "hardware_catalog")
+    assert check_documents(documents, schemas) == []
+    strict = schemas_from({"accelerators": {"type": "object", "required": ["colour"]}})
+    for told in (strict, strict, schemas):
+        found = [each.entry_id for each in check_documents(documents, told)]
+        assert found == ([ONE] if told is strict else [])
+    changed = deepcopy(one)
+    changed["colour"] = "green"
+    assert document_hash(changed) != document_hash(one)
+    documents = {**documents, "accelerators": {ONE: changed}}
+    assert [each.entry_id for each in check_documents(documents, schemas)] == [ONE]
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

@@ -76,6 +76,23 @@ async def test_importing_twice_makes_one_revision(engine: AsyncEngine) -> None:
     assert snapshot.content_hash == snapshot_from_documents(small_catalog(), 0).content_hash
 
 
+async def test_only_documents_that_differ_are_read_again(engine: AsyncEngine) -> None:
+    first = await bring(engine, small_catalog())
+    changed = small_catalog()
+    changed["accelerators"][ONE[1]]["figures"]["memory_bytes"] = figure(96e9)
+    second = await bring(engine, changed)
+    assert first is not None
+    assert second is not None
+    async with engine.connect() as connection:
+        old, new = await documents_at(connection, first), await documents_at(connection, second)
+    assert old["accelerators"][ONE[1]] == small_catalog()["accelerators"][ONE[1]]
+    assert new["accelerators"][ONE[1]] == changed["accelerators"][ONE[1]]
+    del old["accelerators"][ONE[1]]
+    for collection, entries in old.items():
+        for entry_id, document in entries.items():
+            assert new[collection][entry_id] is document
+
+
 async def test_replicas_that_start_together_import_once(engine: AsyncEngine) -> None:
     revisions = await asyncio.gather(*(bring(engine, small_catalog()) for _ in range(4)))
     assert sum(revision is not None for revision in revisions) == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
+from service.catalog import snapshot
 from service.catalog.entries.documents import CatalogInvalid
 from service.catalog.entries.when_asked import WhenAsked
 from service.catalog.snapshot import snapshot_from_documents
@@ -44,7 +46,8 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
     assert len({id(one) for one in found}) == 1
 
 
-def test_a_checked_catalog_is_the_same_catalog() -> None:
+def test_a_checked_catalog_is_the_same_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "_CONVERTED", deque())
     documents = small_catalog()
     whole = snapshot_from_documents(documents, 3)
     asked = snapshot_from_documents(documents, 3, checked=True)
@@ -60,5 +63,15 @@ def test_a_checked_catalog_is_the_same_catalog() -> None:
 def test_what_is_not_known_to_convert_is_converted_at_once() -> None:
     documents = small_catalog()
     del documents["accelerators"]["acme-one-80gb"]["figures"]["memory_bytes"]
-    with pytest.raises(CatalogInvalid, match="memory_bytes"):
-        snapshot_from_documents(documents, 0)
+    for _ in range(2):
+        with pytest.raises(CatalogInvalid, match="memory_bytes"):
+            snapshot_from_documents(documents, 0)
+
+
+def test_what_converted_once_is_converted_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = snapshot_from_documents(small_catalog(), 1)
+    monkeypatch.delattr(snapshot, "model_from_document")
+    again = snapshot_from_documents(small_catalog(), 2)
+    assert (again.revision, again.content_hash) == (2, first.content_hash)
+    with pytest.raises(NameError):
+        again.find("models", "acme/tiny")

@@ -13,11 +13,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.database.connection import hold_writer_lock
 from service.catalog.database.own import OWN_COLLECTIONS, OWN_PREFIX, is_own, merged
-from service.catalog.database.revisions import documents_at, newest_revision, own_documents_at
+from service.catalog.database.revisions import (
+    documents_at,
+    hold,
+    newest_revision,
+    own_documents_at,
+)
 from service.catalog.database.tables import catalog_entry, catalog_revision, own_entry
 from service.catalog.differences import EntryChange, differences
 from service.catalog.entries.checks import Schemas, check_documents
 from service.catalog.entries.documents import (
+    Canonical,
     CatalogError,
     CatalogInvalid,
     Document,
@@ -109,6 +115,7 @@ async def import_package(
         The new revision, None when there was nothing to do.
     """
     hashes = hashes_of(documents)
+    hold(documents)
     package_hash = content_hash(hashes)
     await hold_writer_lock(connection)
     seen = await connection.execute(
@@ -179,7 +186,7 @@ async def apply_change(
     for (collection, entry_id), document in change.entries.items():
         held_there = wanted.setdefault(collection, {})
         if document is not None:
-            held_there[entry_id] = canonical(document)
+            held_there[entry_id] = Canonical(canonical(document))
         elif held_there.pop(entry_id, None) is None:
             errors.append(CatalogError(collection, entry_id, "", "there is no such entry"))
     whole = wanted if change.organisation is None else merged(shared, wanted)

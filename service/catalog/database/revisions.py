@@ -7,20 +7,44 @@ ones; without it only what all share is.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
-from sqlalchemy import ColumnElement, Select, Table, func, or_, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.catalog.database.own import snapshot_with_own
 from service.catalog.database.tables import catalog_entry, catalog_revision, own_entry
-from service.catalog.entries.documents import COLLECTIONS, Document, canonical
+from service.catalog.entries.documents import (
+    COLLECTIONS,
+    Canonical,
+    Document,
+    DocumentSet,
+    canonical,
+    document_hash,
+    every_document,
+)
 from service.catalog.entries.earlier import in_todays_form
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.errors import NotFound
+
+#: What this process holds of any catalog, by its hash, for as long as somebody uses it: of two
+#: revisions most documents are the same, and those that are held need not be read again.
+_held: WeakValueDictionary[str, Canonical] = WeakValueDictionary()
 
 
 class RevisionUnknown(NotFound):
@@ -119,24 +143,30 @@ async def read_revision(
     return Revision(**row._mapping)
 
 
+def hold(documents: DocumentSet) -> None:
+    """Spare later readers the documents that are at hand."""
+    for _, _, document in every_document(documents):
+        if isinstance(document, Canonical):
+            _held[document_hash(document)] = document
+
+
 async def documents_at(
     connection: AsyncConnection, revision: int
 ) -> dict[str, dict[str, Document]]:
     """All shared documents as they were at a revision, by collection and id."""
-    newest = _newest_documents(catalog_entry, catalog_entry.c.revision <= revision)
-    rows = (await connection.execute(newest)).all()
-    return await asyncio.to_thread(_by_collection, rows)
+    return await _documents(connection, catalog_entry, catalog_entry.c.revision <= revision)
 
 
 async def own_documents_at(
     connection: AsyncConnection, revision: int, organisation: str
 ) -> dict[str, dict[str, Document]]:
     """An organisation's own documents as they were at a revision, by collection and id."""
-    newest = _newest_documents(
-        own_entry, own_entry.c.revision <= revision, own_entry.c.organisation == organisation
+    return await _documents(
+        connection,
+        own_entry,
+        own_entry.c.revision <= revision,
+        own_entry.c.organisation == organisation,
     )
-    rows = (await connection.execute(newest)).all()
-    return _by_collection(rows)
 
 
 async def newest_own_revisions(connection: AsyncConnection) -> dict[str, int]:
@@ -193,20 +223,37 @@ def _newest_first(organisation: str | None) -> Select[Any]:
     return select(catalog_revision).where(_seen_by(organisation)).order_by(newest_first)
 
 
-def _newest_documents(table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
+async def _documents(
+    connection: AsyncConnection, table: Table, *conditions: ColumnElement[bool]
+) -> dict[str, dict[str, Document]]:
+    """The newest documents that meet conditions, of which only those not held here are fetched."""
     place = (table.c.collection, table.c.entry_id)
-    return (
-        select(*place, table.c.document)
+    newest = (
+        select(*place, table.c.id, table.c.document_hash)
         .ext(distinct_on(*place))
         .where(*conditions)
         .order_by(*place, table.c.revision.desc())
     )
-
-
-def _by_collection(rows: Any) -> dict[str, dict[str, Document]]:
+    # A newer release may keep collections that this one does not know.
+    rows = [
+        row
+        for row in await connection.execute(newest)
+        if row.document_hash is not None and row.collection in COLLECTIONS
+    ]
+    held = {digest: one for row in rows if (one := _held.get(digest := row.document_hash))}
+    missing = [row.id for row in rows if row.document_hash not in held]
+    if missing:
+        wanted = table.c.id == func.any(bindparam("ids", missing, ARRAY(BigInteger)))
+        columns = (table.c.document_hash, table.c.document)
+        fetched = await connection.execute(select(*columns).where(wanted))
+        held |= await asyncio.to_thread(_read, fetched.all())
     documents: dict[str, dict[str, Document]] = {collection: {} for collection in COLLECTIONS}
-    for collection, entry_id, document in rows:
-        # A newer release may keep collections that this one does not know.
-        if document is not None and collection in documents:
-            documents[collection][entry_id] = canonical(document)
+    for row in rows:
+        documents[row.collection][row.entry_id] = held[row.document_hash]
     return documents
+
+
+def _read(rows: Iterable[Any]) -> dict[str, Canonical]:
+    read = {digest: Canonical(canonical(document)) for digest, document in rows}
+    _held.update(read)
+    return read

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from service.catalog.database.own import is_own
 from service.catalog.entries.documents import (
+    Canonical,
     CatalogError,
     CatalogInvalid,
     Document,
@@ -108,11 +109,17 @@ def _form_errors(documents: DocumentSet, schemas: Schemas) -> Iterator[CatalogEr
                 "underscores and slashes"
             )
             yield CatalogError(collection, entry_id, "/id", detail)
+        if isinstance(document, Canonical) and document.meets is validator:
+            continue
+        sound = True
         for error in validator.iter_errors(document):
+            sound = False
             if own and list(error.absolute_path) == ["id"]:
                 continue
             pointer = "".join(f"/{escape(part)}" for part in error.absolute_path)
             yield CatalogError(collection, entry_id, pointer, error.message[:300])
+        if sound and isinstance(document, Canonical):
+            document.meets = validator
 
 
 def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:

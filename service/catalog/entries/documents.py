@@ -78,7 +78,17 @@ class CatalogInvalid(InvalidInput):
 
 
 class Canonical(dict[str, Any]):
-    """An object that is in canonical form already, so that nobody looks through it again."""
+    """An object that is in canonical form already, so that nobody looks through it again.
+
+    It is never changed, and so keeps what was found out about it: ``digest``, its hash, None until
+    somebody asks, and ``meets``, the schema that it was last found to meet. Copies start anew.
+    """
+
+    digest: str | None = None
+    meets: object = None
+
+    def __reduce__(self) -> tuple[type[Canonical], tuple[dict[str, Any]]]:
+        return Canonical, (dict(self),)
 
 
 class _Flaw(InvalidInput):
@@ -153,7 +163,8 @@ def canonical_set(documents: DocumentSet) -> DocumentSet:
 
 def _in_form(document: Document) -> Document:
     try:
-        return Canonical(canonical(document))
+        held = canonical(document)
+        return held if isinstance(held, Canonical) else Canonical(held)
     except DocumentInvalid:
         return document
 
@@ -165,7 +176,11 @@ def canonical_bytes(document: Document) -> bytes:
 
 def document_hash(document: Document) -> str:
     """SHA-256 of the canonical bytes, in hexadecimal."""
-    return sha256(canonical_bytes(document)).hexdigest()
+    if not isinstance(document, Canonical):
+        return sha256(canonical_bytes(document)).hexdigest()
+    if document.digest is None:
+        document.digest = sha256(canonical_bytes(document)).hexdigest()
+    return document.digest
 
 
 def content_hash(hashes: Mapping[tuple[str, str], str]) -> str:
