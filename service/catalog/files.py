@@ -16,7 +16,7 @@ import orjson
 import yaml
 
 from service.cached_files import cache_home, write_whole
-from service.catalog.entries.checks import Schemas, check_documents, schemas_from
+from service.catalog.entries.checks import Schemas, check_documents, known_to_meet, schemas_from
 from service.catalog.entries.documents import (
     Canonical,
     CatalogError,
@@ -90,10 +90,12 @@ def packaged_documents(directory: Path) -> DocumentSet:
         held, _, content = kept.read_bytes().partition(b"\n")
         if held == digest:
             loaded: DocumentSet = orjson.loads(content)
-            return {
+            documents: DocumentSet = {
                 collection: {entry_id: Canonical(entry) for entry_id, entry in entries.items()}
                 for collection, entries in loaded.items()
             }
+            known_to_meet(documents, _schemas(directory))
+            return documents
     documents = _documents(directory)
     with suppress(OSError):
         write_whole(kept, digest + b"\n" + orjson.dumps(documents))
@@ -102,7 +104,9 @@ def packaged_documents(directory: Path) -> DocumentSet:
 
 def _documents(directory: Path) -> DocumentSet:
     checked = checked_files(directory)
-    return canonical_set({collection: checked[collection] for collection in FOLDERS})
+    documents = canonical_set({collection: checked[collection] for collection in FOLDERS})
+    known_to_meet(documents, _schemas(directory))
+    return documents
 
 
 def _digest() -> bytes:
@@ -213,12 +217,14 @@ def _cell(text: str) -> float | str | None:
 
 def read_schemas(directory: Path) -> Schemas:
     """The JSON Schemas beside the files, by collection."""
-    return schemas_from(
-        {
-            path.name.removesuffix(".schema.json"): orjson.loads(path.read_bytes())
-            for path in sorted((directory / "schema").glob("*.schema.json"))
-        }
-    )
+    return schemas_from(_schemas(directory))
+
+
+def _schemas(directory: Path) -> dict[str, Any]:
+    return {
+        path.name.removesuffix(".schema.json"): orjson.loads(path.read_bytes())
+        for path in sorted((directory / "schema").glob("*.schema.json"))
+    }
 
 
 def declared_schemas(directory: Path) -> Iterator[tuple[Path, str]]:

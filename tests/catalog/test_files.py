@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from service.catalog import files
 from service.catalog.entries.checks import check_documents, schemas_from
@@ -68,6 +69,17 @@ def test_the_installed_catalog_is_read_once(
     with monkeypatch.context() as patch:
         patch.delattr(files, "read_files")
         assert packaged_documents(installed) == first == small_catalog()
+
+
+def test_what_was_read_need_not_be_held_to_its_schema_again(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas = read_schemas(installed)
+    for _ in range(2):  # from the files, and from what is kept of them
+        documents = packaged_documents(installed)
+        with monkeypatch.context() as patch:
+            patch.delattr(Draft202012Validator, "iter_errors")
+            assert check_documents(documents, schemas) == []
 
 
 def test_a_changed_file_is_read_and_checked_again(installed: Path) -> None:

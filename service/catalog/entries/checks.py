@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from service.catalog.database.own import is_own
 from service.catalog.entries.documents import (
@@ -13,6 +13,8 @@ from service.catalog.entries.documents import (
     CatalogInvalid,
     Document,
     DocumentSet,
+    canonical,
+    document_hash,
     escape,
     every_document,
 )
@@ -57,13 +59,27 @@ def schemas_from(schemas: Mapping[str, Any]) -> Schemas:
     """Validators of one document, by collection; a schema of a list gives that of its items."""
     from jsonschema import Draft202012Validator
 
-    validators = {}
-    for collection, schema in schemas.items():
+    for schema in schemas.values():
         Draft202012Validator.check_schema(schema)
-        if schema.get("type") == "array":
-            schema = {"$defs": schema.get("$defs", {}), "allOf": [schema["items"]]}
-        validators[collection] = Draft202012Validator(schema)
-    return validators
+    return {
+        collection: Draft202012Validator(of_one(schema)) for collection, schema in schemas.items()
+    }
+
+
+def of_one(schema: Any) -> Canonical:
+    """The schema of one document, where that of a file may be of a list of them."""
+    if schema.get("type") == "array":
+        schema = {"$defs": schema.get("$defs", {}), "allOf": [schema["items"]]}
+    return Canonical(canonical(schema))
+
+
+def known_to_meet(documents: DocumentSet, schemas: Mapping[str, Any]) -> None:
+    """Spare documents that are known to meet their schemas being held to these once more."""
+    for collection, schema in schemas.items():
+        digest = document_hash(of_one(schema))
+        for document in documents.get(collection, {}).values():
+            if isinstance(document, Canonical):
+                document.meets = digest
 
 
 def check_documents(documents: DocumentSet, schemas: Schemas) -> list[CatalogError]:
@@ -102,14 +118,14 @@ def _form_errors(documents: DocumentSet, schemas: Schemas) -> Iterator[CatalogEr
         validator = schemas.get(collection)
         if validator is None:
             continue
-        own = is_own(entry_id)
+        own, schema = is_own(entry_id), document_hash(cast("Canonical", validator.schema))
         if own and not _OWN_ID.fullmatch(entry_id):
             detail = (
                 "an own id starts with own/, followed by letters, digits, dots, hyphens, "
                 "underscores and slashes"
             )
             yield CatalogError(collection, entry_id, "/id", detail)
-        if isinstance(document, Canonical) and document.meets is validator:
+        if isinstance(document, Canonical) and document.meets == schema:
             continue
         sound = True
         for error in validator.iter_errors(document):
@@ -119,7 +135,7 @@ def _form_errors(documents: DocumentSet, schemas: Schemas) -> Iterator[CatalogEr
             pointer = "".join(f"/{escape(part)}" for part in error.absolute_path)
             yield CatalogError(collection, entry_id, pointer, error.message[:300])
         if sound and isinstance(document, Canonical):
-            document.meets = validator
+            document.meets = schema
 
 
 def _source_errors(documents: DocumentSet) -> Iterator[CatalogError]:

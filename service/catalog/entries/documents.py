@@ -81,11 +81,12 @@ class Canonical(dict[str, Any]):
     """An object that is in canonical form already, so that nobody looks through it again.
 
     It is never changed, and so keeps what was found out about it: ``digest``, its hash, None until
-    somebody asks, and ``meets``, the schema that it was last found to meet. Copies start anew.
+    somebody asks, and ``meets``, that of the schema that it was last found to meet. Copies start
+    anew.
     """
 
     digest: str | None = None
-    meets: object = None
+    meets: str | None = None
 
     def __reduce__(self) -> tuple[type[Canonical], tuple[dict[str, Any]]]:
         return Canonical, (dict(self),)
