@@ -21,7 +21,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.searches import searches
+from benchmarks.searches import MOST_ACCELERATORS, searches
 from service import ENGINE_VERSION
 from service.catalog.database.store import CatalogStore
 from service.catalog.files import packaged_documents
@@ -138,14 +138,16 @@ async def _finished(store: CatalogStore, id_: UUID) -> dict[str, Any]:
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def benchmark(chunks: int, workers: list[int], rounds: int) -> dict[str, Any]:
+def benchmark(
+    chunks: int, workers: list[int], rounds: int, most_accelerators: int = MOST_ACCELERATORS
+) -> dict[str, Any]:
     """Measure searches, one core, and sweeps with so many workers each."""
     request = SweepRequest.model_validate(STUDY)
     documents = packaged_documents(Settings().catalog_directory)
     snapshot = snapshot_from_documents(documents, revision=0)
     study = resolve_study(request, snapshot)
     return {
-        **searches(snapshot, rounds),
+        **searches(snapshot, rounds, most_accelerators),
         **of_a_core(study, chunks),
         "sweeps": [{"workers": count, **together(request, count)} for count in workers],
         "processors": os.cpu_count(),
@@ -181,8 +183,14 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=20, help="chunks measured on one core")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3, help="times each search is asked for")
+    parser.add_argument(
+        "--most-accelerators",
+        type=int,
+        default=MOST_ACCELERATORS,
+        help="how far the large search goes",
+    )
     asked = parser.parse_args()
-    figures = benchmark(asked.chunks, asked.workers, asked.rounds)
+    figures = benchmark(asked.chunks, asked.workers, asked.rounds, asked.most_accelerators)
     if asked.json:
         print(json.dumps(figures, indent=2))
     else:

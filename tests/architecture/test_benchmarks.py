@@ -85,7 +85,7 @@ def test_the_sweep_benchmark_measures_a_core() -> None:
             "--json",
             "--chunks",
             "1",
-            *("--rounds", "1", "--workers"),
+            *("--rounds", "1", "--most-accelerators", "8", "--workers"),
         ],
         cwd=PROJECT_FOLDER,
         capture_output=True,
