@@ -193,7 +193,8 @@ class Engine:
     ``classes`` gives the class by what it runs, ``generations`` stand from the oldest to the
     newest. Where it has no figures of its own, those of the engine that it is ``like`` stand in,
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
-    what is ``usual`` for it, has kernels for weights in ``formats``, and trains by ``recipes``.
+    what is ``usual`` for it, has kernels for weights in ``formats``, holds its cache in ``caches``,
+    and trains by ``recipes``.
     Those that are ``preallocating`` take their share of the memory when they start, whatever they
     come to need of it; those that ``pads_heads`` hold as many attention heads as tensor parallelism
     divides. Those that are ``preempting`` take pages as answers grow, and pause a request where
@@ -210,6 +211,7 @@ class Engine:
     hardware: HardwareList = NO_HARDWARE
     usual: HardwareList = NO_HARDWARE
     formats: FormatList = FormatList()
+    caches: FormatList = FormatList()
     recipes: Recipes = Recipes()
     preallocating: bool = False
     pads_heads: bool = False

@@ -16,6 +16,7 @@ from service.core.engines import (
     Engine,
     EngineRelease,
     EngineWorkload,
+    FormatList,
     UnknownVersion,
     release_of,
 )
@@ -163,14 +164,40 @@ def check_reads(
 ) -> None:
     """Note it, with the nearest formats, if an engine has no kernels for a format of weights."""
     engine = snapshot.engines[release.engine].value
-    if engine.reads(weights.listed_id):
-        return
-    able = [one for one in NUMBER_FORMATS.values() if engine.formats.has(one.id)]
-    able.sort(key=lambda one: abs(log(one.bits_per_element / weights.bits_per_element)))
-    nearest = ", ".join(one.id for one in able[:_NEAREST])
-    problems.add(
-        pointer, f"{engine.name} has no kernels for {weights.id}; the nearest it has are {nearest}"
-    )
+    if not engine.reads(weights.listed_id):
+        nearest = _nearest(engine.formats, weights)
+        problems.add(
+            pointer,
+            f"{engine.name} has no kernels for {weights.id}; the nearest it has are "
+            f"{', '.join(nearest)}",
+            nearest,
+        )
+
+
+def check_holds(
+    release: EngineRelease,
+    cache: NumberFormat,
+    pointer: str,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+) -> None:
+    """Note it, with the nearest formats, if an engine holds no KV cache in a format."""
+    engine = snapshot.engines[release.engine].value
+    if not engine.caches.has(cache.id):
+        nearest = _nearest(engine.caches, cache)
+        problems.add(
+            pointer,
+            f"{engine.name} holds no KV cache in {cache.id}; the nearest it has are "
+            f"{', '.join(nearest)}",
+            nearest,
+        )
+
+
+def _nearest(listed: FormatList, wanted: NumberFormat) -> tuple[str, ...]:
+    """Formats on a list, those of the most similar width first."""
+    able = [one for one in NUMBER_FORMATS.values() if listed.has(one.id)]
+    able.sort(key=lambda one: abs(log(one.bits_per_element / wanted.bits_per_element)))
+    return tuple(one.id for one in able[:_NEAREST])
 
 
 def check_trains(

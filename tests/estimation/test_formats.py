@@ -65,6 +65,34 @@ def test_a_format_without_kernels_is_refused_with_the_nearest(
     assert nearest in detail
 
 
+@pytest.mark.parametrize(
+    ("engine", "cache", "nearest"),
+    [
+        ("llama.cpp", "fp8", ("gguf-q8_0", "gguf-q5_1", "gguf-q5_0")),
+        ("vllm", "gguf-q4_0", ("nvfp4", "fp8-per-token-head", "int8-per-token-head")),
+        ("gpt-fast", "int8", ("bf16", "fp16", "fp32")),
+    ],
+)
+def test_a_cache_that_an_engine_does_not_hold_is_refused_with_the_nearest(
+    packaged_snapshot, engine, cache, nearest
+):
+    with pytest.raises(Rejected) as rejected:
+        inference_latency_answer(asked(engine=engine, kv_cache=cache), packaged_snapshot)
+    [error] = [one for one in rejected.value.errors if "cache" in one.pointer]
+    assert error.pointer == "/precision/kv_cache"
+    assert f"holds no KV cache in {cache}; the nearest it has are" in error.detail
+    assert error.suggestions == nearest
+
+
+def test_caches_of_engines_are_formats_that_exist(packaged_snapshot):
+    listed = {
+        name: entry.id
+        for entry in packaged_snapshot.engines.values()
+        for name in entry.value.caches.names
+    }
+    assert set(listed) <= set(NUMBER_FORMATS), set(listed) - set(NUMBER_FORMATS)
+
+
 @pytest.mark.parametrize("weights", ["mxfp4", None])
 def test_a_checkpoint_that_departs_from_a_format_is_read_as_that(packaged_snapshot, weights):
     asked_for = LatencyInferenceRequest(

@@ -54,6 +54,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     reads = fields.get("reads", {})
     if not isinstance(reads, Mapping):
         raise DocumentInvalid("/reads", "must be an object")
+    holds = fields.get("holds", {})
+    if not isinstance(holds, Mapping):
+        raise DocumentInvalid("/holds", "must be an object")
     trains = fields.get("trains", {})
     if not isinstance(trains, Mapping):
         raise DocumentInvalid("/trains", "must be an object")
@@ -65,7 +68,8 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         like=fields.get("like"),
         hardware=_hardware(runs_on, "hardware"),
         usual=_hardware(runs_on, "usual"),
-        formats=_formats(reads),
+        formats=_formats(reads, "reads", "formats"),
+        caches=_formats(holds, "holds", "caches"),
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
@@ -77,6 +81,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "description": fields.get("source"),
         "runs_on": runs_on.get("source"),
         "reads": reads.get("source"),
+        "holds": holds.get("source"),
         "trains": trains.get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {
@@ -160,10 +165,10 @@ def _hardware(runs_on: Document, part: str) -> HardwareList:
     return HardwareList(frozenset(map(str, named)))
 
 
-def _formats(reads: Document) -> FormatList:
-    named = reads.get("formats", [])
+def _formats(stated: Document, part: str, of: str) -> FormatList:
+    named = stated.get(of, [])
     if not isinstance(named, list):
-        raise DocumentInvalid("/reads/formats", "must be a list")
+        raise DocumentInvalid(f"/{part}/{of}", "must be a list")
     return FormatList(frozenset(map(str, named)))
 
 

@@ -40,6 +40,7 @@ from service.core.layouts import divides
 from service.core.memory.inference.plans import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
+from service.core.number_formats import NumberFormat
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.inference.goodput import TimeLimit
 from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
@@ -138,7 +139,9 @@ class SearchSpace:
     widened, if an engine has such kernels at all. ``speculations`` are ways to decode.
     ``concurrencies`` are the sequences that a replica runs at once, ``accelerator_counts`` the
     sizes of whole deployments: with them, replicas are as many as there is room for, without them
-    as many as the demand takes.
+    as many as the demand takes. The engine is tried on accelerators at ``positions``, on all where
+    that is None. With ``native_caches_only``, caches of 8-bit floats are tried where the hardware
+    has units for them.
     """
 
     precisions: Sequence[Precision]
@@ -146,6 +149,8 @@ class SearchSpace:
     accelerators: Sequence[AcceleratorOption]
     most_accelerators: int
     native_only: bool = True
+    native_caches_only: bool = False
+    positions: frozenset[int] | None = None
     concurrencies: Sequence[float] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
     speculations: Sequence[SpeculationOption] = (SpeculationOption(),)
@@ -255,10 +260,14 @@ def evaluate(
     small: list[TooSmall] = []
     able: list[int] = []
     for position, option in enumerate(space.accelerators):
+        if space.positions is not None and position not in space.positions:
+            continue
         accelerator = option.accelerator
         lacking_bytes = weights_bytes - accelerator.memory_bytes
         if layout.tensor > accelerator.scale_up_domain_accelerators:
             beyond += 1
+        elif space.native_caches_only and not _holds(accelerator, precision.kv_cache):
+            unable += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
             small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))
         elif _runs(
@@ -293,6 +302,11 @@ def _weights_bytes(
     loading = environment.runtime.of(serving.release).loading
     plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens, loading)
     return max(plan.weights.total_bytes for plan in plans)
+
+
+def _holds(accelerator: Accelerator, cache: NumberFormat) -> bool:
+    """Whether an accelerator has units for what a cache holds, if that are floats of 8 bits."""
+    return cache.matrix_precision != "fp8" or "fp8" in accelerator.peak_flops_per_s
 
 
 def _runs(option: AcceleratorOption, precisions: Sequence[str], native_only: bool) -> bool:

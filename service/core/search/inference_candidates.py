@@ -119,6 +119,10 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     # What lies outside leaves the accelerator full, and no more than that.
     headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
     rows, it_wh = np.ones(len(batch)), energy.request.it_wh
+    e2e_s = rows * latency.e2e_s.value
+    # Requests pile up where so many sequences at once do not carry them.
+    carried = np.isfinite(e2e_s)
+    missing = np.maximum(batch.needed_replicas - batch.replicas, np.where(carried, 0.0, 1.0))
     return InferenceCandidates(
         precision=np.full(len(batch), batch.precision),
         layout=np.full(len(batch), batch.layout),
@@ -133,15 +137,17 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
         pooled=np.zeros(len(batch), dtype=bool),
         ttft_s=rows * latency.ttft_s.value,
         tpot_s=rows * latency.tpot_s.value,
-        e2e_s=rows * latency.e2e_s.value,
+        e2e_s=e2e_s,
         task_s=rows * latency.task_s.value,
-        latency_spread_ratio=rows * (latency.e2e_s.high / latency.e2e_s.value),
+        latency_spread_ratio=np.divide(
+            latency.e2e_s.high, e2e_s, out=np.full(len(batch), inf), where=carried
+        ),
         **{
             f"held_{figure}": rows
             * TimeLimit(figure, shares.get(figure, "mean"), inf).figure_s(latency)
             for figure in FIGURES
         },
-        missing_replicas=np.maximum(batch.needed_replicas - batch.replicas, 0.0),
+        missing_replicas=missing,
         requests_per_s=latency.requests_per_s.value * batch.replicas,
         it_wh=rows * it_wh.value,
         it_wh_spread_ratio=rows * (it_wh.high / it_wh.value),

@@ -53,6 +53,7 @@ from service.estimation.resolution import (
     weights_format,
 )
 from service.estimation.software import (
+    check_holds,
     check_reads,
     check_runs_on,
     loaded_precision,
@@ -195,6 +196,7 @@ def resolve_deployment(
     loaded = loaded_precision(request.precision, used, release, snapshot)
     precision = served_precision(loaded, used, problems)
     check_reads(release, precision.weights, "/precision/weights", snapshot, problems)
+    check_holds(release, precision.kv_cache, "/precision/kv_cache", snapshot, problems)
     check_precision_runs(precision, accelerator.value, problems)
     tiers = resolve_tiers(request.serving, accelerator.value, snapshot, problems)
     speculation = resolve_speculation(

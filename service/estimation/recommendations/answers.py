@@ -89,6 +89,8 @@ class Candidate(Answer):
     """A configuration in a region: as the search sees it, or once chosen, as its estimate says."""
 
     model: str
+    engine: str
+    """What serves."""
     accelerator: str
     accelerator_count: int
     region: str

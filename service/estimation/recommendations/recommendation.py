@@ -141,7 +141,7 @@ def recommendation(
         "weights": {name: float(weight) for name, weight in search.weights.items()},
         "limits": search.limits.model_dump(mode="json"),
         "searched": {
-            "models": len(search.models),
+            "models": len({one.id for one in search.models}),
             "accelerators": len(search.context.accelerators),
             "regions": len(search.context.regions),
             "combinations": found.searched + sum(len(left) for left in found.left_out),

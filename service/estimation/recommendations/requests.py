@@ -245,7 +245,8 @@ class SearchRequest(PlacesRequest):
     allow_conversions: bool = False
     """Try usual formats, too, that you would have to convert the checkpoint to."""
     kv_caches: FormatNames | None = None
-    """Formats of the KV cache; if null, bf16 and fp8."""
+    """Formats of the KV cache; if null, bf16, and one of 8 bits where engine and hardware take
+    it."""
     speculative: Annotated[list[SpeculativeRequest], Field(min_length=1, max_length=8)] | None = (
         None
     )

@@ -35,6 +35,7 @@ from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
+    tried_caches,
     tried_model,
 )
 from service.estimation.recommendations.inference.space import (
@@ -58,7 +59,12 @@ from service.estimation.resolution import (
     resolve_model,
     resolve_region,
 )
-from service.estimation.software import check_reads, check_runs_on, resolve_serving_engine
+from service.estimation.software import (
+    check_holds,
+    check_reads,
+    check_runs_on,
+    resolve_serving_engine,
+)
 from service.estimation.starting import resolve_serving, started_options
 from service.estimation.sweeps.requests import MOST_PER_ACCELERATOR, SweepRequest, SweepSpace
 
@@ -161,6 +167,8 @@ def resolve_study(request: SweepRequest, snapshot: CatalogSnapshot) -> Study:
     ]
     for at, name in enumerate(request.space.precisions or ()):
         check_reads(release, NUMBER_FORMATS[name], f"/space/precisions/{at}", snapshot, problems)
+    for at, name in enumerate(request.space.kv_caches or ()):
+        check_holds(release, NUMBER_FORMATS[name], f"/space/kv_caches/{at}", snapshot, problems)
     problems.stop_if_any()
     measured = [calibration(snapshot, release.key, entry.value) for _, entry in accelerators]
     performances = [
@@ -341,11 +349,14 @@ def _space(
             )
     found = tuple(layout for layout in found if speculation.divides(layout))
     return SearchSpace(
-        precisions=_formats(entry, request, engine, problems).precisions(asked.kv_caches),
+        precisions=_formats(entry, request, engine, problems).precisions(
+            tried_caches(asked.kv_caches, engine.value)
+        ),
         layouts=found,
         accelerators=options,
         most_accelerators=asked.max_accelerators,
         native_only=asked.precisions is None,
+        native_caches_only=asked.kv_caches is None,
         concurrencies=tuple(dict.fromkeys(asked.concurrencies or CONCURRENCY_GRID)),
         accelerator_counts=None
         if asked.accelerator_counts is None

@@ -59,7 +59,8 @@ class SweepSpace(Request):
     precisions: Annotated[list[FormatName], Field(min_length=1, max_length=20)] | None = None
     """Formats of the weights; if null, the usual ones."""
     kv_caches: Annotated[list[FormatName], Field(min_length=1, max_length=10)] | None = None
-    """Formats of the KV cache; if null, bf16 and fp8."""
+    """Formats of the KV cache; if null, bf16, and one of 8 bits where engine and hardware take
+    it."""
     parallelisms: Annotated[list[SweepLayout], Field(min_length=1, max_length=50)] | None = None
     """Layouts of one replica; if null, those that the model's heads allow."""
     concurrencies: (

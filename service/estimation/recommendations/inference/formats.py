@@ -25,7 +25,9 @@ from service.estimation.resolution import Problems, resolve_precision
 _CONVERTED = ("bf16", "fp8", "int8", "awq-int4", "nvfp4", "mxfp4")
 #: What engines of native code read, and make of checkpoints with tools of their own.
 _FILES = ("gguf-q8_0", "gguf-q4_k_m")
-_USUAL_CACHES = ("bf16", "fp8")
+_WHOLE_CACHE = "bf16"
+#: Formats that halve a cache, of which the first that an engine holds one in is tried.
+_HALF_CACHES = ("fp8", "gguf-q8_0", "int8")
 _HALF_BITS = 16.0
 #: Releases of fewer bits lose so much that they are tried only where they are asked for.
 _LEAST_USUAL_BITS = 4.0
@@ -46,13 +48,13 @@ class TriedModel:
     formats: Mapping[str, NumberFormat]
     origins: Mapping[str, WeightsFrom]
 
-    def precisions(self, caches: Sequence[str] | None) -> tuple[Precision, ...]:
-        """Every format with every format of caches, or with the usual ones of these."""
+    def precisions(self, caches: Sequence[str]) -> tuple[Precision, ...]:
+        """Every format with every format of caches."""
         bf16 = NUMBER_FORMATS["bf16"]
         return tuple(
             Precision(one, NUMBER_FORMATS[cache], bf16)
             for one in self.formats.values()
-            for cache in caches or _USUAL_CACHES
+            for cache in caches
         )
 
     def widest(self) -> NumberFormat:
@@ -63,6 +65,19 @@ class TriedModel:
         """Without formats of fewer bits."""
         kept = {name: one for name, one in self.formats.items() if one.bits_per_element >= bits}
         return replace(self, formats=kept)
+
+
+def tried_caches(asked: Sequence[str] | None, engine: Engine) -> tuple[str, ...]:
+    """Formats of the KV cache to try: what is asked for of it, else 16 bits and half of that.
+
+    Of an engine that says nothing of its caches, 16 bits alone.
+    """
+    if asked is not None:
+        return tuple(one for one in asked if engine.caches.has(one))
+    if not engine.caches.names:
+        return (_WHOLE_CACHE,)
+    half = next((one for one in _HALF_CACHES if engine.caches.has(one)), None)
+    return (_WHOLE_CACHE,) if half is None else (_WHOLE_CACHE, half)
 
 
 def tried_model(
@@ -84,7 +99,7 @@ def tried_model(
         What is to read the weights.
     """
     shipped = resolve_precision(PrecisionRequest(), model.value).weights
-    made = _made_by(engine) if shipped.bits_per_element >= _HALF_BITS else ()
+    made = _made_by(engine, shipped)
     reads = engine.value.formats
     if requested is not None:
         wanted = [_named(name, model.value) for name in requested]
@@ -95,7 +110,7 @@ def tried_model(
             usual = (NUMBER_FORMATS[name] for name in _CONVERTED)
             most = shipped.bits_per_element
             wanted += [one for one in usual if one.bits_per_element <= most]
-        wanted = [one for one in wanted if reads.has(one.id)] or [shipped]
+    wanted = [one for one in wanted if reads.has(one.listed_id)]
     origins: dict[str, WeightsFrom] = {}
     for one in wanted:
         kind: Kind = "engine" if one.id in made else "conversion"
@@ -148,10 +163,21 @@ def _named(name: str, architecture: ModelArchitecture) -> NumberFormat:
     return resolve_precision(PrecisionRequest(weights=name), architecture).weights
 
 
-def _made_by(engine: Entry[Engine]) -> tuple[str, ...]:
-    """Formats that an engine makes of a checkpoint in 16 bit, when it starts or by its tools."""
+def _made_by(engine: Entry[Engine], shipped: NumberFormat) -> tuple[str, ...]:
+    """Formats that an engine makes of a checkpoint, when it starts or by its tools.
+
+    Tools that write files read checkpoints of fewer than 16 bits, too, and narrow them; servers
+    take these as they are.
+    """
     if engine.value.formats.names:
-        return tuple(name for name in _FILES if engine.value.formats.has(name))
+        return tuple(
+            name
+            for name in _FILES
+            if engine.value.formats.has(name)
+            and NUMBER_FORMATS[name].bits_per_element < shipped.bits_per_element
+        )
+    if shipped.bits_per_element < _HALF_BITS:
+        return ()
     flag = engine.document.get("start", {}).get("flags", {}).get("weights", {})
     return tuple(name for name in _CONVERTED if name in flag.get("values", ()))
 

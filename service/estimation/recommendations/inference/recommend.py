@@ -138,6 +138,7 @@ def _description(
     offer = rows.offer[row]
     return {
         "model": search.models[model].id,
+        "engine": search.environments[model].serving.engine,
         "accelerator": search.accelerators[offer].id,
         "accelerator_count": int(rows.accelerators[row]),
         "region": search.context.regions[placed.region[at]].id,
@@ -148,7 +149,7 @@ def _description(
             "activations": met_activations(
                 precision,
                 search.accelerators[offer].value,
-                search.calibrations[offer].performance.engine,
+                space.accelerators[offer].engine,
             ),
         },
         "weights_from": search.tried[model].origins[precision.weights.id],

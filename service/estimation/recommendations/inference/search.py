@@ -61,10 +61,11 @@ def search_candidates(search: ResolvedSearch) -> SearchResult[InferenceCandidate
     left_out: list[LeftOut] = []
     candidate_sets: list[CandidateSet] = []
     excluded = Exclusions()
-    for at, (entry, space) in enumerate(zip(search.models, search.spaces, strict=True)):
-        rows, left = inference_candidates(entry.value, space, search.demand, search.environment)
+    searched = zip(search.models, search.spaces, search.environments, strict=True)
+    for at, (entry, space, environment) in enumerate(searched):
+        rows, left = inference_candidates(entry.value, space, search.demand, environment)
         if search.pools:
-            pooled = pooled_candidates(entry.value, space, search.demand, search.environment, rows)
+            pooled = pooled_candidates(entry.value, space, search.demand, environment, rows)
             rows = joined(InferenceCandidates, [rows, pooled])
         by_model.append(rows)
         left_out.append(left)

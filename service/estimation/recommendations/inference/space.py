@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, nextafter
 
@@ -10,9 +10,8 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism
-from service.core.engines import Engine
 from service.core.layouts import replica_layouts
-from service.core.number_formats import NUMBER_FORMATS
+from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
 from service.core.search.batch_evaluation import (
     CONCURRENCY_GRID,
@@ -23,15 +22,21 @@ from service.core.search.batch_evaluation import (
     SpeculationOption,
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
-from service.estimation.calibrations import Calibration, calibration
+from service.estimation.calibrations import calibration
 from service.estimation.inference.lengths import mean_and_spread
 from service.estimation.inference.speculation import resolve_speculation, speculation_option
 from service.estimation.inference.tiers import tiers_around
 from service.estimation.learning.searches import learnt_options
 from service.estimation.recommendations.context import search_context
+from service.estimation.recommendations.inference.engines import (
+    SearchedEngine,
+    check_formats,
+    searched_engines,
+)
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
+    tried_caches,
     tried_model,
     tried_releases,
 )
@@ -52,7 +57,7 @@ from service.estimation.resolution import (
     Problems,
     resolve_model,
 )
-from service.estimation.software import check_reads, resolve_serving_engine
+from service.estimation.software import resolve_serving_engine
 from service.estimation.starting import resolve_serving, started_options
 from service.estimation.writing import valued
 
@@ -62,14 +67,17 @@ NOT_SEARCHED = frozenset({"llm-training"})
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSearch:
-    """A search with everything filled in that its request left open or referred to."""
+    """A search with everything filled in that its request left open or referred to.
+
+    ``models``, ``environments``, ``spaces`` and ``tried`` go together: each model, or release of
+    it, under each engine.
+    """
 
     kind: WorkloadKind
     models: tuple[Entry[ModelArchitecture], ...]
     context: SearchContext
-    calibrations: tuple[Calibration, ...]
     demand: Demand
-    environment: Environment
+    environments: tuple[Environment, ...]
     spaces: tuple[SearchSpace, ...]
     tried: tuple[TriedModel, ...]
     drafts: tuple[SpeculativeRequest | None, ...]
@@ -80,7 +88,7 @@ class ResolvedSearch:
 
     def most_tokens(self, architecture: ModelArchitecture) -> int | None:
         """Longest sequence of a model under the engine's settings; None without a limit."""
-        return self.environment.serving.max_model_len or architecture.max_position_embeddings
+        return self.asked_serving.max_model_len or architecture.max_position_embeddings
 
     def bounds(self, architecture: ModelArchitecture) -> Bounds:
         """What limits are set to, by the caller and by a model."""
@@ -132,45 +140,36 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
     tiers = tiers_around(request.serving, snapshot, problems)
     for model in models:
         check_generates(model, "/model" if request.models is None else "/models", problems)
-    for at, name in enumerate(request.search.precisions or ()):
-        check_reads(release, NUMBER_FORMATS[name], f"/search/precisions/{at}", snapshot, problems)
     problems.stop_if_any()
-    tried = _tried(models, request, snapshot.engines[release.engine], snapshot, problems)
-    problems.stop_if_any()
-    calibrations = tuple(
-        calibration(snapshot, release.key, accelerator.value) for accelerator in accelerators
+    engines = searched_engines(
+        request.serving,
+        release,
+        accelerators,
+        request.search.precisions or (),
+        named is None and sites.bought_only,
+        snapshot,
     )
-    measured = [
-        (accelerator.value, one.performance)
-        for accelerator, one in zip(accelerators, calibrations, strict=True)
+    check_formats(request.search, engines, snapshot, problems)
+    tried = _tried(models, request, engines, snapshot, problems)
+    problems.stop_if_any()
+    spaces = [
+        space
+        for engine, of_engine in zip(engines, tried, strict=True)
+        for space in _spaces(engine, of_engine, request, accelerators, drafts, tiers, snapshot)
     ]
-    options = [
-        started_options(measured, request.serving, release, one.entry.value, snapshot)
-        for one in tried
-    ]
-    serving = resolve_serving(request.serving, release, options[0][0].start, snapshot)
-    first, limits = calibrations[0], _limits(request.limits, kind)
+    limits = _limits(request.limits, kind)
     return ResolvedSearch(
         kind=kind,
-        models=tuple(one.entry for one in tried),
+        models=tuple(one.entry for of_engine in tried for one in of_engine),
         context=context,
-        calibrations=calibrations,
         demand=replace(
             resolve_demand(request.workload, request.workload.concurrency),
             reserve_ratio=request.search.reserve_ratio,
             limits=time_limits(limits),
         ),
-        environment=Environment(serving, first.runtime, first.infrastructure, tiers),
-        spaces=tuple(
-            _space(
-                one,
-                request,
-                learnt_options(started, one.entry, accelerators, serving.engine, snapshot),
-                drafts,
-            )
-            for one, started in zip(tried, options, strict=True)
-        ),
-        tried=tried,
+        environments=tuple(environment for _, environment in spaces),
+        spaces=tuple(space for space, _ in spaces),
+        tried=tuple(one for of_engine in tried for one in of_engine),
         drafts=tuple(requested for requested, _ in drafts),
         limits=limits,
         weights=matrix_weights(request.weights, kind),
@@ -182,24 +181,66 @@ def resolve_search(request: RecommendationRequest, snapshot: CatalogSnapshot) ->
 def _tried(
     models: Sequence[Entry[ModelArchitecture]],
     request: RecommendationRequest,
-    engine: Entry[Engine],
+    engines: Sequence[SearchedEngine],
     snapshot: CatalogSnapshot,
     problems: Problems,
-) -> tuple[TriedModel, ...]:
-    """Models with their formats, and releases of them in others; notes a limit that none meets."""
+) -> list[list[TriedModel]]:
+    """Models and releases of them with their formats, by engine; notes a limit that none meets."""
     asked, least = request.search.precisions, request.limits.weight_bits_at_least or 0.0
-    found: list[TriedModel] = []
+    conversions = request.search.allow_conversions
+    found: list[list[TriedModel]] = [[] for _ in engines]
     for model, reference in zip(models, request.asked_models, strict=True):
-        conversions = request.search.allow_conversions
-        every = [tried_model(model, reference, asked, conversions, engine)]
-        if asked is None:
-            every += tried_releases(model, engine, snapshot)
-        kept = [one for one in (each.at_least(least) for each in every) if one.formats]
-        found += kept
-        if not kept:
+        every: list[TriedModel] = []
+        met = False
+        for of_engine, searched in zip(found, engines, strict=True):
+            engine = snapshot.engines[searched.release.engine]
+            tried = [tried_model(model, reference, asked, conversions, engine)]
+            if asked is None:
+                tried += tried_releases(model, engine, snapshot)
+            kept = [one for one in (each.at_least(least) for each in tried) if one.formats]
+            of_engine += kept
+            met = met or bool(kept)
+            every += [one for one in tried if one.formats]
+        if not met and every:
             widest = max((one.widest() for one in every), key=lambda one: one.bits_per_element)
             note_bits(least, widest, "search.precisions" if asked else model.id, problems)
-    return tuple(found)
+        elif not met:
+            names = ", ".join(one.release.engine for one in engines)
+            problems.add(
+                "/serving/engine",
+                f"{names} cannot read {model.id} as it is published, nor a published release of "
+                "it; name another engine, or give search.allow_conversions",
+            )
+    return found
+
+
+def _spaces(
+    engine: SearchedEngine,
+    tried: Sequence[TriedModel],
+    request: RecommendationRequest,
+    accelerators: Sequence[Entry[Accelerator]],
+    drafts: Sequence[RequestedDraft],
+    tiers: MemoryTiers | None,
+    snapshot: CatalogSnapshot,
+) -> Iterator[tuple[SearchSpace, Environment]]:
+    """What is searched of each model under an engine, and what stands around it."""
+    release = engine.release
+    found = [calibration(snapshot, release.key, one.value) for one in accelerators]
+    measured = [
+        (accelerator.value, one.performance)
+        for accelerator, one in zip(accelerators, found, strict=True)
+    ]
+    first = found[min(engine.positions)]
+    caches = tried_caches(request.search.kv_caches, snapshot.engines[release.engine].value)
+    for one in tried:
+        options = started_options(measured, request.serving, release, one.entry.value, snapshot)
+        start = options[min(engine.positions)].start
+        serving = resolve_serving(request.serving, release, start, snapshot)
+        learnt = learnt_options(options, one.entry, accelerators, serving.engine, snapshot)
+        yield (
+            _space(one, request, caches, learnt, engine.positions, drafts),
+            Environment(serving, first.runtime, first.infrastructure, tiers),
+        )
 
 
 def resolve_demand(workload: SearchedWorkload, concurrency: int | None) -> Demand:
@@ -305,15 +346,19 @@ def _draft(
 def _space(
     tried: TriedModel,
     request: RecommendationRequest,
+    caches: Sequence[str],
     options: Sequence[AcceleratorOption],
+    positions: frozenset[int],
     drafts: Sequence[RequestedDraft],
 ) -> SearchSpace:
     return SearchSpace(
-        precisions=tried.precisions(request.search.kv_caches),
+        precisions=tried.precisions(caches),
         layouts=replica_layouts(tried.entry.value, request.search.max_accelerators),
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
+        native_caches_only=request.search.kv_caches is None,
+        positions=positions,
         concurrencies=_concurrencies(request.workload.concurrency),
         speculations=tuple(option for _, option in drafts),
     )

@@ -12,6 +12,7 @@ from service.estimation.inference.estimate import inference_estimate
 from service.estimation.inference.requests import InferenceRequest
 from service.estimation.launching.answers import Start
 from service.estimation.launching.command import start_of
+from service.estimation.recommendations.inference.engines import engine_to_name
 from service.estimation.recommendations.inference.limits import DEPLOYMENT_LIMITS, free_ratio
 from service.estimation.recommendations.inference.space import ResolvedSearch
 from service.estimation.recommendations.limits import bounds_of, limit_rows
@@ -49,7 +50,7 @@ def verified(
     snapshot: CatalogSnapshot,
 ) -> Verified | None:
     """The candidate as a single estimate, or None where that misses a limit."""
-    asked = _request(candidate, model, draft, search, request)
+    asked = _request(candidate, model, draft, search, request, snapshot)
     try:
         estimate = inference_estimate(asked, snapshot)
     except Rejected:
@@ -91,7 +92,9 @@ def verified(
         limits,
         figures,
         metrics,
-        lambda: {"start": _start(estimate["deployment"], candidate, offer, search, snapshot)},
+        lambda: {
+            "start": _start(estimate["deployment"], candidate, offer, model, search, snapshot)
+        },
     )
 
 
@@ -99,10 +102,11 @@ def _start(
     deployment: Mapping[str, Any],
     candidate: Mapping[str, Any],
     offer: int,
+    named: ModelReference,
     search: ResolvedSearch,
     snapshot: CatalogSnapshot,
 ) -> Start | None:
-    """How to start a deployment as it was estimated."""
+    """How to start a deployment as it was estimated, of the checkpoint that was asked for."""
     accelerator = search.accelerators[offer].value
     model = next(one.value for one in search.models if one.id == candidate["model"])
     release = candidate["weights_from"].get("release")
@@ -110,12 +114,19 @@ def _start(
     return start_of(
         snapshot.engines[deployment["serving"]["engine"]],
         deployment,
-        release or deployment["model"],
+        _checkpoint(named) or deployment["model"],
         deployment["precision"]["weights"] if release else shipped.weights.id,
         model.max_position_embeddings,
         float(accelerator.platform.accelerators),
         accelerator.vendor,
     )
+
+
+def _checkpoint(named: ModelReference) -> str | None:
+    """The repository that a request names a model by, which may be a tuned one of many alike."""
+    if not isinstance(named, str) or "/" not in named:
+        return None
+    return named.removeprefix("hf:")
 
 
 def baseline(
@@ -146,7 +157,11 @@ def _request(
     draft: SpeculativeRequest | None,
     search: ResolvedSearch,
     request: RecommendationRequest,
+    snapshot: CatalogSnapshot,
 ) -> InferenceRequest:
+    accelerator = next(
+        one.value for one in search.accelerators if one.id == candidate["accelerator"]
+    )
     concurrency = search.demand.concurrency or (
         candidate["concurrency_per_replica"] * candidate["parallelism"]["data"]
     )
@@ -158,17 +173,20 @@ def _request(
         parallelism=ParallelismRequest(**candidate["parallelism"]),
         region=candidate["region"],
         platform=request.platform,
-        power_limit_w=next(
-            power_limit(one.value)
-            for one in search.accelerators
-            if one.id == candidate["accelerator"]
-        ),
+        power_limit_w=power_limit(accelerator),
         facility=request.facility,
         workload=WorkloadRequest(
             **request.workload.model_dump() | {"concurrency": int(concurrency)}
         ),
         serving=request.serving.model_copy(
             update={
+                "engine": engine_to_name(
+                    request.serving,
+                    candidate["engine"],
+                    accelerator,
+                    candidate["precision"]["weights"],
+                    snapshot,
+                ),
                 "speculative": draft,
                 "disaggregated": DisaggregatedRequest() if candidate["disaggregated"] else None,
             }
