@@ -132,9 +132,13 @@ class FormatList:
 
     def has(self, format_id: str) -> bool:
         """Whether a format is on the list."""
-        if not self.names or format_id in self.names:
-            return True
-        return any(format_id.startswith(name[:-1]) for name in self.names if name.endswith("*"))
+        return not self.names or self.states(format_id)
+
+    def states(self, format_id: str) -> bool:
+        """Whether the list says so, which is never where there is none."""
+        return format_id in self.names or any(
+            format_id.startswith(name[:-1]) for name in self.names if name.endswith("*")
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.core.memory.inference.memory import InferenceMemory
+from service.core.number_formats import NUMBER_FORMATS
 from service.core.techniques.changes import inference_formats, serving, workload
 from service.core.techniques.technique import InferenceChange, Technique
 
 #: The largest share of memory that is proposed for an engine.
 _MOST_UTILIZATION_RATIO = 0.95
 _CHUNKS_TOKENS = (2048, 512)
-_CACHE_FORMATS = ("fp8", "int4")
+#: Formats that engines hold caches in, those of 8 bits before those of 4.
+_CACHE_FORMATS = ("fp8", "gguf-q8_0", "int8", "nvfp4", "gguf-q4_0", "int4")
 
 
 def _concurrency(memory: InferenceMemory) -> Iterator[InferenceChange]:
@@ -46,9 +48,9 @@ def _chunks(memory: InferenceMemory) -> Iterator[InferenceChange]:
 
 
 def _cache_formats(memory: InferenceMemory) -> Iterator[InferenceChange]:
-    now = memory.deployment.precision.kv_cache.bytes_per_element
-    for name, most in zip(_CACHE_FORMATS, (1.0, 0.5), strict=True):
-        if now > most * 1.2:
+    now = memory.deployment.precision.kv_cache.bits_per_element
+    for name in _CACHE_FORMATS:
+        if now > NUMBER_FORMATS[name].bits_per_element * 1.2:
             yield inference_formats(f"store the KV cache in {name}", kv_cache=name)
 
 

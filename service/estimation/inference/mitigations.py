@@ -26,6 +26,9 @@ from service.estimation.mitigations import USUAL_HOST_BYTES, mitigations, rememb
 from service.estimation.requests import OffloadRequest, ServingRequest
 from service.estimation.resolution import Problems, check_pools
 
+#: Every engine holds caches of so many bits.
+_WHOLE_BITS = 16.0
+
 
 def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapshot) -> Mitigations:
     """Changes and plans that make a deployment fit.
@@ -53,7 +56,7 @@ def inference_mitigations(computed: ComputedDeployment, snapshot: CatalogSnapsho
         return known[name]
 
     def judge(setup: InferenceSetup) -> Judgement[InferenceSetup] | None:
-        if not _is_possible(setup):
+        if not _is_possible(setup, snapshot):
             return None
         found = memory_of(setup)
         tiers = None
@@ -90,10 +93,15 @@ def _name(setup: InferenceSetup) -> Hashable:
     return *changing, setup.in_host_memory
 
 
-def _is_possible(setup: InferenceSetup) -> bool:
+def _is_possible(setup: InferenceSetup, snapshot: CatalogSnapshot) -> bool:
     """Whether a request for the setup would be answered."""
     deployment, serving, problems = setup.deployment, setup.serving, Problems()
     layout = deployment.parallelism
+    cache = deployment.precision.kv_cache
+    if cache.bits_per_element < _WHOLE_BITS:
+        engine = snapshot.engines.get(serving.engine)
+        if engine is None or not engine.value.caches.states(cache.id):
+            return False
     check_parallelism(layout, deployment.architecture, problems)
     if serving.disaggregation is not None:
         check_pools(serving.disaggregation.prefill_replicas, layout, problems)

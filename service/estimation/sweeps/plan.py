@@ -35,6 +35,7 @@ from service.estimation.platforms import in_asked_facility, in_asked_machine
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
+    note_unread,
     tried_caches,
     tried_model,
 )
@@ -319,6 +320,9 @@ def _formats(
     """Formats of weights that are swept; notes a limit that none of them meets."""
     asked, least = request.space.precisions, request.limits.weight_bits_at_least or 0.0
     every = tried_model(entry, entry.id, asked, True, engine)
+    if not every.formats:
+        note_unread([engine.id], entry.id, "/serving/engine", asked is not None, problems)
+        return every
     kept = every.at_least(least)
     if not kept.formats:
         note_bits(least, every.widest(), "space.precisions" if asked else entry.id, problems)

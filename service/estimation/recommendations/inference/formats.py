@@ -6,7 +6,7 @@ makes by itself of the checkpoint. What the caller would have to convert is trie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -74,9 +74,7 @@ def tried_caches(asked: Sequence[str] | None, engine: Engine) -> tuple[str, ...]
     """
     if asked is not None:
         return tuple(one for one in asked if engine.caches.has(one))
-    if not engine.caches.names:
-        return (_WHOLE_CACHE,)
-    half = next((one for one in _HALF_CACHES if engine.caches.has(one)), None)
+    half = next((one for one in _HALF_CACHES if engine.caches.states(one)), None)
     return (_WHOLE_CACHE,) if half is None else (_WHOLE_CACHE, half)
 
 
@@ -148,6 +146,14 @@ def tried_releases(
                 tried = TriedModel(release, release.id, {one.id: one}, {one.id: origin})
                 found[one.id] = (standing, tried)
     return [tried for _, tried in found.values()]
+
+
+def note_unread(
+    engines: Iterable[str], model: str, pointer: str, asked: bool, problems: Problems
+) -> None:
+    """Note that no engine reads any format that is tried of a model."""
+    what = "any of these formats" if asked else f"{model} as it is published, nor a release of it"
+    problems.add(pointer, f"{', '.join(engines)} cannot read {what}; name another engine")
 
 
 def note_bits(least_bits: float, widest: NumberFormat, of: str, problems: Problems) -> None:

@@ -36,6 +36,7 @@ from service.estimation.recommendations.inference.engines import (
 from service.estimation.recommendations.inference.formats import (
     TriedModel,
     note_bits,
+    note_unread,
     tried_caches,
     tried_model,
     tried_releases,
@@ -205,12 +206,8 @@ def _tried(
             widest = max((one.widest() for one in every), key=lambda one: one.bits_per_element)
             note_bits(least, widest, "search.precisions" if asked else model.id, problems)
         elif not met:
-            names = ", ".join(one.release.engine for one in engines)
-            problems.add(
-                "/serving/engine",
-                f"{names} cannot read {model.id} as it is published, nor a published release of "
-                "it; name another engine, or give search.allow_conversions",
-            )
+            names = [one.release.engine for one in engines]
+            note_unread(names, model.id, "/serving/engine", asked is not None, problems)
     return found
 
 
