@@ -199,11 +199,12 @@ class Engine:
     then those of its class. It runs on ``hardware`` (any if empty) and is what most people run on
     what is ``usual`` for it, has kernels for weights in ``formats``, holds its cache in ``caches``,
     and trains by ``recipes``.
-    Those that are ``preallocating`` take their share of the memory when they start, whatever they
-    come to need of it; those that ``pads_heads`` hold as many attention heads as tensor parallelism
-    divides. Those that are ``preempting`` take pages as answers grow, and pause a request where
-    pages run out; others set room aside for a whole answer when they begin with it. It starts with
-    ``defaults``.
+    Those that ``divides_layers`` give each accelerator some layers where nobody says otherwise;
+    others divide each layer. Those that are ``preallocating`` take their share of the memory when
+    they start, whatever they come to need of it; those that ``pads_heads`` hold as many attention
+    heads as tensor parallelism divides. Those that are ``preempting`` take pages as answers grow,
+    and pause a request where pages run out; others set room aside for a whole answer when they
+    begin with it. It starts with ``defaults``.
     ``unestimated`` says what no formula here knows of it.
     """
 
@@ -217,6 +218,7 @@ class Engine:
     formats: FormatList = FormatList()
     caches: FormatList = FormatList()
     recipes: Recipes = Recipes()
+    divides_layers: bool = False
     preallocating: bool = False
     pads_heads: bool = False
     preempting: bool = False

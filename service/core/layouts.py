@@ -28,6 +28,8 @@ _FEW_STAGES = 8
 #: Degrees that searches try.
 _TENSOR_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PIPELINE_DEGREES = (1, 2, 4, 8)
+#: Degrees that searches try for engines that divide by layers alone.
+_LAYER_STAGES = (1, 2, 3, 4, 6, 8, 12, 16)
 #: Searches try pipeline stages from this many tensor-parallel ranks on: below, more ranks of those
 #: answer faster and hold as much.
 _WIDE_TENSOR = 8
@@ -79,6 +81,7 @@ def usual_layout(
     least_copies: int = 1,
     spills: bool = False,
     pads_heads: bool = False,
+    divides_layers: bool = False,
 ) -> Parallelism:
     """How most people lay out a model on ``count`` accelerators; some may be left over.
 
@@ -103,6 +106,8 @@ def usual_layout(
         Whether what does not fit lies outside the accelerators.
     pads_heads
         Whether the engine adds heads where the accelerators do not divide them.
+    divides_layers
+        Whether the engine gives each accelerator some layers, rather than a part of each.
 
     References
     ----------
@@ -125,13 +130,17 @@ def usual_layout(
         return Parallelism(tensor=layout.tensor, pipeline=layout.pipeline, data=copies)
 
     def at_work(layout: Parallelism) -> float:
-        return layout.tensor * min(count // layout.tensor, flying)
+        ranks = layout.replica_accelerators
+        return ranks * min(count // ranks, flying)
 
     widest = domain if has_fast_links(accelerator) else _MOST_THROUGH_HOST
-    narrow = sorted(
-        (Parallelism(degree) for degree in degrees if degree <= widest),
-        key=lambda one: (-at_work(one), one.tensor),
-    )
+    if divides_layers:
+        most_stages = min(count_each, architecture.layer_count)
+        candidates = [Parallelism(pipeline=n) for n in range(1, most_stages + 1)]
+        degrees = (1,)
+    else:
+        candidates = [Parallelism(degree) for degree in degrees if degree <= widest]
+    narrow = sorted(candidates, key=lambda one: (-at_work(one), one.replica_accelerators))
     for _, alike in groupby(narrow, key=at_work):
         able = [one for one in map(with_copies, alike) if room(one, share(one))]
         if able:
@@ -159,8 +168,16 @@ def usual_layout(
     return with_copies(most if found is None else found)
 
 
-def replica_layouts(architecture: ModelArchitecture, most: int) -> tuple[Parallelism, ...]:
-    """Layouts of one copy that searches try: tensor parallelism as far as heads divide, stages."""
+def replica_layouts(
+    architecture: ModelArchitecture, most: int, *, divides_layers: bool = False
+) -> tuple[Parallelism, ...]:
+    """Layouts of one copy that searches try: tensor parallelism as far as heads divide, stages.
+
+    Of an engine that gives each accelerator some layers, stages alone.
+    """
+    if divides_layers:
+        deepest = min(most, architecture.layer_count)
+        return tuple(Parallelism(pipeline=n) for n in _LAYER_STAGES if n <= deepest)
     degrees = [
         tensor
         for tensor in _TENSOR_DEGREES

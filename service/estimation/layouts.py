@@ -157,6 +157,7 @@ class Layouts:
     least_copies: int = 1
     spills: bool = False
     pads_heads: bool = False
+    divides_layers: bool = False
 
     def usual(self, count: int) -> UsualLayout:
         """How most people lay it out on so many accelerators."""
@@ -188,6 +189,7 @@ class Layouts:
             least_copies=self.least_copies,
             spills=self.spills,
             pads_heads=self.pads_heads,
+            divides_layers=self.divides_layers,
         )
         return UsualLayout(parallelism, compared.get(parallelism))
 

@@ -126,3 +126,24 @@ def test_searches_try_stages_of_the_widest_groups_alone():
     assert Parallelism(tensor=8, pipeline=2) in tried
     assert Parallelism(tensor=2, pipeline=2) not in tried
     assert all(one.replica_accelerators <= 16 for one in tried)
+
+
+@pytest.mark.parametrize(
+    ("count", "at_least", "in_flight", "expected"),
+    [
+        # One request at a time keeps the accelerators of one copy at work, one after the other.
+        (4, 1, 1.0, Parallelism(pipeline=4)),
+        (3, 2, 1.0, Parallelism(pipeline=3)),
+        # Many requests keep copies at work.
+        (4, 1, 64.0, Parallelism(data=4)),
+        (8, 3, 64.0, Parallelism(pipeline=4, data=2)),
+    ],
+)
+def test_engines_that_divide_by_layers_have_stages_alone(count, at_least, in_flight, expected):
+    found = usual_layout(LLAMA_70B, PCIE, count, in_flight, holds(at_least), divides_layers=True)
+    assert found == expected
+
+
+def test_searches_try_stages_alone_where_an_engine_divides_by_layers():
+    found = replica_layouts(LLAMA_70B, 8, divides_layers=True)
+    assert found == tuple(Parallelism(pipeline=n) for n in (1, 2, 3, 4, 6, 8))

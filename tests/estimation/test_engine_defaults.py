@@ -56,10 +56,10 @@ def started(snapshot, engine, version, accelerator, model=LLAMA_3, **serving):
         ("sglang", None, "nvidia-b200-sxm-180gb", None, 2048, 16384, 0.88),
         ("tensorrt-llm", None, H100, None, 2048, 8192, 0.9),
         ("lmdeploy", None, A100, None, 384, 8192, 0.8),
-        ("llama.cpp", None, "apple-m2-max-96gb", None, 4, 512, 0.9),
-        ("llama.cpp", "b3000", "apple-m2-max-96gb", None, 1, 512, 0.9),
+        ("llama.cpp", None, "apple-m2-max-96gb", None, 4, 512, 1.0),
+        ("llama.cpp", "b3000", "apple-m2-max-96gb", None, 1, 512, 1.0),
         # As llama.cpp, but for its own slots; an eager engine has no limits.
-        ("ollama", None, "apple-m2-max-96gb", None, 1, 512, 0.9),
+        ("ollama", None, "apple-m2-max-96gb", None, 1, 512, 1.0),
         ("transformers", None, A100, None, 1_000_000, 10_000_000, 0.9),
         # Of its class, as nothing is known of its own.
         ("deepspeed-mii", None, A100, None, 256, 2048, 0.9),

@@ -160,3 +160,30 @@ def test_disaggregated_pools_get_a_replica_each(packaged_snapshot):
     serving = {"serving": {"disaggregated": {}}}
     answered = answer(packaged_snapshot, "meta-llama/Llama-3.1-8B", H100, 2, **serving)
     assert degrees(answered) == {"data": 2}
+
+
+def test_native_engines_and_eager_ones_give_each_accelerator_some_layers(packaged_snapshot):
+    for engine, weights in (("llama.cpp", "gguf-q4_k_m"), ("transformers", "bf16")):
+        answered = answer(
+            packaged_snapshot,
+            "meta-llama/Llama-3.1-70B",
+            "nvidia-a100-sxm-80gb",
+            4,
+            serving={"engine": engine},
+            precision={"weights": weights},
+            workload={"input_tokens": 512, "output_tokens": 128, "concurrency": 1},
+        )
+        assert degrees(answered) == {"pipeline": 4}, engine
+
+
+def test_the_working_set_of_metal_may_be_filled(packaged_snapshot):
+    """Four bits of DeepSeek-R1 are what people run on 512 GB."""
+    request = MemoryInferenceRequest(
+        model="deepseek-ai/DeepSeek-R1",
+        accelerator="apple-m3-ultra-512gb",
+        precision={"weights": "gguf-q4_k_m"},
+        workload={"input_tokens": 512, "output_tokens": 256, "concurrency": 1},
+    )
+    memory = inference_memory_answer(request, packaged_snapshot)
+    assert memory["fits"]
+    assert memory["usable_bytes"] == memory["capacity_bytes"]

@@ -272,6 +272,21 @@ class EngineFormats(Stated):
     source: str
 
 
+class EngineCaches(Stated):
+    """What an engine holds its KV cache in."""
+
+    caches: list[str]
+    source: str
+
+
+class EngineLayout(Stated):
+    """How an engine divides a model where nobody says."""
+
+    divides: Literal["layers"]
+    """By layers, a few of them on each accelerator; others divide each layer."""
+    source: str
+
+
 class EngineRecipes(Stated):
     """What a framework can train with; anything where nothing is said."""
 
@@ -333,6 +348,8 @@ class EngineEntry(CatalogEntry):
     generations: NotRequired[list[EngineGeneration]]
     runs_on: NotRequired[EngineHardware]
     reads: NotRequired[EngineFormats]
+    holds: NotRequired[EngineCaches]
+    layout: NotRequired[EngineLayout]
     trains: NotRequired[EngineRecipes]
     preallocating: NotRequired[bool]
     pads_heads: NotRequired[bool]

@@ -57,6 +57,9 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
     holds = fields.get("holds", {})
     if not isinstance(holds, Mapping):
         raise DocumentInvalid("/holds", "must be an object")
+    layout = fields.get("layout", {})
+    if not isinstance(layout, Mapping):
+        raise DocumentInvalid("/layout", "must be an object")
     trains = fields.get("trains", {})
     if not isinstance(trains, Mapping):
         raise DocumentInvalid("/trains", "must be an object")
@@ -70,6 +73,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         usual=_hardware(runs_on, "usual"),
         formats=_formats(reads, "reads", "formats"),
         caches=_formats(holds, "holds", "caches"),
+        divides_layers=layout.get("divides") == "layers",
         recipes=_recipes(trains),
         preallocating=fields.get("preallocating") is True,
         pads_heads=fields.get("pads_heads") is True,
@@ -82,6 +86,7 @@ def engine_from_document(document: Document, engines: Mapping[str, Document]) ->
         "runs_on": runs_on.get("source"),
         "reads": reads.get("source"),
         "holds": holds.get("source"),
+        "layout": layout.get("source"),
         "trains": trains.get("source"),
     } | {one["id"]: one.get("source") for one in fields.get("generations") or ()}
     origins = {

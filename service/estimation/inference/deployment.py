@@ -237,6 +237,7 @@ def resolve_deployment(
         least_copies=1 if request.serving.disaggregated is None else 2,
         spills=tiers is not None,
         pads_heads=pads_heads,
+        divides_layers=snapshot.engines[release.engine].value.divides_layers,
     )
     compared = None
     if parallelism is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -38,6 +39,12 @@ _LIKELY_SHARE = 0.3
 
 #: How far from the best on the row's own metric a choice may be and still follow the row.
 _AGREEING_RATIO = 0.5
+#: Nobody tells figures apart that are closer than this.
+_AS_GOOD_RATIO = 0.005
+#: What the decisive metrics are called in sentences.
+_METRIC_WORDS: Mapping[Metric, str] = MappingProxyType(
+    {"headroom": "use of memory", "latency": "latency", "carbon": "carbon footprint"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +274,19 @@ class RankedCandidates:
         return {
             "focus": kind.focus,
             "agrees": agrees,
-            "because": f"its {metric} is {worse:.0%} worse than the best within the limits "
+            "because": f"its {_METRIC_WORDS[metric]} {_beside_the_best(worse)} within the limits "
             f"({mine:.3g} against {best:.3g} {self.subject.units[metric]})"
             + ("" if agrees else "; with these weights, other metrics outweigh it"),
         }
+
+
+def _beside_the_best(worse: float) -> str:
+    """How a figure stands to the lowest, by the share that it is above it."""
+    if worse < _AS_GOOD_RATIO:
+        return "is the best"
+    if worse < 1.0:
+        return f"is {worse:.0%} above the best"
+    return f"is {worse + 1.0:.2g} times the best"
 
 
 def _confidence(share_ratio: float, weak: int) -> Literal["high", "medium", "low"]:

@@ -341,7 +341,9 @@ def _space(
     asked, architecture = request.space, entry.value
     found: tuple[Parallelism, ...]
     if asked.parallelisms is None:
-        found = replica_layouts(architecture, asked.max_accelerators)
+        found = replica_layouts(
+            architecture, asked.max_accelerators, divides_layers=engine.value.divides_layers
+        )
     else:
         wanted = [ParallelismRequest(**layout.model_dump()) for layout in asked.parallelisms]
         possible = [resolve_parallelism(one, None, architecture, Problems()) for one in wanted]

@@ -10,6 +10,7 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import ModelArchitecture
 from service.core.deployment import Accelerator, Parallelism
+from service.core.engines import Engine
 from service.core.layouts import replica_layouts
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.performance.inference.goodput import FIGURES, TimeLimit
@@ -228,14 +229,15 @@ def _spaces(
         for accelerator, one in zip(accelerators, found, strict=True)
     ]
     first = found[min(engine.positions)]
-    caches = tried_caches(request.search.kv_caches, snapshot.engines[release.engine].value)
+    value = snapshot.engines[release.engine].value
+    caches = tried_caches(request.search.kv_caches, value)
     for one in tried:
         options = started_options(measured, request.serving, release, one.entry.value, snapshot)
         start = options[min(engine.positions)].start
         serving = resolve_serving(request.serving, release, start, snapshot)
         learnt = learnt_options(options, one.entry, accelerators, serving.engine, snapshot)
         yield (
-            _space(one, request, caches, learnt, engine.positions, drafts),
+            _space(one, request, value, caches, learnt, engine.positions, drafts),
             Environment(serving, first.runtime, first.infrastructure, tiers),
         )
 
@@ -343,6 +345,7 @@ def _draft(
 def _space(
     tried: TriedModel,
     request: RecommendationRequest,
+    engine: Engine,
     caches: Sequence[str],
     options: Sequence[AcceleratorOption],
     positions: frozenset[int],
@@ -350,7 +353,11 @@ def _space(
 ) -> SearchSpace:
     return SearchSpace(
         precisions=tried.precisions(caches),
-        layouts=replica_layouts(tried.entry.value, request.search.max_accelerators),
+        layouts=replica_layouts(
+            tried.entry.value,
+            request.search.max_accelerators,
+            divides_layers=engine.divides_layers,
+        ),
         accelerators=options,
         most_accelerators=request.search.max_accelerators,
         native_only=request.search.precisions is None,
