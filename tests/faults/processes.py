@@ -126,11 +126,15 @@ def eventually(condition: object, what: str) -> None:
 
 @dataclass
 class Load:
-    """Requests in several threads until told to stop, each on one connection or ever new ones."""
+    """Requests in several threads until told to stop, each on one connection or ever new ones.
+
+    Between its requests a thread pauses: what is waited for meanwhile needs a processor, too.
+    """
 
     service: Service
     threads: int = 4
     reconnecting: bool = False
+    pause_s: float = 0.05
     seen: Counter[str] = field(default_factory=Counter)
 
     def __enter__(self) -> Load:
@@ -166,3 +170,4 @@ class Load:
                     self.seen[type(error).__name__] += 1
                     return
                 self.seen[str(response.status_code)] += 1
+                self._stopping.wait(self.pause_s)

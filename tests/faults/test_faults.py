@@ -90,7 +90,7 @@ def test_sigterm_under_load_drops_no_request(workers: str, reconnecting: bool) -
     # Long enough for a client that a busy machine keeps from running.
     settings = {"HEADROOM_EMBEDDED_DATABASE": "false", "HEADROOM_DRAIN_S": "20"}
     with serving("--workers", workers, **settings) as service:
-        with Load(service, threads=8, reconnecting=reconnecting) as load:
+        with Load(service, threads=8, reconnecting=reconnecting, pause_s=0) as load:
             assert service.stop() == 0
         assert set(load.seen) <= {"200", "no longer listening"}, load.seen
 

@@ -72,6 +72,8 @@ def test(context: typer.Context) -> None:
     arguments = context.args
     if set(arguments) <= {"--full"}:
         arguments = [*whole, *arguments]
+    # Tests are compiled with what their assertions tell, which takes longer than to read it again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with ThreadPoolExecutor() as pool:
         # Style and types are one process, so that they and the tests share the processors fairly.
         reports = pool.submit(lambda: {name: check(one) for name, one in _CHECKS.items()})
