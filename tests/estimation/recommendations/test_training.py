@@ -284,7 +284,9 @@ def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
 
 def test_a_run_that_failures_never_let_end_is_no_choice(packaged_snapshot):
     run = SMALL["run"] | {"failures": {"per_accelerator_day": 900.0, "checkpoint_interval_s": 1e6}}
-    answer = training_recommendation_answer(asked(run=run, limits={}), packaged_snapshot)
+    answer = training_recommendation_answer(
+        asked(run=run, limits={"implied": False}), packaged_snapshot
+    )
     assert answer["choices"] == []
     (never,) = [one for one in answer["excluded"] if one["limit"] == "makes_progress"]
     assert never["candidates"] > 0
@@ -513,3 +515,23 @@ def test_a_search_names_methods_that_its_framework_has_not(packaged_snapshot):
     [problem] = refused.value.errors
     assert problem.pointer == "/run/methods/1"
     assert "but by full" in problem.detail
+
+
+def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packaged_snapshot):
+    run = {"tokens": 15e12, "sequence_length": 8192, "framework": "megatron-lm"}
+    search = {"accelerators": ["nvidia-h100-sxm-80gb"], "max_accelerators": 64}
+    body = {"model": "meta-llama/Llama-3.1-8B", "run": run, "search": search}
+
+    def asked(**limits):
+        request = TrainingRecommendationRequest.model_validate(body | {"limits": limits})
+        return training_recommendation_answer(request, packaged_snapshot)
+
+    usual, open_ended, short = asked(), asked(implied=False), asked(days=300)
+    [implied] = usual["implied"]
+    assert implied["field"] == "limits.days"
+    longest = {
+        name: max(choice["candidate"]["days"] for choice in one["choices"])
+        for name, one in (("usual", usual), ("open", open_ended), ("short", short))
+    }
+    assert longest["short"] <= 300 < longest["usual"] <= implied["value"] < longest["open"]
+    assert open_ended["implied"] == short["implied"] == []

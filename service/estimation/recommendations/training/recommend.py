@@ -17,6 +17,7 @@ from service.estimation.answers import Parallelism
 from service.estimation.comparison.figures import run_figures
 from service.estimation.detail import WHOLE, Detail
 from service.estimation.recommendations.against import TRAINING_PLACES
+from service.estimation.recommendations.answers import ImpliedLimit
 from service.estimation.recommendations.placement import SearchResult
 from service.estimation.recommendations.places import is_cloud
 from service.estimation.recommendations.ranked import Subject
@@ -75,9 +76,25 @@ def training_recommendation_answer(
         Plan(run_baseline(request, search, snapshot), TRAINING_PLACES, run_figures),
         _warnings(request, search),
         snapshot,
-        detail=detail,
+        implied_run_limits(request, search),
+        detail,
     )
     return answer | {"global_batch_size": search.demand.global_batch_sequences}
+
+
+def implied_run_limits(
+    request: TrainingRecommendationRequest, search: ResolvedTrainingSearch
+) -> list[ImpliedLimit]:
+    """The life of the hardware, where nobody says how long a run may take."""
+    days = search.limits.days
+    if days is None or request.limits.days is not None:
+        return []
+    years = float(search.context.infrastructure.hardware_life_years.value)
+    told = (
+        f"A run has to end within the {years:g} years that hardware is used; give limits.days for "
+        "another limit, or limits.implied: false for none"
+    )
+    return [{"field": "limits.days", "value": days, "unit": "days", "in_words": told}]
 
 
 def _warnings(

@@ -79,7 +79,7 @@ class RunLimits(Request):
     """Hard limits; null means no limit."""
 
     days: Limit = None
-    """Longest time of the run, failures included."""
+    """Longest time of the run, failures included; if null, the life of the hardware."""
     usd: Limit = None
     """Budget of the whole run."""
     usd_per_hour: Limit = None
@@ -104,6 +104,9 @@ class RunLimits(Request):
     """What a site of your own can take."""
     headroom_ratio_at_least: Ratio = 0.0
     """Share of an accelerator's memory that must stay free."""
+    implied: bool = True
+    """Whether a run has to end within the life of the hardware where you give no days; false lets
+    it take longer."""
 
 
 class TrainingSearchRequest(PlacesRequest):

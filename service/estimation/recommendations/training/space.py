@@ -11,6 +11,7 @@ from service.catalog.snapshot import CatalogSnapshot
 from service.core.architecture.model import MixtureOfExperts, ModelArchitecture
 from service.core.deployment import Parallelism
 from service.core.engines import EngineRelease, Recipes
+from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import Checkpointing, Offload
@@ -23,6 +24,7 @@ from service.core.search.training_candidates import (
     TrainingVariant,
 )
 from service.core.search.workloads import WORKLOAD_KINDS, WorkloadKind
+from service.core.years import DAYS_PER_YEAR
 from service.estimation.mitigations import USUAL_HOST_BYTES
 from service.estimation.recommendations.context import search_context
 from service.estimation.recommendations.inference.formats import note_bits
@@ -153,11 +155,19 @@ def resolve_training_search(
             )
             for model in models
         ),
-        limits=request.limits,
+        limits=_limits(request.limits, context.infrastructure),
         weights=matrix_weights(request.weights, kind),
         host_memory_bytes=host,
         framework=overheads.of(release.key),
     )
+
+
+def _limits(asked: RunLimits, infrastructure: Infrastructure) -> RunLimits:
+    """The caller's limits, and the life of the hardware where the caller gives no days."""
+    if asked.days is not None or not asked.implied:
+        return asked
+    years = float(infrastructure.hardware_life_years.value)
+    return asked.model_copy(update={"days": years * DAYS_PER_YEAR})
 
 
 def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -> None:
