@@ -1,0 +1,158 @@
+"""Shapes of engines and frameworks in the catalog, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from service.api.catalog.stated import CatalogEntry, Stated
+
+
+class EngineClasses(Stated):
+    """Kinds of an engine, by what it runs: whose figures stand in where it has none."""
+
+    inference: NotRequired[Literal["compiled", "fixed-shapes", "eager", "llama.cpp-like"]]
+    training: NotRequired[Literal["megatron-like", "fsdp-like", "ahead-of-time", "trainer-like"]]
+
+
+class EngineDefaults(Stated):
+    """What an engine starts with where settings say nothing, under the conditions beside it."""
+
+    max_running_sequences: NotRequired[float]
+    """Sequences that a replica runs at once."""
+    chunked_prefill_tokens: NotRequired[float]
+    """Tokens that a step computes at most."""
+    memory_utilization_ratio: NotRequired[float]
+    whole_prompts: NotRequired[bool]
+    """Whether a step has room for the longest sequence."""
+    prompts_apart: NotRequired[bool]
+    """Whether a step that computes prompts decodes nothing."""
+    usage: NotRequired[Literal["server", "offline"]]
+    hardware: NotRequired[list[str]]
+    but_not: NotRequired[list[str]]
+    least_memory_bytes: NotRequired[float]
+    most_sequence_tokens: NotRequired[float]
+    source: str
+    note: NotRequired[str]
+
+
+class EngineGeneration(Stated):
+    """Releases of an engine between two changes that speed or memory show."""
+
+    id: str
+    since: str
+    version: NotRequired[str]
+    aliases: NotRequired[list[str]]
+    names: NotRequired[list[str]]
+    preempting: NotRequired[bool]
+    defaults: NotRequired[list[EngineDefaults]]
+    differs: str
+    source: str
+
+
+class EngineHardware(Stated):
+    """Accelerators by their ids, families, or the beginnings of families (nvidia-*)."""
+
+    hardware: list[str]
+    """What it runs on."""
+    usual: NotRequired[list[str]]
+    """Where it is the default engine."""
+    source: str
+
+
+class EngineFormats(Stated):
+    """What weights an engine reads."""
+
+    formats: list[str]
+    source: str
+
+
+class EngineCaches(Stated):
+    """What an engine holds its KV cache in."""
+
+    caches: list[str]
+    source: str
+
+
+class EngineLayout(Stated):
+    """How an engine divides a model where nobody says."""
+
+    divides: Literal["layers"]
+    """By layers, a few of them on each accelerator; others divide each layer."""
+    source: str
+
+
+class EngineRecipes(Stated):
+    """What a framework can train with; anything where nothing is said."""
+
+    methods: NotRequired[list[Literal["full", "lora", "qlora"]]]
+    degrees: NotRequired[list[Literal["data", "tensor", "pipeline", "expert", "context"]]]
+    """Kinds of parallelism that it has."""
+    most_zero_stage_in_pipeline: NotRequired[int]
+    """Highest zero_stage that goes with a pipeline."""
+    zero_stages: NotRequired[list[int]]
+    """Values of zero_stage that it has switches for: others are refused."""
+    fp8_recipes: NotRequired[list[str]]
+    """Values of fp8_recipe that it has: others are refused."""
+    source: str
+
+
+class EngineStart(Stated):
+    """How an engine's server is started with the settings of an estimate."""
+
+    command: list[str]
+    """Words, of which {model} stands for the model's name, {file} for a file of its weights."""
+    image: NotRequired[str]
+    port: int
+    flags: dict[str, Any]
+    """How each setting is told to it: a flag, one that stands alone, or one for some values."""
+    fixed: NotRequired[list[str]]
+    source: str
+
+
+class EngineConfigurationFile(Stated):
+    """A configuration that a command reads."""
+
+    name: str
+    entries: dict[str, str]
+    """Settings by where they stand: names with dots between them."""
+    fixed: NotRequired[dict[str, Any]]
+
+
+class EngineStartsTraining(Stated):
+    """How a training run is started with the settings of an estimate."""
+
+    command: list[str]
+    """Words, of which {machines}, {ranks} and {accelerators} stand for numbers."""
+    flags: dict[str, Any]
+    """How each setting is told to it: a flag, or words for some values."""
+    file: NotRequired[EngineConfigurationFile]
+    fixed: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
+    source: str
+
+
+class EngineEntry(CatalogEntry):
+    """An inference engine, a training framework, or both: what requests can name."""
+
+    name: str
+    aliases: list[str]
+    workloads: list[Literal["inference", "training"]]
+    classes: NotRequired[EngineClasses]
+    like: NotRequired[str]
+    generations: NotRequired[list[EngineGeneration]]
+    runs_on: NotRequired[EngineHardware]
+    reads: NotRequired[EngineFormats]
+    holds: NotRequired[EngineCaches]
+    layout: NotRequired[EngineLayout]
+    trains: NotRequired[EngineRecipes]
+    preallocating: NotRequired[bool]
+    pads_heads: NotRequired[bool]
+    preempting: NotRequired[bool]
+    defaults: NotRequired[list[EngineDefaults]]
+    """Later rules that hold outdo earlier ones."""
+    unestimated: NotRequired[str]
+    start: NotRequired[EngineStart]
+    starts_training: NotRequired[EngineStartsTraining]
+    started_as: NotRequired[list[str]]
+    """Frameworks as which runs are started of one that stands for any of them."""
+    source: str
