@@ -37,7 +37,7 @@ from service.api.sweeps.access import (
 from service.catalog.database.store import UNRECORDED_REVISION
 from service.estimation.rejection import FieldError, Rejected
 from service.estimation.sweeps.answers import Sweep
-from service.estimation.sweeps.plan import resolve_study
+from service.estimation.sweeps.plan import Study, resolve_study
 from service.estimation.sweeps.requests import SweepRequest
 from service.jobs import repository
 from service.jobs.queue import enqueue, withdraw
@@ -90,7 +90,7 @@ async def create_sweep(http: HttpRequest) -> Response:
     if snapshot.revision == UNRECORDED_REVISION:
         raise unavailable("there is no database")
     new = repository.NewSweep(
-        request=request.model_dump_json(exclude_defaults=True).encode(),
+        request=_naming_its_engine(request, study).model_dump_json(exclude_defaults=True).encode(),
         catalog_revision=snapshot.revision,
         engine_version=ENGINE_VERSION,
         configurations=study.configurations,
@@ -121,6 +121,13 @@ async def create_sweep(http: HttpRequest) -> Response:
     kept = await found(http, str(id_))
     headers = {"Location": f"/v1/sweeps/{id_}", **NOT_KEPT}
     return _answer(await answered(http, kept), 202 if fresh else 200, headers)
+
+
+def _naming_its_engine(request: SweepRequest, study: Study) -> SweepRequest:
+    """A request with the engine that all of it is swept under, so that its rows can be repeated."""
+    engine = study.environment.serving.engine
+    serving = request.serving.model_copy(update={"engine": engine})
+    return request.model_copy(update={"serving": serving})
 
 
 @router.get(

@@ -127,6 +127,8 @@ async def test_a_sweep_tells_how_far_it_has_come(done):
     assert progress["configurations_done"] == progress["configurations"]
     assert done["name"] == "small"
     assert done["request"]["space"] == SMALL["space"]
+    # What single estimates of its rows have to name, as they may take another engine.
+    assert done["request"]["serving"]["engine"] == "vllm"
     assert done["created_at"] <= done["started_at"] <= done["finished_at"] < done["expires_at"]
     unfit = sum(
         one["configurations"]
