@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isclose
-from typing import cast
+from typing import Any, cast
 
 import yaml
 
 from service.catalog.entries.documents import Document
+from service.catalog.files import Yaml
 
 #: Source of constants that nothing was fitted to.
 ASSUMPTION = "headroom-assumption"
@@ -62,7 +63,12 @@ def document_text(comment: Iterable[str], entries: Iterable[CalibrationEntry]) -
 
 def document_of(entry: CalibrationEntry) -> Document:
     """An entry as a document of the catalog."""
-    return cast("Document", yaml.safe_load(document_text((), [entry]))[0])
+    return cast("Document", _read(document_text((), [entry]))[0])
+
+
+def _read(text: str) -> list[dict[str, Any]]:
+    """Entries of a file, as the catalog reads it."""
+    return yaml.load(text, Loader=Yaml) or []  # noqa: S506
 
 
 def differences(
@@ -79,7 +85,7 @@ def differences(
     tolerance_ratio
         Largest relative difference of a figure that counts as none [-].
     """
-    there = {document["id"]: document["figures"] for document in yaml.safe_load(committed) or ()}
+    there = {document["id"]: document["figures"] for document in _read(committed)}
     found: list[str] = []
     for entry in entries:
         figures = there.pop(entry.id, None)

@@ -142,9 +142,8 @@ class Fitted:
         """Posterior covariance of the deviations, in units of their priors, linearised."""
         jacobian = self.problem.jacobian(self.slopes, self.rows)
         pull = _pull(self.problem.counts[self.rows], self.residuals)
-        size = len(self.deviations)
-        curvature = (jacobian.T * pull) @ jacobian + np.eye(size)
-        found: FloatArray = cho_solve(cho_factor(curvature), np.eye(size))
+        curvature = _curvature(jacobian, pull)
+        found: FloatArray = cho_solve(cho_factor(curvature), np.eye(len(self.deviations)))
         return found
 
     def keys(self, term: Term, kind: str) -> list[tuple[str, Keys]]:
@@ -395,15 +394,21 @@ def _pull(counts: FloatArray, residuals: FloatArray) -> FloatArray:
     return pull
 
 
+def _curvature(jacobian: FloatArray, pull: FloatArray) -> FloatArray:
+    """Second derivatives of the loss by the deviations, with those of their priors."""
+    found: FloatArray = (jacobian.T * pull) @ jacobian
+    found.flat[:: len(found) + 1] += 1.0
+    return found
+
+
 def _robust_step(
     residuals: FloatArray, jacobian: FloatArray, counts: FloatArray, deviations: FloatArray
 ) -> FloatArray:
     """Deviations with the least loss where residuals change linearly, by reweighting."""
-    size = len(deviations)
     moved = deviations
     for _ in range(_REWEIGHTINGS):
         pull = _pull(counts, residuals + jacobian @ (moved - deviations))
-        curvature = (jacobian.T * pull) @ jacobian + np.eye(size)
+        curvature = _curvature(jacobian, pull)
         wanted = (jacobian.T * pull) @ (jacobian @ deviations - residuals)
         moved = cho_solve(cho_factor(curvature), wanted)
     return moved

@@ -58,7 +58,8 @@ def three_sigmas(rows: Sequence[LeftOut]) -> dict[str, float]:
     Searle, Casella, McCulloch, Variance Components, 1992, chapter 3 (nested groups).
     """
     shares = _shares(rows)
-    total = _covering(rows)
+    errors, added = np.array([(row.error, row.added) for row in rows]).T
+    total = _covering(errors, added, _weights(rows))
     return {name: float(np.sqrt(share * total)) for name, share in shares.items()}
 
 
@@ -80,15 +81,18 @@ def borne_out(rows: Sequence[LeftOut]) -> Borne:
     They are those with which intervals hold enough, and are narrowest on average.
     """
     weights = _weights(rows)
-    parts = _PART_LOG_SIGMAS if any(row.part_ratio for row in rows) else (0.0,)
+    errors, unmeasured_variances, part_ratios = np.array(
+        [(row.error, row.added, row.part_ratio) for row in rows]
+    ).T
+    parts = _PART_LOG_SIGMAS if np.any(part_ratios) else (0.0,)
     tried = []
     for share, sigma in product(_ADDED_SHARES, parts):
-        scaled = [
-            replace(row, added=row.added * share + (row.part_ratio * sigma) ** 2) for row in rows
-        ]
-        variance = _covering(scaled) + np.array([row.added for row in scaled])
-        tried.append((float(weights @ np.sqrt(variance)), Borne(share, sigma, scaled)))
-    return min(tried, key=lambda one: one[0])[1]
+        added = unmeasured_variances * share + (part_ratios * sigma) ** 2
+        variance = _covering(errors, added, weights) + added
+        tried.append((float(weights @ np.sqrt(variance)), share, sigma, added))
+    _, share, sigma, added = min(tried, key=lambda one: one[0])
+    scaled = [replace(row, added=float(one)) for row, one in zip(rows, added, strict=True)]
+    return Borne(share, sigma, scaled)
 
 
 def coverage_ratio(rows: Sequence[LeftOut], variance: float) -> float:
@@ -117,10 +121,10 @@ def _weights(rows: Sequence[LeftOut]) -> FloatArray:
     return weights_by_source([row.source for row in rows])
 
 
-def _covering(rows: Sequence[LeftOut]) -> float:
+def _covering(errors: FloatArray, added: FloatArray, weights: FloatArray) -> float:
     """The variance for which the wanted share of figures lies inside."""
-    needed = np.array([(row.error / Z_90) ** 2 - row.added for row in rows])
-    return max(quantile(needed, _weights(rows), COVERED_SHARE), _LEAST_LOG_SIGMA**2)
+    needed = (errors / Z_90) ** 2 - added
+    return max(quantile(needed, weights, COVERED_SHARE), _LEAST_LOG_SIGMA**2)
 
 
 def _shares(rows: Sequence[LeftOut]) -> Mapping[str, float]:
