@@ -103,7 +103,7 @@ def _view(answer: Mapping[str, Any], figures: _Figures) -> Sequence[Any]:
     if answer["excluded"]:
         table = plain_table("limit", "threshold", "excluded", right=("threshold", "excluded"))
         for limit in answer["excluded"]:
-            table.add_row(limit["limit"], _threshold(limit), f"{limit['candidates']:,}")
+            table.add_row(limit["label"], _threshold(limit), f"{limit['candidates']:,}")
         parts += [heading("What the limits excluded"), indented(table)]
     parts += _told("What was not searched", answer["not_searched"])
     parts += _told("Limits that nobody set", answer["implied"])
@@ -137,7 +137,7 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
     parts = [heading("Choices"), indented(columns_table(texts, values))]
     first = choices[0]
     weighed = ", ".join(
-        f"{part['metric']} {part['worse_ratio']:+.0%}"
+        f"{part['metric']} {_beyond(part['worse_ratio'])}"
         for part in first["compared"]
         if part["weight_ratio"] and part["worse_ratio"] is not None
     )
@@ -159,6 +159,11 @@ def _choices(choices: Sequence[Mapping[str, Any]], figures: _Figures) -> list[An
     return parts
 
 
+def _beyond(worse_ratio: float) -> str:
+    """By how much a figure is above another: in percent, or how many times as much it is."""
+    return f"{worse_ratio:+.0%}" if worse_ratio < 1.0 else f"{worse_ratio + 1.0:.2g} ×"
+
+
 def _best_for(choice: Mapping[str, Any]) -> str:
     return ", ".join(one.replace("_", " ") for one in choice["priorities"])
 
@@ -178,8 +183,13 @@ def _none_left(answer: Mapping[str, Any]) -> list[Any]:
 def _named(candidate: Mapping[str, Any]) -> str:
     return (
         f"{candidate['accelerator_count']} × {candidate['accelerator']} "
-        f"{candidate['precision']['weights']}, {candidate['region']}"
+        f"{candidate['precision']['weights']}{_engine(candidate)}, {candidate['region']}"
     )
+
+
+def _engine(candidate: Mapping[str, Any]) -> str:
+    """The engine of a deployment; runs of training have none."""
+    return f", {candidate['engine']}" if "engine" in candidate else ""
 
 
 def _value(figure: Mapping[str, float] | None) -> float | None:

@@ -313,6 +313,8 @@ class Excluded(Answer):
     """Whether configurations are counted, or configurations in places; those of the stage
     configuration add up to searched.combinations less searched.within_limits."""
     limit: str
+    label: str
+    """What it is called where people read it."""
     threshold: float | None
     """Null for conditions without one: offered, where no cloud searched is known to rent the
     accelerator out; tensor_parallel_group_within_scale_up_domain; format_or_power_unknown, where

@@ -25,7 +25,9 @@ Stage: TypeAlias = Literal["configuration", "place"]
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A limit and how many candidates it excluded; ``nearest`` came closest, with its value.
+    """A limit, what it is called, and how many candidates it excluded.
+
+    ``nearest_value`` is that of the candidate that came closest.
 
     ``threshold`` is None where there is nothing to come close to. At the stage of configurations
     each is counted once; at that of places once for each place that it could stand in.
@@ -33,6 +35,7 @@ class Exclusion:
 
     stage: Stage
     limit: str
+    label: str
     threshold: float | None
     unit: str
     candidates: int
@@ -84,7 +87,7 @@ class Exclusions:
         count = int(excluded_mask.sum()) * places + (known.candidates if known is not None else 0)
         shown = sign * found if np.isfinite(found) else None
         self._by_limit[limit.name] = Exclusion(
-            self._stage, limit.name, sign * check.most, limit.unit, count, shown
+            self._stage, limit.name, limit.label, sign * check.most, limit.unit, count, shown
         )
 
     def left_out(self, left: LeftOut) -> None:
@@ -106,5 +109,5 @@ class Exclusions:
         known = self._by_limit.get(condition.name)
         before = 0 if known is None else known.candidates
         self._by_limit[condition.name] = Exclusion(
-            "configuration", condition.name, None, "-", before + count, None
+            "configuration", condition.name, condition.label, None, "-", before + count, None
         )

@@ -186,11 +186,11 @@ class Condition:
 
 
 WITHIN_DOMAIN = Condition(
-    "tensor_parallel_group_within_scale_up_domain", "tensor parallelism within fast links"
+    "tensor_parallel_group_within_scale_up_domain", "tensor parallelism over fast links"
 )
 OFFERED = Condition("offered", "rented out by a cloud searched")
-FORMATS_AND_POWER = Condition("format_or_power_unknown", "formats, their kernels and power known")
-DIVIDES_BATCH = Condition("divides_global_batch", "batch divided among data-parallel ranks")
+FORMATS_AND_POWER = Condition("format_or_power_unknown", "formats and power known")
+DIVIDES_BATCH = Condition("divides_global_batch", "batch shared by all ranks")
 MAKES_PROGRESS = Condition("makes_progress", "progress despite failures")
 MEMORY = Condition("memory_bytes", "memory of an accelerator", "B")
 CONDITIONS = (WITHIN_DOMAIN, OFFERED, FORMATS_AND_POWER, DIVIDES_BATCH, MAKES_PROGRESS, MEMORY)

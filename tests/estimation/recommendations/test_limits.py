@@ -29,8 +29,8 @@ from service.estimation.recommendations.training.requests import (
 from service.estimation.rejection import Rejected
 from service.mcp.server import Tools
 
-#: Limits that take more than a number.
-OBJECTS = {"compliance", "site"}
+#: Fields that are no number to hold a figure against.
+NO_NUMBERS = {"compliance", "site", "implied"}
 TABLES = (
     (DEPLOYMENT_LIMITS, LimitsRequest, DEPLOYMENT_LIMIT_OPTIONS),
     (RUN_LIMITS, RunLimits, RUN_LIMIT_OPTIONS),
@@ -40,7 +40,7 @@ TABLES = (
 @pytest.mark.parametrize(("limits", "request_model", "options"), TABLES)
 def test_table_request_and_options_name_the_same_limits(limits, request_model, options):
     requested = [one.name for one in limits if one.requested]
-    assert sorted(requested) == sorted(set(request_model.model_fields) - OBJECTS)
+    assert sorted(requested) == sorted(set(request_model.model_fields) - NO_NUMBERS)
     assert [one.place for one in options] == [("limits", name) for name in requested]
     names = [one.name for one in (*limits, *CONDITIONS)]
     assert len(set(names)) == len(names)

@@ -91,8 +91,8 @@ def implied_run_limits(
         return []
     years = float(search.context.infrastructure.hardware_life_years.value)
     told = (
-        f"A run has to end within the {years:g} years that hardware is used; give limits.days for "
-        "another limit, or limits.implied: false for none"
+        f"Hardware is used for {years:g} years; give limits.days for another limit, or "
+        "limits.implied: false for none"
     )
     return [{"field": "limits.days", "value": days, "unit": "days", "in_words": told}]
 
