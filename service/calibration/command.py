@@ -21,7 +21,7 @@ from service.catalog.files import packaged_documents
 from service.catalog.snapshot import CatalogSnapshot, snapshot_from_documents
 from service.core.engines import EngineWorkload
 from service.core.errors import InvalidInput
-from service.estimation.levels import POWER_SPREADS, SPREAD_OF, SPREADS
+from service.estimation.levels import POWER_SPREADS, SPREAD_OF
 from service.estimation.measurements.documents import MeasurementDocument
 from service.validation.left_out import LeftOutFigure, LeftOutInvalid, read_left_out
 from service.validation.reading import FileInvalid, read_files
@@ -181,33 +181,26 @@ def calibrated(
     """
     files: dict[str, tuple[Iterable[str], list[CalibrationEntry]]] = {}
     parts: list[FittedPart] = []
-    spreads: list[CalibrationEntry] = []
+    others: list[CalibrationEntry] = []
     if only != "training":
-        of_speed = _speed_part(documents, snapshot)
-        speed_spreads = of_speed.spreads()
-        files[_SPEED] = (speed.COMMENT, [*of_speed.entries(), *speed_spreads])
+        of_speed = speed.speed_part(speed.measured_speeds(documents, snapshot), snapshot)
+        files[_SPEED] = (speed.COMMENT, [*of_speed.entries(), *of_speed.spreads()])
         parts.append(of_speed)
-        spreads += speed_spreads
     if only != "inference":
         of_training = training.training_part(training.measured_runs(documents, snapshot), snapshot)
-        training_spreads = of_training.spreads()
-        products = training.products_entries(of_training, snapshot)
+        others += training.products_entries(of_training, snapshot)
         files[_TRAINING] = (
             training.COMMENT,
-            [*of_training.entries(), *products, *training_spreads],
+            [*of_training.entries(), *others, *of_training.spreads()],
         )
         parts.append(of_training)
-        spreads += [*training_spreads, *products]
     if only != "training":
         # Power follows from how hard accelerators work, which the constants of speed say.
         of_power = _power_part(documents, _with(snapshot, files))
-        power_spreads = of_power.spreads()
-        files[_POWER] = (power.COMMENT, [*of_power.entries(), *power_spreads])
+        files[_POWER] = (power.COMMENT, [*of_power.entries(), *of_power.spreads()])
         of_memory = memory.memory_part(memory.measured_memory(documents, snapshot), snapshot)
-        memory_spreads = of_memory.spreads()
-        files[_MEMORY] = (memory.COMMENT, [*of_memory.entries(), *memory_spreads])
+        files[_MEMORY] = (memory.COMMENT, [*of_memory.entries(), *of_memory.spreads()])
         parts += [of_power, of_memory]
-        spreads += [*power_spreads, *memory_spreads]
     if only != "inference":
         # What the driver holds is the same in training.
         held = _with(
@@ -216,18 +209,16 @@ def calibrated(
         of_runs = training_memory.training_memory_part(
             training_memory.measured_training_memory(documents, held), held
         )
-        run_spreads = of_runs.spreads()
         files[_TRAINING_MEMORY] = (
             training_memory.COMMENT,
-            [*of_runs.entries(), *run_spreads],
+            [*of_runs.entries(), *of_runs.spreads()],
         )
         parts.append(of_runs)
-        spreads += run_spreads
 
     def left_out() -> list[LeftOutFigure]:
         chosen = [one for one in documents if only is None or one.kind == only]
         quantities = {*SPREAD_OF, *_ALSO_COMPARED, *training.SPEEDS, *memory.QUANTITIES}
-        return left_out_figures(chosen, frozenset(quantities), snapshot, parts, spreads)
+        return left_out_figures(chosen, frozenset(quantities), snapshot, parts, others)
 
     return Calibrated(files, left_out)
 
@@ -237,19 +228,6 @@ def _with(
 ) -> CatalogSnapshot:
     """The catalog with what was fitted so far."""
     return with_entries(snapshot, [entry for _, entries in files.values() for entry in entries])
-
-
-def _speed_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Part:
-    speeds = speed.measured_speeds(documents, snapshot)
-    return Part(
-        speed.TERMS,
-        speeds,
-        speed.fit_speed(speeds),
-        snapshot,
-        speed.complete,
-        lambda row: SPREAD_OF[row.quantity],
-        SPREADS,
-    )
 
 
 def _power_part(documents: list[MeasurementDocument], snapshot: CatalogSnapshot) -> Part:

@@ -30,7 +30,7 @@ class FittedPart(Protocol):
     """A part of the constants, such as those of speed, fitted to rows of many sources."""
 
     def entries_without(self, source: str) -> list[CalibrationEntry]:
-        """Its entries as they are without the rows of a source."""
+        """Its entries as they are without the rows of a source, spreads included."""
 
 
 def left_out_figures(
@@ -38,7 +38,7 @@ def left_out_figures(
     quantities: frozenset[str],
     snapshot: CatalogSnapshot,
     parts: Sequence[FittedPart],
-    spreads: Sequence[CalibrationEntry],
+    others: Sequence[CalibrationEntry] = (),
 ) -> list[LeftOutFigure]:
     """All figures of some quantities, each source estimated without its own rows.
 
@@ -52,8 +52,8 @@ def left_out_figures(
         The catalog, whose entries of speed and power are replaced.
     parts
         What was fitted.
-    spreads
-        Entries from which intervals come: of errors of left-out sources already.
+    others
+        Entries that follow from what was fitted to all.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def left_out_figures(
             by_source[document.source].append(document)
     sources = sorted(by_source)
     global _work
-    _work = (by_source, quantities, snapshot, parts, spreads)
+    _work = (by_source, quantities, snapshot, parts, others)
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("fork")) as pool:
         found = list(pool.map(_of_source, sources))
     return [figure for figures in found for figure in figures]
@@ -83,9 +83,9 @@ _work: tuple[
 
 
 def _of_source(source: str) -> list[LeftOutFigure]:
-    documents, quantities, snapshot, parts, spreads = _work
+    documents, quantities, snapshot, parts, others = _work
     entries = [entry for part in parts for entry in part.entries_without(source)]
-    without = with_entries(snapshot, [*entries, *spreads])
+    without = with_entries(snapshot, [*entries, *others])
     return [
         figure
         for document in documents[source]

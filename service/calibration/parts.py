@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,8 @@ class Part:
     """Terms fitted to rows, and how their entries are written.
 
     ``spread_of`` names the spread that a row tells of, whose levels ``spread_levels`` gives.
-    ``part_ratio_of`` is the share of a row's time that is known less well than the rest, whose
-    spread is told as ``part_log_sigma``. ``least_informed_ratio`` says from when on a deviation is
-    written [-], ``passes`` how often constants without a source are approached.
+    ``least_informed_ratio`` says from when on a deviation is written [-], ``passes`` how often
+    constants without a source are approached.
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -43,8 +43,6 @@ class Part:
     complete: Callable[[Mapping[str, float]], Mapping[str, float]]
     spread_of: Callable[[Any], str]
     spread_levels: Mapping[str, tuple[str, ...]]
-    part_ratio_of: Callable[[Any], float] | None = None
-    part_log_sigma: str = ""
     least_informed_ratio: float = LEAST_INFORMED_RATIO
     passes: int = 1
     _known: dict[str, Fitted] = field(default_factory=dict)
@@ -54,20 +52,25 @@ class Part:
         return self._entries(self.fitted)
 
     def entries_without(self, source: str) -> list[CalibrationEntry]:
-        """The same without the rows of a source."""
-        return self._entries(self._without(source))
+        """The same without the rows of a source, and the spreads that others show."""
+        return [*self._entries(self.without(source)), *self.spreads(source)]
 
-    def spreads(self) -> list[CalibrationEntry]:
-        """How far estimates are off for sources that were left out, by what they tell of."""
+    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+        """How far estimates are off for sources that were left out, by what they tell of.
+
+        The errors of one source may stay out of it.
+        """
         by_id: dict[str, tuple[Keys, list[int]]] = {}
         for number, row in enumerate(self.rows):
+            if row.source == without:
+                continue
             spread = self.spread_of(row)
             by_id.setdefault(spread, ({"part": spread}, []))[1].append(number)
             for kind in self.spread_levels[spread]:
                 applies: Keys = {"part": spread, kind: row.keys[kind]}
                 by_id.setdefault(f"{spread}/{row.keys[kind]}", (applies, []))[1].append(number)
         found = []
-        left_out = self.left_out()
+        left_out = self.left_out
         for id_, (applies, numbers) in sorted(by_id.items()):
             counts = Counter(self.rows[number].source for number in numbers)
             if id_ != applies["part"] and len(counts) < FEWEST_SOURCES:
@@ -80,8 +83,6 @@ class Part:
             added = unmeasured_sigmas(self.terms, self.fitted, numbers)
             borne_ratio = borne.unmeasured_ratio**0.5
             figures = sigmas | {name: sigma * borne_ratio for name, sigma in added.items()}
-            if self.part_ratio_of is not None:
-                figures[self.part_log_sigma] = borne.part_log_sigma
             source = main_source(counts)
             found.append(
                 CalibrationEntry(
@@ -107,31 +108,47 @@ class Part:
             self.least_informed_ratio,
         )
 
-    def _without(self, source: str) -> Fitted:
+    def without(self, source: str) -> Fitted:
+        """The terms fitted to the rows of all other sources."""
         if source not in self._known:
             kept = [at for at, row in enumerate(self.rows) if row.source != source]
             whole = len(kept) == len(self.rows)
             self._known[source] = self.fitted if whole else refit(self.fitted, kept, self.passes)
         return self._known[source]
 
+    @cached_property
     def left_out(self) -> list[LeftOut]:
         """Errors of all rows, each by constants that were fitted without its source."""
-        found: dict[int, LeftOut] = {}
         sizes = unmeasured_sigmas(self.terms, self.fitted, range(len(self.rows)))
+        return [
+            LeftOut(
+                row.source,
+                row.model,
+                error,
+                sum(sizes[unmeasured(*level)] ** 2 for level in missing),
+            )
+            for row, (error, missing) in zip(self.rows, self.errors, strict=True)
+        ]
+
+    @cached_property
+    def errors(self) -> list[tuple[float, tuple[tuple[str, str], ...]]]:
+        """Log errors of all rows, each by constants that were fitted without its source.
+
+        With each come the parts and kinds of levels that were not measured without it.
+        """
+        found: dict[int, tuple[float, tuple[tuple[str, str], ...]]] = {}
         for source in sorted({row.source for row in self.rows}):
-            fitted = self._without(source)
+            fitted = self.without(source)
             numbers = [at for at, row in enumerate(self.rows) if row.source == source]
             errors, _ = self.fitted.problem.linearised(fitted.deviations, numbers)
             without = with_entries(self.snapshot, self._entries(fitted))
             for number, error in zip(numbers, errors, strict=True):
-                row = self.rows[number]
-                added = sum(sizes[name] ** 2 for name in self._missing(row.keys, without))
-                part = 0.0 if self.part_ratio_of is None else self.part_ratio_of(row)
-                found[number] = LeftOut(row.source, row.model, float(error), added, part)
+                missing = tuple(self._missing(self.rows[number].keys, without))
+                found[number] = float(error), missing
         return [found[number] for number in range(len(self.rows))]
 
-    def _missing(self, keys: Keys, snapshot: CatalogSnapshot) -> Iterator[str]:
+    def _missing(self, keys: Keys, snapshot: CatalogSnapshot) -> Iterator[tuple[str, str]]:
         for part, terms in self.terms.items():
             kinds = tuple(level.kind for level in terms[0].levels)
             for kind in held(snapshot, part, kinds, keys).missing:
-                yield unmeasured(part, kind)
+                yield part, kind

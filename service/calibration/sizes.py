@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,14 +104,21 @@ class SizedPart(Part):
     constant: Mapping[str, float]
     of_overheads: Mapping[str, tuple[Term, ...]]
 
-    def spreads(self) -> list[CalibrationEntry]:
-        """How far sizes and overheads are off for sources that were left out, by engine class."""
-        every = range(len(self.rows))
-        errors = np.abs([one.error for one in self.left_out()])
-        shares = np.array([self.shares_of(row, self.fitted.values(row.keys)) for row in self.rows])
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Shares of all rows, by the constants of all."""
+        return np.array([self.shares_of(row, self.fitted.values(row.keys)) for row in self.rows])
+
+    def spreads(self, without: str | None = None) -> list[CalibrationEntry]:
+        """How far sizes and overheads are off for sources that were left out, by engine class.
+
+        The errors of one source may stay out of it.
+        """
+        every = [at for at, row in enumerate(self.rows) if row.source != without]
+        errors, shares = np.abs([error for error, _ in self.errors]), self.shares
         ((part, _),) = self.spread_levels.items()
         found = [self._spread(part, {"part": part}, every, errors, shares)]
-        for class_ in sorted({row.keys["class"] for row in self.rows}):
+        for class_ in sorted({self.rows[at].keys["class"] for at in every}):
             numbers = [at for at in every if self.rows[at].keys["class"] == class_]
             if len({self.rows[at].source for at in numbers}) >= FEWEST_SOURCES:
                 id_, applies = f"{part}/{class_}", {"part": part, "class": class_}

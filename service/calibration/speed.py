@@ -10,6 +10,7 @@ import numpy as np
 
 from service.calibration.batches import batched
 from service.calibration.hierarchy import Fitted, Keys, Level, Predict, Term, fit, shared_weights
+from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import InferenceWorkload
 from service.core.elementwise import FloatArray, Number
@@ -23,9 +24,16 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
     hardware_efficiency,
 )
-from service.core.performance.inference.latency import inference_latency
+from service.core.performance.inference.latency import inference_latency, time_shares
 from service.estimation.inference.deployment import compute_deployment, resolve_deployment
-from service.estimation.levels import SPREAD_OF, host_keys, inference_link_of, speed_keys
+from service.estimation.levels import (
+    SPEED_WIDENING,
+    SPREAD_OF,
+    SPREADS,
+    host_keys,
+    inference_link_of,
+    speed_keys,
+)
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Served, quantity_of
 from service.estimation.measurements.views import served
@@ -277,6 +285,21 @@ def measured_speeds(
     return found
 
 
+def speed_part(rows: Sequence[MeasuredSpeed], snapshot: CatalogSnapshot) -> TimedPart:
+    """Constants at all levels for which the estimates come closest to what was measured."""
+    return TimedPart(
+        terms=TERMS,
+        rows=rows,
+        fitted=fit_speed(rows),
+        snapshot=snapshot,
+        complete=complete,
+        spread_of=lambda row: SPREAD_OF[row.quantity],
+        spread_levels=SPREADS,
+        spent_of=_spent,
+        widening_id=SPEED_WIDENING,
+    )
+
+
 def fit_speed(rows: Sequence[MeasuredSpeed]) -> Fitted:
     """Constants at all levels for which the estimates come closest to what was measured."""
     return fit(
@@ -354,6 +377,26 @@ def _batch_logs(rows: Sequence[MeasuredSpeed], values: Mapping[str, FloatArray])
         same = [at for at, row in enumerate(rows) if row.quantity == quantity]
         logs[same] = np.broadcast_to(found, (count * points,)).reshape(count, points)[same]
     return logs
+
+
+def _spent(row: MeasuredSpeed, values: Mapping[str, float]) -> Spent:
+    """What the time that a row tells of is spent on, by given constants."""
+    estimate = row.served.estimate
+    setup = estimate.setup
+    latency = _estimated(row, estimate, values, row.fitting).latency
+    channel = SPREAD_OF[row.quantity].rpartition("/")[2]
+    # What tiers and drafts add stands in the spreads of the estimate, and not in those before it.
+    with_all, before = (
+        getattr(one.hardware, f"{channel}_log_sigma")
+        for one in (estimate.calibration, setup.calibration)
+    )
+    return Spent(
+        time_shares(latency.state, setup.workload.output_tokens - 1.0)[channel].reading_outside(
+            estimate.calibration.outside_ratio
+        ),
+        setup.deployment.architecture.routes,
+        max(float(with_all) ** 2 - float(before) ** 2, 0.0),
+    )
 
 
 def complete(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from service.calibration.documents import CalibrationEntry, rounded
 from service.calibration.hierarchy import Keys, Level, Predict, Term, fit, shared_weights
-from service.calibration.parts import Part
+from service.calibration.timed import Spent, TimedPart
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.elementwise import FloatArray
 from service.core.interval import exact
 from service.core.learning import is_implausible
 from service.core.performance.training.calibration import training_calibration
-from service.core.performance.training.step import training_step
+from service.core.performance.training.step import TrainingStep, training_step
 from service.estimation.levels import TRAINING_SPREAD, hardware_keys, speed_keys, training_link_of
 from service.estimation.measurements.documents import MeasurementDocument
 from service.estimation.measurements.quantities import Trained, quantity_of
@@ -36,7 +36,7 @@ COMMENT = (
     "Constants of training speed at the level that causes each, written by",
     "`./headroom calibrate --write` from published throughput: never per model, never per row.",
     "Entries of narrower levels say what is otherwise there. `spread` has the three variances of",
-    "errors for sources that no constant was fitted to, and what unmeasured levels add.",
+    "errors for sources that no constant was fitted to, and by what times are less well known.",
 )
 
 #: Power that nobody publishes limits no clocks: what is in the catalog follows from something else.
@@ -221,7 +221,7 @@ def measured_runs(
     return found
 
 
-def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Part:
+def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> TimedPart:
     """Constants at all levels for which the estimates come closest to what was measured."""
     fitted = fit(
         predictor(rows),
@@ -230,7 +230,7 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Par
         ALL_TERMS,
         weights_of(rows),
     )
-    return Part(
+    return TimedPart(
         terms=TERMS,
         rows=rows,
         fitted=fitted,
@@ -238,8 +238,8 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Par
         complete=complete,
         spread_of=lambda _row: TRAINING_SPREAD,
         spread_levels={TRAINING_SPREAD: ()},
-        part_ratio_of=lambda row: float(row.trained.speed.step.messages_ratio),
-        part_log_sigma="messages_log_sigma",
+        spent_of=_spent,
+        widening_id=TRAINING_SPREAD,
         # Large runs say little of what a framework adds to a step, which changes them little, too:
         # a framework with rows counts as measured.
         least_informed_ratio=0.0,
@@ -247,7 +247,7 @@ def training_part(rows: Sequence[MeasuredRun], snapshot: CatalogSnapshot) -> Par
     )
 
 
-def products_entries(part: Part, snapshot: CatalogSnapshot) -> list[CalibrationEntry]:
+def products_entries(part: TimedPart, snapshot: CatalogSnapshot) -> list[CalibrationEntry]:
     """Entries of families that training was not measured on, but the best product was.
 
     Products in training are taken to reach as much of that as they do elsewhere.
@@ -304,11 +304,23 @@ def predictor(rows: Sequence[MeasuredRun]) -> Predict:
 
 def _estimate(row: MeasuredRun, values: Mapping[str, Any]) -> Any:
     """The estimate of what a row measured, by given constants, which may be arrays."""
+    speed, step = row.trained.speed, _step(row, values)
+    view = replace(row.trained, speed=replace(speed, step=step, step_s=exact(step.step_s)))
+    return quantity_of(row.quantity, "training").of_trained(view).value
+
+
+def _spent(row: MeasuredRun, values: Mapping[str, float]) -> Spent:
+    """What the step of a row is spent on, by given constants."""
+    return Spent(_step(row, values).shares, row.trained.speed.setup.deployment.architecture.routes)
+
+
+def _step(row: MeasuredRun, values: Mapping[str, Any]) -> TrainingStep:
+    """The step of a row by given constants, which may be arrays."""
     speed = row.trained.speed
     setup = speed.setup
     figures = {name: exact(value) for name, value in (*complete(values).items(), _NO_SPREAD)}
     calibration = training_calibration(figures, setup.calibration.performance.power, "", True)
-    step = training_step(
+    return training_step(
         setup.deployment,
         setup.settings,
         setup.micro_batch,
@@ -316,8 +328,6 @@ def _estimate(row: MeasuredRun, values: Mapping[str, Any]) -> Any:
         calibration,
         setup.paged_bytes,
     )
-    view = replace(row.trained, speed=replace(speed, step=step, step_s=exact(step.step_s)))
-    return quantity_of(row.quantity, "training").of_trained(view).value
 
 
 _NO_SPREAD = ("step_log_sigma", 0.0)

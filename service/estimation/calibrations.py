@@ -29,12 +29,14 @@ from service.core.performance.calibration import (
     hardware_efficiency,
     power_model,
 )
+from service.core.performance.spread import NO_WIDENING
 from service.estimation.levels import (
     MACHINES,
     POWER,
     POWER_SPREAD,
     POWER_SPREADS,
     SPEED,
+    SPEED_WIDENING,
     SPREADS,
     Held,
     hardware_keys,
@@ -44,6 +46,8 @@ from service.estimation.levels import (
     log_sigma,
     speed_keys,
     spread_names,
+    widening,
+    widening_names,
 )
 from service.estimation.overheads import memory_entries, runtime_memory
 from service.estimation.wording import named_software
@@ -113,6 +117,7 @@ def _calibration(
     keys = speed_keys(release, family, link, snapshot.engines) | host_keys(family, machine)
     parts = [held(snapshot, part, kinds, keys) for part, kinds in SPEED.items()]
     spreads = [held(snapshot, part, kinds, keys) for part, kinds in SPREADS.items()]
+    wider = held(snapshot, SPEED_WIDENING, (), keys)
     pairs = _pairs(snapshot, release, family)
     kind = CLASSES[class_]
     figures = {
@@ -137,6 +142,7 @@ def _calibration(
     used = [entry for part in parts for entry in part.used(snapshot, figures)]
     names = spread_names(missing)
     used += [entry for spread in spreads for entry in spread.used(snapshot, names)]
+    used += wider.used(snapshot, widening_names(missing))
     others = (*pairs, *power_ids, *memory_entries(snapshot, release), infrastructure_id)
     return Calibration(
         performance=PerformanceCalibration(
@@ -145,6 +151,7 @@ def _calibration(
             power=power,
             source=", ".join(pairs or (part.entries[-1] for part in parts if part.entries)),
             measured=not warnings,
+            widening=NO_WIDENING if pairs else widening(wider.figures, missing),
         ),
         infrastructure=around,
         runtime=runtime,

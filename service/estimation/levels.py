@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import hypot, sqrt
 
 from service.catalog.derived import derived
 from service.catalog.entries.engines import kin_of
@@ -17,8 +17,9 @@ from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
 from service.core.deployment import Accelerator
 from service.core.engines import Engine, EngineWorkload, engine_of_release, release_key
-from service.core.figures import Figures
-from service.core.interval import Interval
+from service.core.figures import Figures, from_figures
+from service.core.interval import Interval, exact
+from service.core.performance.spread import MECHANISMS, WIDENINGS, Widening
 
 #: Kinds of levels by part, from the widest to the narrowest. ``kernels`` are those that a class of
 #: engines has for a hardware family, ``host`` a kind of machine with a vendor's driver.
@@ -51,7 +52,9 @@ TRAINING: Mapping[str, tuple[str, ...]] = {
     "training-speed/links": ("link",),
 }
 TRAINING_SPREAD = "training-speed/spread"
-#: Kinds of levels of spreads, by engine class where enough sources measured it.
+#: By what times are less well known than kernels, all three of the following alike.
+SPEED_WIDENING = "speed/spread"
+#: Kinds of levels of spreads; revisions of earlier releases have some by engine class.
 SPREADS: Mapping[str, tuple[str, ...]] = {
     "speed/spread/decode": ("class",),
     "speed/spread/prefill": ("class",),
@@ -273,6 +276,43 @@ def spread_names(missing: Iterable[tuple[str, str]]) -> list[str]:
 def unmeasured(part: str, kind: str) -> str:
     """Name of the figure that says what a level of a part adds where it was not measured."""
     return f"unmeasured_{part.rpartition('/')[2]}_{kind}_log_sigma"
+
+
+def widening(spread: Figures, missing: Iterable[tuple[str, str]]) -> Widening:
+    """How much less well parts of a time are known where some levels were not measured.
+
+    Parameters
+    ----------
+    spread
+        Ratios of spreads, and what each level that was not measured adds to those of mechanisms;
+        revisions of earlier releases have none.
+    missing
+        Parts and kinds of levels that were not measured.
+    """
+    levels = list(missing)
+    ratios = {name: one for name, one in spread.items() if name in WIDENINGS}
+    for mechanism in MECHANISMS:
+        names = (unmeasured_ratio(part, kind, mechanism) for part, kind in levels)
+        added = [float(spread[name].value) for name in names if name in spread]
+        ratios[f"{mechanism}_spread_ratio"] = exact(hypot(*added))
+    return from_figures(Widening, ratios)
+
+
+def widening_names(missing: Iterable[tuple[str, str]]) -> list[str]:
+    """Names of the figures that a widening is made of, where some levels of parts are missing."""
+    return [
+        *WIDENINGS,
+        *(
+            unmeasured_ratio(part, kind, mechanism)
+            for part, kind in missing
+            for mechanism in MECHANISMS
+        ),
+    ]
+
+
+def unmeasured_ratio(part: str, kind: str, mechanism: str) -> str:
+    """Name of the figure that says what a level adds to a mechanism where it was not measured."""
+    return f"unmeasured_{part.rpartition('/')[2]}_{kind}_{mechanism}_spread_ratio"
 
 
 def _ids(part: str, kind: str, key: str, snapshot: CatalogSnapshot) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.calibration import power, speed
+from service.calibration import power, speed, training
 from service.calibration.documents import document_text
 from service.calibration.hierarchy import Fitted
 from service.calibration.left_out import (
@@ -15,10 +15,10 @@ from service.calibration.left_out import (
     table_text,
     with_entries,
 )
-from service.calibration.parts import Part
+from service.calibration.timed import WIDENINGS, TimedPart, mechanism_of
 from service.catalog.snapshot import CatalogSnapshot
 from service.estimation.calibrations import calibration
-from service.estimation.levels import SPREAD_OF, SPREADS
+from service.estimation.measurements.computed import computed
 from service.estimation.measurements.documents import MeasurementDocument
 from service.validation.left_out import LeftOutInvalid, read_left_out
 
@@ -81,18 +81,8 @@ def fitted(rows: list[speed.MeasuredSpeed]) -> Fitted:
 
 
 @pytest.fixture(scope="module")
-def part(
-    rows: list[speed.MeasuredSpeed], fitted: Fitted, packaged_snapshot: CatalogSnapshot
-) -> Part:
-    return Part(
-        speed.TERMS,
-        rows,
-        fitted,
-        packaged_snapshot,
-        speed.complete,
-        lambda row: SPREAD_OF[row.quantity],
-        SPREADS,
-    )
+def part(rows: list[speed.MeasuredSpeed], packaged_snapshot: CatalogSnapshot) -> TimedPart:
+    return speed.speed_part(rows, packaged_snapshot)
 
 
 def test_a_fit_explains_the_rows_that_its_constants_made(
@@ -137,7 +127,9 @@ def test_a_source_counts_less_by_the_row_the_more_it_has(
     assert halved[0] == pytest.approx(0.5 * speed.weights_of(rows)[0])
 
 
-def test_entries_say_where_constants_hold(part: Part, packaged_snapshot: CatalogSnapshot) -> None:
+def test_entries_say_where_constants_hold(
+    part: TimedPart, packaged_snapshot: CatalogSnapshot
+) -> None:
     entries = {entry.id: entry for entry in part.entries()}
     assert entries["speed/hardware"].figures.keys() >= {"memory_ratio", "matrix_32bit_ratio"}
     hopper = entries["speed/hardware/nvidia-hopper"]
@@ -158,15 +150,17 @@ def test_entries_say_where_constants_hold(part: Part, packaged_snapshot: Catalog
 
 
 def test_every_source_is_estimated_without_its_own_rows(
-    part: Part, rows: list[speed.MeasuredSpeed], packaged_snapshot: CatalogSnapshot, tmp_path
+    part: TimedPart,
+    rows: list[speed.MeasuredSpeed],
+    packaged_snapshot: CatalogSnapshot,
+    tmp_path,
 ) -> None:
     source = "vllm-arg-utils"
     notes = " ".join(entry.note for entry in part.entries_without(source))
     assert source not in notes
     assert "sglang-pull-5893" in notes
     documents = [row.document for row in rows]
-    spreads = part.spreads()
-    found = left_out_figures(documents, frozenset({"tpot_s"}), packaged_snapshot, [part], spreads)
+    found = left_out_figures(documents, frozenset({"tpot_s"}), packaged_snapshot, [part])
     assert [figure.source for figure in found] == sorted(row.source for row in rows)
     assert all(figure.low < figure.value < figure.high for figure in found)
     inside = sum(figure.low <= figure.measured <= figure.high for figure in found)
@@ -177,6 +171,59 @@ def test_every_source_is_estimated_without_its_own_rows(
     assert digest == "abc"
     assert [one.id for one in read] == [one.id for one in found]
     assert read[0].value == pytest.approx(found[0].value, rel=1e-5)
+
+
+def test_spreads_go_by_what_times_are_spent_on(part: TimedPart) -> None:
+    spreads = {entry.id: entry.figures for entry in part.spreads()}
+    assert spreads.keys() == {"speed/spread", "speed/spread/decode"}
+    wider = spreads["speed/spread"]
+    assert wider.items() >= WIDENINGS.items()
+    assert wider["unmeasured_engines_generation_overhead_spread_ratio"] > 1.0
+    assert wider["unmeasured_hardware_family_memory_spread_ratio"] > 0.0
+    assert "unmeasured_hardware_family_overhead_spread_ratio" not in wider
+    assert all(value > 0.0 for figures in spreads.values() for value in [max(figures.values())])
+
+
+def test_a_source_has_no_part_in_the_spread_that_it_is_judged_by(part: TimedPart) -> None:
+    for source in _SOURCES:
+        for entry in part.spreads(source):
+            assert source not in entry.note
+        without = {entry.id: entry for entry in part.entries_without(source)}
+        assert source not in without["speed/spread/decode"].note
+
+
+def test_intervals_are_wider_the_less_was_measured(
+    part: TimedPart, packaged_snapshot: CatalogSnapshot
+) -> None:
+    entries = [*part.entries(), *part.spreads()]
+    known = {entry.id for entry in entries}
+    assert {"speed/engines/vllm", "speed/hardware/nvidia-hopper"} <= known
+
+    def width(*, without: tuple[str, ...]) -> float:
+        left = [entry for entry in entries if not entry.id.endswith(without)]
+        catalog = with_entries(packaged_snapshot, left if without else entries)
+        document = _document("s", "llama-3.1-8b", 8)
+        figure = computed(document, catalog).read("tpot_s")
+        return float(figure.high / figure.low)
+
+    measured = width(without=())
+    engine = width(without=("engines/vllm",))
+    family = width(without=("hardware/nvidia-hopper",))
+    neither = width(without=("engines/vllm", "hardware/nvidia-hopper"))
+    assert 1.0 < measured < min(engine, family)
+    assert max(engine, family) < neither
+
+
+def test_every_term_belongs_to_a_mechanism() -> None:
+    by_host = {
+        term.name
+        for term in (*speed.ALL_TERMS, *training.ALL_TERMS)
+        if mechanism_of(term.name) == "overhead"
+    }
+    assert by_host == {
+        *("step_s", "layer_s", "expert_s", "sequence_s", "prompt_layer_s", "host_ratio"),
+        "sharded_layer_s",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "id,quantity\n", "# constants x\nid\n1\n"])

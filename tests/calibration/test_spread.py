@@ -6,10 +6,13 @@ import pytest
 from service.calibration.spread import (
     COVERED_SHARE,
     LeftOut,
+    best_log_sigma,
     borne_out,
     coverage_ratio,
+    interval_score,
     three_sigmas,
 )
+from service.core.interval import Z_90
 
 
 def _rows(source: float, model: float, row: float, added: float = 0.0) -> list[LeftOut]:
@@ -62,31 +65,66 @@ def test_levels_add_what_errors_bear_out(really: float, least: float, most: floa
     borne = borne_out(rows)
     scaled = borne.rows
     assert least <= borne.unmeasured_ratio <= most
-    assert borne.part_log_sigma == 0.0
     variance = sum(sigma**2 for sigma in three_sigmas(scaled).values())
     assert coverage_ratio(scaled, variance) == pytest.approx(COVERED_SHARE, abs=0.03)
 
 
-@pytest.mark.parametrize("really", [0.0, 0.8])
-def test_a_part_that_is_known_less_well_has_a_spread_of_its_own(really: float) -> None:
+def test_the_best_spread_is_the_one_that_errors_have() -> None:
     random = np.random.default_rng(3)
-    rows = [
-        LeftOut(
-            f"s{number}",
-            "a",
-            random.normal(0.0, (0.1**2 + (really * part) ** 2) ** 0.5),
-            0.0,
-            part,
-        )
-        for number in range(600)
-        for part in [(number % 3) * 0.25]
-    ]
-    borne = borne_out(rows)
-    assert borne.part_log_sigma == pytest.approx(really, abs=0.25)
-    variance = sum(sigma**2 for sigma in three_sigmas(borne.rows).values())
-    assert coverage_ratio(borne.rows, variance) == pytest.approx(COVERED_SHARE, abs=0.02)
-    flat = sum(sigma**2 for sigma in three_sigmas(rows).values())
-    assert variance < flat / 2 if really else variance == pytest.approx(flat)
+    ratios = np.tile([1.0, 1.5, 3.0], 4000)
+    errors = np.abs(random.normal(0.0, 0.15 * ratios))
+    weights = np.full(len(errors), 1.0 / len(errors))
+    found = best_log_sigma(errors, ratios, np.zeros(len(errors)), weights)
+    assert found == pytest.approx(0.15, rel=0.03)
+    inside = errors <= Z_90 * found * ratios
+    for ratio in (1.0, 1.5, 3.0):
+        assert np.mean(inside[ratios == ratio]) == pytest.approx(0.90, abs=0.015)
+    # One width for all holds as many, and is wider where most is known.
+    flat = best_log_sigma(errors, np.ones(len(errors)), np.zeros(len(errors)), weights)
+    assert flat > 1.5 * found
+    assert interval_score(errors, found * ratios, weights) < interval_score(
+        errors, np.full(len(errors), flat), weights
+    )
+
+
+def test_what_is_known_of_a_row_is_not_counted_as_error() -> None:
+    random = np.random.default_rng(4)
+    known = np.tile([0.0, 0.3**2], 5000)
+    errors = np.abs(random.normal(0.0, np.sqrt(0.15**2 + known)))
+    weights = np.full(len(errors), 1.0 / len(errors))
+    ones = np.ones(len(errors))
+    assert best_log_sigma(errors, ones, known, weights) == pytest.approx(0.15, rel=0.05)
+    assert best_log_sigma(errors, ones, 0.0 * known, weights) > 0.2
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 1.25, 2.0])
+def test_no_other_width_has_a_better_score(factor: float) -> None:
+    random = np.random.default_rng(5)
+    errors = np.abs(random.normal(0.0, 0.2, 20000))
+    weights = np.full(len(errors), 1.0 / len(errors))
+    right, other = (np.full(len(errors), 0.2 * one) for one in (1.0, factor))
+    assert interval_score(errors, right, weights) < interval_score(errors, other, weights)
+
+
+def test_a_score_is_the_width_and_what_lies_beyond() -> None:
+    errors, sigmas = np.array([0.0, 1.0]), np.full(2, 0.5 / Z_90)
+    weights = np.array([0.5, 0.5])
+    assert interval_score(errors, sigmas, weights) == pytest.approx(1.0 + 0.5 * 20.0 * 0.5)
+
+
+def test_one_tail_does_not_widen_everybody() -> None:
+    errors = np.abs(np.random.default_rng(6).normal(0.0, 0.15, 2000))
+    tail = errors.copy()
+    tail[:40] *= 20.0
+    weights, ones, none = np.full(2000, 1 / 2000), np.ones(2000), np.zeros(2000)
+    assert best_log_sigma(tail, ones, none, weights) < 1.1 * best_log_sigma(
+        errors, ones, none, weights
+    )
+
+
+def test_errors_of_none_leave_a_width() -> None:
+    none = np.zeros(3)
+    assert best_log_sigma(none, np.ones(3), none, np.full(3, 1 / 3)) == pytest.approx(0.08)
 
 
 def test_a_source_far_off_with_many_rows_counts_once() -> None:

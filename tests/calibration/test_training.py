@@ -97,7 +97,8 @@ def test_a_source_is_estimated_without_its_own_rows(runs, packaged_snapshot):
     (spread,) = part.spreads()
     assert spread.id == "training-speed/spread"
     assert {"source_log_sigma", "model_log_sigma", "row_log_sigma"} <= set(spread.figures)
-    assert spread.figures["unmeasured_hardware_family_log_sigma"] > 0.0
+    assert spread.figures["waiting_spread_ratio"] > 1.0
+    assert spread.figures["unmeasured_hardware_family_compute_spread_ratio"] > 0.0
 
 
 def test_what_sources_leave_open_says_less(runs):

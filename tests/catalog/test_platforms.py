@@ -179,6 +179,20 @@ def test_revisions_before_platforms_have_the_server_that_they_meant(packaged_sna
         assert server.embodied_kgco2e.value == pytest.approx(8 * 520.0)
 
 
+def test_messages_of_revisions_with_a_spread_of_theirs_are_as_unsure_as_then(packaged_snapshot):
+    stored = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
+    figures = {"source_log_sigma": 0.12, "row_log_sigma": 0.16, "messages_log_sigma": 0.5}
+    stored["calibrations"]["training-speed/spread"] = {
+        "id": "training-speed/spread",
+        "applies_to": {"part": "training-speed/spread"},
+        "figures": {name: {"value": value} for name, value in figures.items()},
+    }
+    then = snapshot_from_documents(in_todays_form(stored), 1)
+    found = then.calibrations["training-speed/spread"].value
+    assert found["waiting_spread_ratio"].value * 0.2 == pytest.approx(0.5)
+    assert "messages_log_sigma" not in found
+
+
 def test_power_of_revisions_before_work_was_counted_is_that_of_an_h100(packaged_snapshot):
     stored = {name: dict(held) for name, held in packaged_snapshot.documents().items()}
     shares = {"active_ratio": 0.4, "memory_ratio": 0.5, "compute_ratio": 1.2}

@@ -6,6 +6,7 @@ Stored revisions are never changed, and what was asked of one can be asked again
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import hypot
 
 from service.catalog.entries.documents import Document
 
@@ -48,12 +49,16 @@ _TRUTHS = (
     *("activations_in_share", "graphs_in_share"),
 )
 
+#: Of a step of training, and of the messages in it.
+_TRAINING_SPREAD, _MESSAGES = "training-speed/spread", "messages_log_sigma"
+_VARIANCES = ("source_log_sigma", "model_log_sigma", "row_log_sigma")
+
 
 def in_todays_form(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
     """The documents of a revision, with what earlier releases said otherwise said as today."""
     documents = _with_levels(_without_vendors(_with_generations(_with_engines(documents))))
     documents = _with_platforms(_with_work(_with_counted_memory(documents)))
-    return _with_defaults(documents)
+    return _with_widenings(_with_defaults(documents))
 
 
 def _with_engines(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
@@ -245,6 +250,22 @@ def _with_rates(document: Document) -> Document:
     if not isinstance(figures, Mapping) or "decode_log_sigma" not in figures:
         return document
     return {**document, "figures": {"throughput_log_sigma": figures["decode_log_sigma"], **figures}}
+
+
+def _with_widenings(documents: dict[str, dict[str, Document]]) -> dict[str, dict[str, Document]]:
+    """Messages of training had a spread of their own once, and no multiple of that of a step."""
+    calibrations = documents["calibrations"]
+    spread = calibrations.get(_TRAINING_SPREAD, {}).get("figures")
+    if not isinstance(spread, Mapping) or _MESSAGES not in spread:
+        return documents
+    of_steps = hypot(*(float(spread[name]["value"]) for name in _VARIANCES if name in spread))
+    figures = {name: one for name, one in spread.items() if name != _MESSAGES}
+    if of_steps > 0.0:
+        messages = spread[_MESSAGES]
+        ratio = float(messages["value"]) / of_steps
+        figures["waiting_spread_ratio"] = {**messages, "value": ratio}
+    changed = {**calibrations[_TRAINING_SPREAD], "figures": figures}
+    return documents | {"calibrations": {**calibrations, _TRAINING_SPREAD: changed}}
 
 
 def _before_and_since(name: str, older: str) -> list[Document]:

@@ -297,6 +297,11 @@ class ModelArchitecture:
         )
 
     @cached_property
+    def routes(self) -> bool:
+        """Whether layers send tokens to experts of their own."""
+        return any(isinstance(group.feed_forward, MixtureOfExperts) for group in self.groups)
+
+    @cached_property
     def total_parameters(self) -> int:
         """All parameters, tied tensors counted once."""
         layers = sum(

@@ -143,7 +143,8 @@ def with_tiers(
     """Deployment and calibration as steps see them when part of what they read lies outside.
 
     The bandwidth becomes what all tiers together amount to for the bytes of a step, and its
-    spread joins that of the measured efficiencies.
+    spread joins that of the measured efficiencies; what that adds to the time of memory is as
+    unsure as other waiting for a host.
     """
     bandwidth, hardware = tiers.bandwidth_bytes_per_s, calibration.hardware
     spread = log(bandwidth.high / bandwidth.low) / 2.0 / Z_90
@@ -153,8 +154,12 @@ def with_tiers(
         prefill_log_sigma=hypot(hardware.prefill_log_sigma, spread),
         throughput_log_sigma=hypot(hardware.throughput_log_sigma, spread),
     )
+    alone_per_s = deployment.accelerator.memory_bandwidth_bytes_per_s
     slower = replace(deployment.accelerator, memory_bandwidth_bytes_per_s=bandwidth.value)
-    return replace(deployment, accelerator=slower), replace(calibration, hardware=wider)
+    outside_ratio = maximum(1.0 - bandwidth.value / alone_per_s, 0.0)
+    return replace(deployment, accelerator=slower), replace(
+        calibration, hardware=wider, outside_ratio=outside_ratio
+    )
 
 
 def _with_decode_spread(

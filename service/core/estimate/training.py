@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from service.core.deployment import Deployment, Region
-from service.core.elementwise import Number, maximum, sqrt
+from service.core.elementwise import Number, maximum
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
@@ -91,9 +91,10 @@ def training_speed(setup: TrainingSpeedSetup) -> TrainingSpeed:
     correction = calibration.performance.corrections.step
     if correction is not NO_CORRECTION:
         step = step.slowed(correction.ratio)
-    # How long messages take depends on a network that nobody describes.
-    of_messages = calibration.messages_log_sigma * step.messages_ratio
-    log_sigma = sqrt(calibration.log_sigma**2 + of_messages**2) * correction.spread_ratio
+    wider = calibration.performance.widening.ratio(
+        step.shares, setup.deployment.architecture.routes
+    )
+    log_sigma = calibration.log_sigma * wider * correction.spread_ratio
     return TrainingSpeed(setup, step, from_log_sigma(step.step_s, log_sigma))
 
 

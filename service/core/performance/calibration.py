@@ -13,6 +13,7 @@ from math import inf
 from service.core.elementwise import Number
 from service.core.figures import Figures, from_figures
 from service.core.learning import CHANNELS, NO_CORRECTION, NO_CORRECTIONS, Correction, Corrections
+from service.core.performance.spread import NO_WIDENING, Widening
 from service.core.stacking import ALIKE, FIGURE, NAME
 
 #: How often every stored form of a score moves: the product of queries and keys writes it, the
@@ -143,7 +144,10 @@ class PowerModel:
 class PerformanceCalibration:
     """The efficiencies that apply to one deployment, and where they come from.
 
-    ``corrections`` are what own measurements of its kind say about the times that follow.
+    ``corrections`` are what own measurements of its kind say about the times that follow. Spreads
+    are those of kernels that are known; ``widening`` says by what a time has more, by what it is
+    spent on, and ``outside_ratio`` how much of the time of memory is owed to what lies outside the
+    accelerator [-].
     """
 
     hardware: HardwareEfficiency = field(metadata=FIGURE)
@@ -152,19 +156,21 @@ class PerformanceCalibration:
     source: str = field(metadata=NAME)
     measured: bool = field(metadata=FIGURE)
     corrections: Corrections = field(default=NO_CORRECTIONS, metadata=FIGURE)
+    widening: Widening = field(default=NO_WIDENING, metadata=FIGURE)
+    outside_ratio: Number = field(default=0.0, metadata=FIGURE)
 
     @property
     def decode_log_sigma(self) -> Number:
-        """Spread of the time of decoding [-]."""
+        """Spread of the time of decoding, spent in kernels alone [-]."""
         return self.hardware.decode_log_sigma * self.corrections.decode.spread_ratio
 
     @property
     def throughput_log_sigma(self) -> Number:
-        """Spread of the rate of requests [-]."""
+        """Spread of the rate of requests, whose time is spent in kernels alone [-]."""
         return self.hardware.throughput_log_sigma * self.corrections.decode.spread_ratio
 
     def prefill_log_sigma(self, pipeline: int) -> Number:
-        """Spread of the time of prompts through a number of pipeline stages [-]."""
+        """The same of the time of prompts through a number of pipeline stages [-]."""
         added = self.engine.pipelined_log_sigma if pipeline > 1 else 0.0
         spread: Number = (self.hardware.prefill_log_sigma**2 + added**2) ** 0.5
         return spread * self.corrections.prefill.spread_ratio

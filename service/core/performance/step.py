@@ -19,6 +19,7 @@ from service.core.performance.products import (
     product_costs,
     work_sizes,
 )
+from service.core.performance.spread import TimeShares
 from service.core.performance.work import AttentionWork, RankWork
 
 
@@ -56,6 +57,17 @@ class StepTime:
     overhead_s: Number
     flops: Number
     memory_bytes: Number
+
+    @property
+    def shares(self) -> TimeShares:
+        """What the time is spent on [-]."""
+        whole_s = self.work_s + self.interconnect_s + self.overhead_s
+        return TimeShares(
+            compute_ratio=self.compute_bound_s / whole_s,
+            memory_ratio=(self.work_s - self.compute_bound_s) / whole_s,
+            interconnect_ratio=self.interconnect_s / whole_s,
+            overhead_ratio=self.overhead_s / whole_s,
+        )
 
     def followed_by(self, other: StepTime, times: Number) -> StepTime:
         """The step and then so many of another."""

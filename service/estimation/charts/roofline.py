@@ -58,12 +58,7 @@ def roofline_chart(request: RooflineChartRequest, snapshot: CatalogSnapshot) -> 
     if serving.speculation is not None or serving.disaggregation is not None:
         answer["warnings"] += warning_entries((_PLAIN_STEPS,))
     phases = _phases(computed)
-    sigma = {
-        "prefill": computed.estimate.calibration.prefill_log_sigma(
-            computed.estimate.deployment.parallelism.pipeline
-        ),
-        "decode": computed.estimate.calibration.decode_log_sigma,
-    }
+    sigma = computed.estimate.latency.log_sigma
     corrections = computed.estimate.calibration.corrections
     slower = {"prefill": corrections.prefill.ratio, "decode": corrections.decode.ratio}
     lines = [

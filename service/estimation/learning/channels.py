@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import exp, log
 
+from service.core.estimate.training import TrainingSpeed
 from service.core.interval import Z_90, Interval, independent_sum
 from service.core.learning import (
     NO_CORRECTIONS,
@@ -14,7 +15,6 @@ from service.core.learning import (
     Observation,
 )
 from service.core.memory.training.memory import TrainingMemory
-from service.core.performance.training.calibration import TrainingCalibration
 from service.estimation.inference.deployment import ComputedDeployment, ResolvedDeployment
 from service.estimation.measurements.quantities import NotEstimated
 from service.estimation.training.setup import ResolvedTraining
@@ -34,23 +34,23 @@ _NOT_LEARNT = frozenset({"goodput_requests_per_s"})
 def served_log_sigma(computed: ComputedDeployment) -> dict[str, float]:
     """Published spreads of an inference deployment by channel [-]."""
     estimate, memory = computed.estimate, computed.memory
-    pipeline = estimate.deployment.parallelism.pipeline
+    spread = estimate.latency.log_sigma
     return {
-        "decode": float(estimate.calibration.decode_log_sigma),
-        "prefill": float(estimate.calibration.prefill_log_sigma(pipeline)),
+        "decode": float(spread["decode"]),
+        "prefill": float(spread["prefill"]),
         "memory": _log_sigma(memory.activations_bytes, memory.runtime_bytes),
         "power": float(estimate.setup.calibration.power.log_sigma),
     }
 
 
-def trained_log_sigma(memory: TrainingMemory, calibration: TrainingCalibration) -> dict[str, float]:
+def trained_log_sigma(memory: TrainingMemory, speed: TrainingSpeed) -> dict[str, float]:
     """Published spreads of a training run by channel [-]."""
     return {
-        "step": float(calibration.log_sigma),
+        "step": _log_sigma(speed.step_s),
         "memory": _log_sigma(
             memory.activations_bytes, memory.logits_bytes, memory.unallocated_bytes
         ),
-        "power": float(calibration.performance.power.log_sigma),
+        "power": float(speed.setup.calibration.performance.power.log_sigma),
     }
 
 

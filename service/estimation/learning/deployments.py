@@ -77,7 +77,7 @@ def learnt_training(
     if not own:
         return resolved
     published = trained(resolved, request, snapshot)
-    sigma = trained_log_sigma(published.memory, published.speed.setup.calibration)
+    sigma = trained_log_sigma(published.memory, published.speed)
     learnt = learn(kin_of_training(resolved), sigma, snapshot)
     if learnt is None:
         return resolved

@@ -146,7 +146,7 @@ def _trained(
     return Report(
         id_,
         kin_of_training(resolved),
-        trained_log_sigma(published.memory, published.speed.setup.calibration),
+        trained_log_sigma(published.memory, published.speed),
         _observations(measured, read, published, views),
     )
 

@@ -25,6 +25,7 @@ from service.estimation.levels import (
     log_sigma,
     speed_keys,
     training_link_of,
+    widening,
 )
 from service.estimation.wording import named_software
 
@@ -32,8 +33,6 @@ _FALLBACK = "default"
 _PAIRS = "training"
 _HOST = "training/host"
 _FAILURES = "training/failures"
-#: Figures of the spread that belong to parts of a step.
-_OF_PARTS = frozenset({"messages_log_sigma"})
 #: Parts whose levels are told where they were not measured, as warnings call their terms.
 _TOLD = ("training-speed/hardware", "training-speed/kernels", "training-speed/frameworks")
 
@@ -137,12 +136,11 @@ def _efficiency(
     spread = held(snapshot, TRAINING_SPREAD, (), keys)
     missing = [(part.part, kind) for part in parts for kind in part.missing]
     merged = {name: one for part in parts for name, one in part.figures.items()}
-    for name in _OF_PARTS & spread.figures.keys():
-        merged[name] = spread.figures[name]
     merged["step_log_sigma"] = exact(log_sigma(spread.figures, missing))
     warnings = tuple(_warnings(release, family, parts))
     source = ", ".join(part.entries[-1] for part in parts)
-    efficiency = training_calibration(merged, power, source, not warnings)
+    wider = widening(spread.figures, missing)
+    efficiency = training_calibration(merged, power, source, not warnings, wider)
     used = (id_ for part in (*parts, spread) for id_ in part.entries)
     return efficiency, tuple(dict.fromkeys(used)), warnings
 

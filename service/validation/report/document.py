@@ -28,7 +28,8 @@ the result; repeat it with `./headroom validate`, or hold the estimates against 
 measurements with `./headroom validate --data FILE`.
 
 - **Left out** is the figure to judge by: each publication is estimated with constants of speed,
-  power and inference memory that were fitted to all the others, as a new one would be. **In
+  power and inference memory that were fitted to all the others, as a new one would be; its
+  intervals come from what the others are off by. **In
   sample** are the same measurements with the constants that ship, which were fitted to them as
   well. Where there is no left-out figure, no constant of that quantity is fitted by
   `./headroom calibrate`.

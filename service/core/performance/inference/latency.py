@@ -29,6 +29,7 @@ from service.core.performance.inference.pools import disaggregated_pools
 from service.core.performance.inference.replica import Mix, Replica, Requests
 from service.core.performance.inference.speculation import Drafting
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
+from service.core.performance.spread import TimeShares
 from service.core.performance.step import StepLoad, StepTime, rank_steps, step_time
 from service.core.performance.usage import Usage, phase_use, reference_flops_per_s
 from service.core.performance.work import rank_work
@@ -58,6 +59,9 @@ class Phase:
 class InferenceLatency:
     """What users of the deployment see, and why. Times [s], rates [1/s].
 
+    ``log_sigma`` are the spreads of times of decoding, of prompts (prefill) and of the rate
+    (throughput), by what each is spent on [-].
+
     ``ttft_parts_s`` add up to the time to the first token; ``new_input_tokens`` of a prompt are
     computed. ``peak_flops_per_s`` and ``memory_bandwidth_bytes_per_s`` bound the steps. ``full``
     are the steps of a replica with all slots taken, ``pools`` stand in its place where prompts and
@@ -75,6 +79,7 @@ class InferenceLatency:
     input_tokens_per_s: Interval
     requests_per_s: Interval
     saturation_requests_per_s: Interval
+    log_sigma: Mapping[str, Number]
     running_sequences_per_replica: Number
     waiting_requests: Number
     replicas: int
@@ -277,14 +282,13 @@ def _latency(
     parallelism, accelerator = deployment.parallelism, deployment.accelerator
     replicas = parallelism.data
     later_tokens = workload.output_tokens - 1.0
-    sigma = calibration.decode_log_sigma
     saturated: Truth = False if arrivals is None else arrivals.saturated
-    prefill_sigma = calibration.prefill_log_sigma(deployment.parallelism.pipeline)
-    ttft = from_log_sigma(load.mean_ttft_s, prefill_sigma)
-    tpot = from_log_sigma(state.tpot_s, sigma)
+    spread = _log_sigma(deployment, calibration, state, later_tokens)
+    ttft = from_log_sigma(load.mean_ttft_s, spread["prefill"])
+    tpot = from_log_sigma(state.tpot_s, spread["decode"])
     e2e = without_end(independent_sum((ttft, scale(tpot, later_tokens))), saturated)
     ttft = without_end(ttft, saturated)
-    rate_sigma = calibration.throughput_log_sigma
+    rate_sigma = spread["throughput"]
     requests_per_s = from_log_sigma(load.requests_per_s * replicas, rate_sigma)
     multiplied = engine_precision(deployment.precision.weights.matrix_precision, calibration.engine)
     peak, _ = peak_flops_per_s(accelerator, multiplied)
@@ -301,6 +305,7 @@ def _latency(
         input_tokens_per_s=scale(requests_per_s, workload.input_tokens + workload.encoded_tokens),
         requests_per_s=requests_per_s,
         saturation_requests_per_s=from_log_sigma(saturation_per_s, rate_sigma),
+        log_sigma=spread,
         running_sequences_per_replica=load.running_sequences,
         waiting_requests=load.waiting_requests * replicas,
         replicas=replicas,
@@ -316,6 +321,47 @@ def _latency(
         pools=pools,
         limit_requests_per_s=closed_limit_per_s if arrivals is None and burst is None else None,
     )
+
+
+def time_shares(state: SteadyState, later_tokens: Number) -> dict[str, TimeShares]:
+    """What times of decoding and of prompts, and the time that a request takes up, are spent on.
+
+    Decoding sequences wait while the prompts of others are computed.
+    """
+    decode, prefill = state.decode.shares, state.prefill.shares
+    waited = maximum(1.0 - state.decode.total_s / state.tpot_s, 0.0)
+    prompt_s, answer_s = _taken_s(state, later_tokens)
+    return {
+        "decode": decode.mixed(prefill, waited),
+        "prefill": prefill,
+        "throughput": decode.mixed(prefill, prompt_s / maximum(prompt_s + answer_s, 1e-12)),
+    }
+
+
+def _taken_s(state: SteadyState, later_tokens: Number) -> tuple[Number, Number]:
+    """Time of a replica that a request's prompt takes, and its share of steps of decoding [s]."""
+    steps = later_tokens / maximum(state.decoding_sequences, 1e-9)
+    return state.chunks * state.prefill.total_s, steps * state.decode.total_s
+
+
+def _log_sigma(
+    deployment: Deployment,
+    calibration: PerformanceCalibration,
+    state: SteadyState,
+    later_tokens: Number,
+) -> dict[str, Number]:
+    """Spreads of times of decoding, of prompts and of the rate [-]."""
+    known = {
+        "decode": calibration.decode_log_sigma,
+        "prefill": calibration.prefill_log_sigma(deployment.parallelism.pipeline),
+        "throughput": calibration.throughput_log_sigma,
+    }
+    routed = deployment.architecture.routes
+    return {
+        name: known[name]
+        * calibration.widening.ratio(shares.reading_outside(calibration.outside_ratio), routed)
+        for name, shares in time_shares(state, later_tokens).items()
+    }
 
 
 def without_end(figure: Interval, endless: Truth) -> Interval:

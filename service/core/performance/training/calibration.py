@@ -13,6 +13,7 @@ from service.core.performance.calibration import (
     PerformanceCalibration,
     PowerModel,
 )
+from service.core.performance.spread import NO_WIDENING, Widening
 from service.core.stacking import FIGURE
 
 #: What narrowing an operand moves where nothing tells: read in 16 bit, written as it is and
@@ -41,8 +42,8 @@ class TrainingCalibration:
     quantised base into 16 bit moves [B], ``unpacked_bytes`` the same of formats that pack elements
     of several rows into a word, as GPTQ does, and ``cast_bytes`` what narrowing an operand of a
     product to 8 or fewer bits does, forward and backward. ``scaled_sums_ratio`` is how fast 8-bit
-    products are that scale their sums, beside others. ``log_sigma`` is the spread of the
-    residuals, to which messages add ``messages_log_sigma`` of their own by their share of the time.
+    products are that scale their sums, beside others. ``log_sigma`` is the spread of a
+    step, spent in kernels alone.
     """
 
     performance: PerformanceCalibration = field(metadata=FIGURE)
@@ -56,7 +57,6 @@ class TrainingCalibration:
     cast_bytes: Number = field(default=_CAST_BYTES, metadata=FIGURE)
     unpacked_bytes: Number = field(default=_UNPACKED_BYTES, metadata=FIGURE)
     scaled_sums_ratio: Number = field(default=1.0, metadata=FIGURE)
-    messages_log_sigma: Number = field(default=0.0, metadata=FIGURE)
 
     def corrected(self, corrections: Corrections) -> TrainingCalibration:
         """The calibration as own measurements correct it."""
@@ -64,9 +64,13 @@ class TrainingCalibration:
 
 
 def training_calibration(
-    figures: Figures, power: PowerModel, source: str, measured: bool
+    figures: Figures,
+    power: PowerModel,
+    source: str,
+    measured: bool,
+    widening: Widening = NO_WIDENING,
 ) -> TrainingCalibration:
-    """Efficiencies from figures."""
+    """Efficiencies from figures, and how much less well parts of a step are known."""
     ratios = {bits: figures[f"matrix_{bits}bit_ratio"].value for bits in (32, 16, 8, 4)}
     log_sigma = figures["step_log_sigma"].value
     hardware = from_figures(
@@ -84,6 +88,8 @@ def training_calibration(
     return from_figures(
         TrainingCalibration,
         figures,
-        performance=PerformanceCalibration(hardware, engine, power, source, measured),
+        performance=PerformanceCalibration(
+            hardware, engine, power, source, measured, widening=widening
+        ),
         log_sigma=log_sigma,
     )

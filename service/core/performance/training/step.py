@@ -16,6 +16,7 @@ from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
 from service.core.performance.kernels import peak_flops_per_s
+from service.core.performance.spread import TimeShares
 from service.core.performance.step import StepLoad, StepTime, step_time
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import (
@@ -139,10 +140,15 @@ class TrainingStep:
         return self.exposed_data_messages_s + self.hidden_data_messages_s
 
     @property
-    def messages_ratio(self) -> Number:
-        """Share of the step in which messages are waited for [-]."""
-        exposed_s = self.exposed_model_messages_s + self.exposed_data_messages_s
-        return exposed_s / self.published_step_s
+    def shares(self) -> TimeShares:
+        """What the step is spent on, where stages do not wait for each other [-]."""
+        messages_s = self.exposed_model_messages_s + self.exposed_data_messages_s
+        return TimeShares(
+            compute_ratio=(self.matrix_products_s + self.attention_s) / self.published_step_s,
+            memory_ratio=(self.elementwise_s + self.optimizer_s) / self.published_step_s,
+            interconnect_ratio=messages_s / self.published_step_s,
+            overhead_ratio=self.overhead_s / self.published_step_s,
+        )
 
     @property
     def compute_s(self) -> Number:

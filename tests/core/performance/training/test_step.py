@@ -11,6 +11,7 @@ from service.core.memory.training.settings import MicroBatch, Offload, TrainingS
 from service.core.memory.training.state import stage_state
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.performance.collectives import scale_out
+from service.core.performance.spread import Widening
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.pipeline import most_virtual_stages, slowest_stage_ratio
 from service.core.performance.training.step import TrainingStep, bottleneck, training_step
@@ -411,7 +412,8 @@ def test_experts_exchange_gradients_over_their_own_links():
 
 
 def test_messages_make_the_time_of_a_step_less_certain():
-    known = replace(USUAL, messages_log_sigma=0.8)
+    widening = Widening(waiting_spread_ratio=8.0)
+    known = replace(USUAL, performance=replace(USUAL.performance, widening=widening))
     alone, apart = (
         TrainingSpeedSetup(
             Deployment(architecture("llama-70b"), BF16, H100, layout),
@@ -423,8 +425,10 @@ def test_messages_make_the_time_of_a_step_less_certain():
         for layout in (Parallelism(tensor=1), Parallelism(tensor=8))
     )
     quiet, talking = training_speed(alone), training_speed(apart)
-    share = talking.step.messages_ratio
-    assert quiet.step.messages_ratio == 0.0
+    share, none = talking.step.shares.waiting, quiet.step.shares.waiting
+    assert none < 0.1 * share
     width = np.log(talking.step_s.high / talking.step_s.low) / 2.0
     narrow = np.log(quiet.step_s.high / quiet.step_s.low) / 2.0
-    assert width / narrow == pytest.approx((1.0 + (8.0 * share) ** 2) ** 0.5)
+    assert width / narrow == pytest.approx(
+        ((1.0 + (8.0 * share) ** 2) / (1.0 + (8.0 * none) ** 2)) ** 0.5
+    )

@@ -1,0 +1,87 @@
+"""How unsure a time is by what it is spent on.
+
+Kernels that read memory or multiply matrices are held to a datasheet's peaks; what a host and a
+network take is not, and where routed experts lie decides how evenly accelerators work. The spread
+of a time is that of kernels, widened by the shares that are known less well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
+
+from service.core.elementwise import Number, sqrt
+from service.core.stacking import FIGURE
+
+
+class TimeShares(NamedTuple):
+    """Shares of a time by what it is spent on, which add up to one or, with other waits, less [-].
+
+    ``compute_ratio`` are kernels bound by arithmetic, ``memory_ratio`` those bound by
+    bandwidth;
+    ``interconnect_ratio`` is what messages take and ``overhead_ratio`` what hosts do;
+    ``outside_ratio`` is what
+    reading memory outside the accelerator adds to reading its own.
+    """
+
+    compute_ratio: Number
+    memory_ratio: Number
+    interconnect_ratio: Number
+    overhead_ratio: Number
+    outside_ratio: Number = 0.0
+
+    @property
+    def waiting(self) -> Number:
+        """Time in which accelerators wait for hosts and for each other [-]."""
+        return self.interconnect_ratio + self.overhead_ratio + self.outside_ratio
+
+    def reading_outside(self, ratio: Number) -> TimeShares:
+        """The same where a share ``ratio`` of the time of memory is owed to what lies outside."""
+        return self._replace(
+            memory_ratio=self.memory_ratio * (1.0 - ratio), outside_ratio=self.memory_ratio * ratio
+        )
+
+    def mixed(self, other: TimeShares, ratio: Number) -> TimeShares:
+        """Shares of a time of which a share ``ratio`` is spent as another one is."""
+        return TimeShares(
+            *(own * (1.0 - ratio) + one * ratio for own, one in zip(self, other, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """How much less well parts of a time are known than kernels of measured engines and hardware.
+
+    All are standard deviations over that of such kernels, for a time that is spent so alone [-]:
+    ``waiting_spread_ratio`` of waiting for hosts and messages, ``experts_spread_ratio`` of models
+    with routed experts, and by mechanism what constants add that nobody measured for the engine or
+    the hardware. They are independent of each other.
+    """
+
+    waiting_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    experts_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    compute_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    memory_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    interconnect_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    overhead_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+
+    def ratio(self, shares: TimeShares, routed: bool) -> Number:
+        """Spread of a time over that of kernels that are known: at least one [-]."""
+        unmeasured = sum(
+            (getattr(self, f"{name}_spread_ratio") * share) ** 2
+            for name, share in zip(MECHANISMS, shares, strict=False)
+        )
+        return sqrt(
+            1.0
+            + (self.waiting_spread_ratio * shares.waiting) ** 2
+            + (self.experts_spread_ratio * routed) ** 2
+            + unmeasured
+        )
+
+
+#: What constants of engines and hardware decide how long it takes.
+MECHANISMS = ("compute", "memory", "interconnect", "overhead")
+#: Every time is as well known as every other.
+NO_WIDENING = Widening()
+#: Names of the ratios.
+WIDENINGS = tuple(each.name for each in fields(Widening))
