@@ -177,8 +177,9 @@ class TrainingMemoryPart(SizedPart):
     ) -> tuple[dict[str, float], FloatArray]:
         """Spreads for which intervals hold enough of either kind of rows, and are narrowest.
 
-        What tensors take knows no overheads, so that its intervals are as wide as those of sizes
-        and activations; what the allocator or the process takes has both.
+        What tensors take knows no overheads, so that its intervals, which come first, are as wide
+        as those of sizes and activations; what the allocator or the process takes has both, and
+        overheads make up for what the others leave.
         """
         sources = [self.rows[number].source for number in numbers]
         kinds = np.array([self.rows[number].quantity in ALLOCATED for number in numbers])
@@ -192,9 +193,10 @@ class TrainingMemoryPart(SizedPart):
             sigmas = _spread_of(shares, spread)
             inside = errors <= Z_90 * sigmas
             if all(float(by @ inside[chosen]) >= COVERED_SHARE for chosen, by in groups):
-                tried.append((float(weights @ np.log(sigmas)), spread))
+                widths = weights * np.log(sigmas)
+                tried.append((float(widths[kinds].sum()), float(widths.sum()), spread))
         widest = (_SIZES[-1], _ACTIVATIONS[-1], _OVERHEADS[-1])
-        _, best = min(tried, default=(0.0, widest))
+        *_, best = min(tried, default=(0.0, 0.0, widest))
         names = ("size_log_sigma", "activation_log_sigma", "overhead_log_sigma")
         return dict(zip(names, map(float, best), strict=True)), _spread_of(shares, best)
 

@@ -72,6 +72,7 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
     "memory_bound_share_assumed": ("memory_bound_ratio", "tier"),
     "memory_tier_short": ("tier_bytes", "offload.memory_tier"),
     "memory_tier_unused": ("offload.memory_tier", "offload"),
+    "offload_tried": ("run.offload", "run"),
     "methods_learn_differently": ("run.methods", "run.optimizers", "run"),
     "metric_unknown": ("weights", "choices"),
     "modality_left_out": ("weights_bytes", "model"),

@@ -125,7 +125,8 @@ class TrainingCandidates:
 
     ``variant``, ``layout`` and ``offer`` are positions in the lists that were searched.
     ``headroom_ratio`` is free memory over capacity, negative where it does not fit [-], and
-    ``host_bytes`` what the run keeps in each accelerator's share of host memory [B].
+    ``host_bytes`` and ``tier_bytes`` what the run keeps in each accelerator's share of host memory
+    and of a memory tier [B].
     ``step_s`` is one optimizer step, ``wall_s`` the whole run with failures [s]; energy of IT
     equipment and accelerator time are those of the run [Wh, h]; ``*_spread`` is the ratio of the
     upper end of an interval to its value [-].
@@ -140,6 +141,7 @@ class TrainingCandidates:
     headroom_ratio: FloatArray
     memory_spread_ratio: FloatArray
     host_bytes: FloatArray
+    tier_bytes: FloatArray
     step_s: FloatArray
     wall_s: FloatArray
     wall_spread_ratio: FloatArray
@@ -318,6 +320,7 @@ def _batch(
         headroom_ratio=rows * (memory.headroom_bytes.value / memory.capacity_bytes),
         memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         host_bytes=rows * memory.host_bytes,
+        tier_bytes=rows * memory.tier_bytes,
         step_s=rows * speed.step.step_s,
         wall_s=rows * run.wall_s.value,
         wall_spread_ratio=rows * _spread(run.wall_s),

@@ -22,25 +22,28 @@ _OUTSIDE = ("host", "expansion", "pool", "storage")
 
 
 def resolve_tier(
-    asked: TrainingOffloadRequest, snapshot: CatalogSnapshot, problems: Problems
+    asked: TrainingOffloadRequest,
+    snapshot: CatalogSnapshot,
+    problems: Problems,
+    place: str = _PLACE,
 ) -> Entry[MemoryTier] | None:
-    """The memory tier of a run, None without one; notes what cannot be offloaded to."""
+    """The memory tier of a run, if it has one; notes at ``place`` what cannot be offloaded to."""
     named = asked.memory_tier
     if named is None:
         for name in ("optimizer", "parameters", "activations"):
             if getattr(asked, name) == "tier":
-                problems.add(_PLACE, f"name the memory tier that takes the {name}")
+                problems.add(place, f"name the memory tier that takes the {name}")
         return None
     wanted = named.tier if isinstance(named, MemoryTierRequest) else named
-    entry = problems.attempt(_PLACE, lambda: snapshot.find("memory-tiers", wanted))
+    entry = problems.attempt(place, lambda: snapshot.find("memory-tiers", wanted))
     if entry is None:
         return None
     if entry.value.kind not in _OUTSIDE:
         problems.add(
-            _PLACE, f"{entry.id} is {entry.value.kind} memory; use one of {', '.join(_OUTSIDE)}"
+            place, f"{entry.id} is {entry.value.kind} memory; use one of {', '.join(_OUTSIDE)}"
         )
     elif entry.value.bandwidth_bytes_per_s is None:
-        problems.add(_PLACE, f"the bandwidth of {entry.id} is not known")
+        problems.add(place, f"the bandwidth of {entry.id} is not known")
     else:
         return entry
     return None
@@ -53,10 +56,15 @@ def tier_share(
     parallelism: Parallelism,
 ) -> OffloadTier:
     """What an accelerator has of a tier that others of its host, or as many as asked, share."""
+    users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
+    return share_of(asked, tier, users)
+
+
+def share_of(asked: TrainingOffloadRequest, tier: MemoryTier, users: int = 1) -> OffloadTier:
+    """What an accelerator has of a tier that as many as asked share, or else so many ``users``."""
     named = asked.memory_tier
     wanted = named if isinstance(named, MemoryTierRequest) else MemoryTierRequest(tier=tier.id)
     shared = shared_tier(wanted, tier)
-    users = min(parallelism.accelerator_count, accelerator.scale_up_domain_accelerators)
     seen = shared.seen(users, inf)
     return OffloadTier(
         id=tier.id,

@@ -273,7 +273,12 @@ def test_where_nothing_can_be_laid_out_no_closest_one_is_promised(packaged_snaps
 def test_what_does_not_even_hold_the_states_lacks_memory(packaged_snapshot):
     search = SMALL["search"] | {"accelerators": ["nvidia-l40s-48gb"], "max_accelerators": 1}
     answer = training_recommendation_answer(
-        asked(model="meta-llama/Llama-3.1-70B", search=search), packaged_snapshot
+        asked(
+            model="meta-llama/Llama-3.1-70B",
+            run=SMALL["run"] | {"offload": False},
+            search=search,
+        ),
+        packaged_snapshot,
     )
     (nearest,) = answer["least_violating"]
     (change,) = nearest["must_change"]
@@ -311,7 +316,7 @@ def test_a_7b_model_is_fine_tuned_as_people_do(packaged_snapshot):
     Dettmers et al., QLoRA, 2023, https://arxiv.org/abs/2305.14314 (7B on a card of 12 GB or less);
     Rajbhandari et al., ZeRO, 2019 (16 bytes a parameter: 112 GB for 7B, on no card of 80 GB).
     """
-    run = {"tokens": 1e7, "sequence_length": 512, "global_batch_size": 16}
+    run = {"tokens": 1e7, "sequence_length": 512, "global_batch_size": 16, "offload": False}
 
     def counts(method, accelerator, most):
         answer = training_recommendation_answer(
@@ -535,3 +540,57 @@ def test_a_run_ends_within_the_life_of_the_hardware_unless_told_otherwise(packag
     }
     assert longest["short"] <= 300 < longest["usual"] <= implied["value"] < longest["open"]
     assert open_ended["implied"] == short["implied"] == []
+
+
+LARGE = {
+    "model": "meta-llama/Llama-3.1-70B",
+    "run": {"tokens": 1e9, "sequence_length": 4096},
+    "search": {
+        "accelerators": ["nvidia-h100-sxm-80gb"],
+        "accelerator_counts": [8],
+        "regions": ["aws/us-east-1"],
+    },
+}
+
+
+def large(snapshot, **run):
+    request = asked(**LARGE | {"run": LARGE["run"] | run})
+    return training_recommendation_answer(request, snapshot)
+
+
+def test_states_go_elsewhere_where_nothing_fits_without(packaged_snapshot):
+    # Eight of them have 640 GB; weights, gradients and states of 70 billion parameters take 1.1 TB.
+    strict = large(packaged_snapshot, offload=False)
+    assert strict["choices"] == []
+    found = large(packaged_snapshot)
+    chosen = found["choices"][0]["candidate"]
+    assert chosen["training"]["offload_optimizer"] != "none"
+    assert "offload_tried" in {warning["code"] for warning in found["warnings"]}
+
+
+def test_states_in_a_memory_tier_take_no_more_than_a_share_of_it(packaged_snapshot):
+    def places(**tier):
+        named = {"tier": "cxl-2.0-ddr5-direct", "shared_by": 8} | tier
+        request = asked(**LARGE | {"run": LARGE["run"] | {"memory_tier": named, "offload": True}})
+        search = resolve_training_search(request, packaged_snapshot)
+        assert search.tier is not None
+        [space] = search.spaces
+        tiers = {variant.settings.offload.optimizer for variant in space.variants}
+        assert tiers == {"none", "cpu", "nvme", "tier"}
+        rows, _ = training_candidates(
+            search.models[0].value, space, search.demand, search.environment
+        )
+        held = search.bounds(search.models[0].value)["tier_memory_bytes"]
+        return search.tier.capacity_bytes, held, float(rows.tier_bytes.max())
+
+    capacity, held, most = places(capacity_bytes=8e12)
+    assert capacity == held == 1e12
+    assert most > 0.0
+    host = large(
+        packaged_snapshot,
+        host_memory_bytes=1e9,
+        offload=True,
+        memory_tier={"tier": "cxl-2.0-ddr5-direct", "capacity_bytes": 8e12},
+    )
+    chosen = host["choices"][0]["candidate"]
+    assert chosen["training"]["offload_optimizer"] in ("nvme", "tier")

@@ -31,7 +31,12 @@ from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number, maximum, minimum
-from service.core.memory.training.adapters import kept_beside, kept_of_input
+from service.core.memory.training.adapters import (
+    is_adapted,
+    is_trained_whole,
+    kept_beside,
+    kept_of_input,
+)
 from service.core.memory.training.settings import TrainingSettings
 
 HALF_BYTES = 2.0  # an activation in 16 bit, also where products run in 8
@@ -63,12 +68,32 @@ class LayerSavings:
         return (self.working_bytes_per_token + self.working_bytes_per_pair * tokens) * tokens
 
 
+@dataclass(frozen=True, slots=True)
+class LayerMaking:
+    """How a framework makes layers, as far as it decides what they keep.
+
+    Products with 4-bit weights keep ``quantised_input_bytes`` per element of their input [B]. With
+    ``joint_projections`` queries, keys and values come from one matrix, whose adapter has one
+    input, and of whose result values remain a part; with ``repeated_heads`` keys and values are
+    there once for each head of queries that reads them. Of inputs of matrices that are trained
+    ``input_bytes`` an element are kept, if not what the activation has.
+    """
+
+    quantised_input_bytes: float = 0.0
+    joint_projections: bool = False
+    repeated_heads: bool = False
+    input_bytes: float | None = None
+
+
+_PLAIN = LayerMaking()
+
+
 @lru_cache(maxsize=1024)
 def layer_savings(
     architecture: ModelArchitecture,
     parallelism: Parallelism,
     settings: TrainingSettings,
-    quantised_input_bytes: float = 0.0,
+    making: LayerMaking = _PLAIN,
     element_bytes: float = HALF_BYTES,
 ) -> tuple[LayerSavings, ...]:
     """What each group of layers keeps on a rank.
@@ -81,16 +106,13 @@ def layer_savings(
         Degrees of parallelism; sequence parallelism divides what tensor parallelism does not.
     settings
         Checkpointing, attention kernel, fusion, dropout and what is trained.
-    quantised_input_bytes
-        Bytes per input element that products with 4-bit weights keep, where the base is
-        quantised [B].
+    making
+        How the framework makes layers.
     element_bytes
         Size of an activation [B].
     """
     return tuple(
-        _group_savings(
-            group, architecture, parallelism, settings, quantised_input_bytes, element_bytes
-        )
+        _group_savings(group, architecture, parallelism, settings, making, element_bytes)
         for group in architecture.groups
     )
 
@@ -100,22 +122,24 @@ def _group_savings(
     architecture: ModelArchitecture,
     parallelism: Parallelism,
     settings: TrainingSettings,
-    quantised_input_bytes: float,
+    making: LayerMaking,
     width: float,
 ) -> LayerSavings:
     hidden = float(architecture.hidden_size)
     ranks = parallelism.tensor
     undivided = 1.0 / ranks if settings.sequence_parallel else 1.0
-    mixer, products = _mixer_bytes(group, hidden, undivided, parallelism, settings, width)
+    mixer, products = _mixer_bytes(group, hidden, undivided, parallelism, settings, making, width)
     part, part_products = _feed_forward_bytes(
-        group, hidden, undivided, parallelism, settings, width
+        group, hidden, undivided, parallelism, settings, making, width
     )
-    everything = mixer + part + _adapter_bytes(group, parallelism, settings, width)
+    norms = _norms_bytes(group, hidden, settings, width) * undivided
+    adapters = _adapter_bytes(group, parallelism, settings, making, width)
+    everything = mixer + part + norms + adapters
     if not settings.trains:
         # Nothing stays for a backward pass: one part of a layer at a time holds its results.
-        everything = max(mixer, part)
+        everything = max(mixer, part) + norms
     if settings.method == "qlora":
-        everything += quantised_input_bytes * _input_elements(group, hidden, parallelism)
+        everything += making.quantised_input_bytes * _input_elements(group, hidden, parallelism)
     gathered = gathered_bytes_per_token(architecture, parallelism, settings, width)
     residual = width * hidden * undivided
     scores = 0.0
@@ -180,15 +204,28 @@ def _input_elements(group: LayerGroup, hidden: float, parallelism: Parallelism) 
 
 
 def _adapter_bytes(
-    group: LayerGroup, parallelism: Parallelism, settings: TrainingSettings, width: float
+    group: LayerGroup,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    making: LayerMaking,
+    width: float,
 ) -> float:
-    """Bytes per token that adapters keep beside the inputs that matrices share."""
+    """Bytes per token that adapters keep beside the inputs that matrices share.
+
+    Parts of one matrix, which have one name, have one adapter, and one input of it.
+    """
     if settings.method == "full":
         return 0.0
     kept = 0.0
     for part in (group.mixer, group.feed_forward):
+        adapted = set()
         for tensor in () if part is None else part.tensors:
             _, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+            if is_adapted(tensor, settings):
+                joint = making.joint_projections and isinstance(part, Attention)
+                matrix = "" if joint and tensor.shard not in _WRITING else tensor.name
+                rows = 0.0 if matrix in adapted else rows
+                adapted.add(matrix)
             uses = 1.0
             if isinstance(part, MixtureOfExperts) and tensor.tensor_class is TensorClass.EXPERT:
                 uses = part.experts_per_token / parallelism.tensor
@@ -202,6 +239,7 @@ def _mixer_bytes(
     undivided: float,
     parallelism: Parallelism,
     settings: TrainingSettings,
+    making: LayerMaking,
     width: float,
 ) -> tuple[float, float]:
     """Bytes per token that a mixer keeps, and those of its matrix products' results."""
@@ -211,15 +249,20 @@ def _mixer_bytes(
     ranks = parallelism.tensor
     heads = kv_heads(group)
     inner = sum(rank_shape(tensor, parallelism, heads)[2] for tensor in _reading(mixer.tensors))
-    kept = _norm_bytes(hidden, settings, width) * undivided
-    kept += _input_bytes(_reading(mixer.tensors), hidden, settings, width) * undivided
+    input_width = _input_width(settings, making, width)
+    kept = _input_bytes(_reading(mixer.tensors), hidden, settings, input_width) * undivided
     kept += width * inner
+    if isinstance(mixer, Attention):
+        kept += width * _repeated_elements(mixer, making) / ranks
     if isinstance(mixer, LatentAttention):
         # Latents are kept before and after their norms, and keys are joined with rotary parts.
         kept += width * (mixer.kv_lora_rank + (mixer.q_lora_rank or 0))
         key = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim
         kept += width * mixer.query_heads * key / ranks
     kept += _attended_bytes(group, ranks, width)
+    if input_width != width:
+        # Attention keeps what it puts out, and the product after it the narrowed input.
+        kept += _attended_bytes(group, ranks, input_width)
     if settings.dropout:
         kept += _MASK * hidden * undivided
     return kept, width * (inner + hidden * undivided)
@@ -242,6 +285,7 @@ def _feed_forward_bytes(
     undivided: float,
     parallelism: Parallelism,
     settings: TrainingSettings,
+    making: LayerMaking,
     width: float,
 ) -> tuple[float, float]:
     """Bytes per token that a feed-forward part keeps, and those of its products' results."""
@@ -249,17 +293,20 @@ def _feed_forward_bytes(
     if part is None:
         return 0.0, 0.0
     ranks = parallelism.tensor
-    kept = _norm_bytes(hidden, settings, width) * undivided
-    kept += _input_bytes(_reading(part.tensors), hidden, settings, width) * undivided
-    wide = _wide_elements(part.gated, settings, _writing(part.tensors))
+    input_width = _input_width(settings, making, width)
+    kept = _input_bytes(_reading(part.tensors), hidden, settings, input_width) * undivided
+    inner = width * _wide_elements(part.gated, settings)
+    if _needs_product(settings, _writing(part.tensors)):
+        inner += input_width
     if isinstance(part, DenseFeedForward):
-        kept += width * wide * part.intermediate_size / ranks
+        kept += inner * part.intermediate_size / ranks
         products = (2.0 if part.gated else 1.0) * part.intermediate_size / ranks
     else:
         # Routed tokens are copied once for each of their experts, in and out; ranks share them.
         chosen = part.experts_per_token / ranks
-        kept += width * chosen * (2.0 * hidden + wide * part.expert_intermediate_size)
-        kept += width * wide * part.shared_intermediate_size / ranks
+        kept += chosen * (width + input_width) * hidden
+        kept += inner * (chosen * part.expert_intermediate_size)
+        kept += inner * part.shared_intermediate_size / ranks
         products = (2.0 if part.gated else 1.0) * (
             chosen * part.expert_intermediate_size + part.shared_intermediate_size / ranks
         )
@@ -268,10 +315,42 @@ def _feed_forward_bytes(
     return kept, width * (products + hidden * undivided)
 
 
-def _norm_bytes(hidden: float, settings: TrainingSettings, width: float) -> float:
-    """Bytes per token that a norm keeps: its input, and 32-bit copies where it is not fused."""
-    copies = 0.0 if settings.fused_kernels else (_WIDE + width) * hidden
-    return width * hidden + copies
+def _repeated_elements(mixer: Attention, making: LayerMaking) -> float:
+    """Elements per token of queries, keys and values that are there a second time, or oftener."""
+    shared = mixer.query_heads - mixer.kv_heads
+    if shared and making.repeated_heads:
+        return float(shared * (mixer.head_dim + mixer.value_head_dim))
+    if making.joint_projections:
+        # Turned queries and keys are new, and values keep the whole result that they are part of.
+        return float((mixer.query_heads + mixer.kv_heads) * mixer.head_dim)
+    return 0.0
+
+
+def _norms_bytes(
+    group: LayerGroup, hidden: float, settings: TrainingSettings, width: float
+) -> float:
+    """Bytes per token that a layer's norms keep.
+
+    A fused norm keeps its input. One of root mean squares that is written out in PyTorch keeps a
+    32-bit copy of it and, for the gradient of its weight, what it made; norms with a bias are
+    PyTorch's own, which is fused, as is one without a weight, of which each part has one.
+    """
+    names = {tensor.name for tensor in group.tensors}
+    norms = [
+        tensor
+        for tensor in group.tensors
+        if tensor.tensor_class is TensorClass.NORM and tensor.output_features == hidden
+    ]
+    if not norms:
+        parts = sum(part is not None for part in (group.mixer, group.feed_forward))
+        return parts * width * hidden
+    kept = 0.0
+    for norm in norms:
+        if settings.fused_kernels or f"{norm.name}.bias" in names:
+            kept += width * hidden
+        else:
+            kept += (_WIDE + (width if is_trained_whole(norm, settings) else 0.0)) * hidden
+    return kept
 
 
 def _input_bytes(
@@ -293,13 +372,23 @@ def _is_shared(tensor: Tensor, settings: TrainingSettings) -> bool:
     return kept_of_input(tensor, settings) and not settings.adapter_dropout
 
 
-def _wide_elements(gated: bool, settings: TrainingSettings, down: Sequence[Tensor]) -> float:
-    """Results of intermediate width that are kept: before, within and after the activation."""
-    needed = _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in down)
-    product = 1.0 if needed else 0.0
+def _input_width(settings: TrainingSettings, making: LayerMaking, width: float) -> float:
+    """Bytes that are kept of an element of the input of a matrix that is trained [B]."""
+    if settings.method != "full" or making.input_bytes is None:
+        return width
+    return making.input_bytes
+
+
+def _needs_product(settings: TrainingSettings, down: Sequence[Tensor]) -> bool:
+    """Whether what the activation makes is kept as the input of the matrix after it."""
+    return _holds_inputs(settings) or any(_is_shared(tensor, settings) for tensor in down)
+
+
+def _wide_elements(gated: bool, settings: TrainingSettings) -> float:
+    """Results of intermediate width that are kept before and within the activation."""
     if not gated:
-        return 1.0 + product
-    return (2.0 if settings.fused_kernels else 3.0) + product
+        return 1.0
+    return 2.0 if settings.fused_kernels else 3.0
 
 
 def _reading(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -42,6 +42,11 @@ from service.core.memory.training.buffers import (
 )
 from service.core.memory.training.micro_batch import MicroBatchRoom
 from service.core.memory.training.moments import Moments, late_gradients
+from service.core.memory.training.narrowed import (
+    input_bytes,
+    narrow_bytes,
+    narrowed_weights_bytes,
+)
 from service.core.memory.training.runtime import FrameworkRuntime, TrainingOverheads
 from service.core.memory.training.settings import MicroBatch, Place, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
@@ -279,8 +284,9 @@ def _on_stage(
     overheads: TrainingOverheads,
     beside: Beside = NOTHING,
 ) -> TrainingMemory:
-    architecture, parallelism = deployment.architecture, deployment.parallelism
     framework = overheads.of(settings.release).allocating(settings.expandable_segments)
+    deployment = framework.as_held(deployment, settings)
+    architecture, parallelism = deployment.architecture, deployment.parallelism
     structural = settings.structural
     micro_batch = replace(micro_batch, tokens=micro_batch.tokens + virtual_tokens(settings))
     state = stage_state(
@@ -292,13 +298,11 @@ def _on_stage(
         wide_tables=framework.wide_tables,
     )
     element_bytes = result_bytes(deployment)
-    savings = layer_savings(
-        architecture,
-        parallelism.of_layers,
-        structural,
-        framework.quantised_input_bytes,
-        element_bytes,
-    )
+    making = framework.making
+    narrow = narrow_bytes(deployment, settings) if framework.narrow_operands else None
+    if narrow is not None:
+        making = replace(making, input_bytes=input_bytes(narrow, settings.fp8_recipe))
+    savings = layer_savings(architecture, parallelism.of_layers, structural, making, element_bytes)
     share = state.layers / architecture.layer_count
     in_flight = micro_batches_in_flight(settings, parallelism.pipeline, stage)
     context = parallelism.context
@@ -312,6 +316,10 @@ def _on_stage(
         stored, moved = resident, stored - resident
     working = working_bytes(savings, micro_batch.sequences, micro_batch.tokens, context)
     messages, whole_gradients = gathered_bytes(deployment, settings, state)
+    if narrow is not None:
+        messages["narrowed_weights"] = narrowed_weights_bytes(
+            architecture, parallelism.of_layers, structural, deployment, share
+        )
     gathered = sum(messages.values())
     own_each, own_part = logits_bytes(deployment, settings, framework, state)
     guest = _beside(stage, beside, micro_batch, overheads, context)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from service.core.deployment import Accelerator
+from service.core.architecture.tensors import TensorClass
+from service.core.deployment import Accelerator, Deployment
 from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, from_log_sigma
 from service.core.learning import Correction
+from service.core.memory.training.activations import LayerMaking
+from service.core.memory.training.settings import TrainingSettings
 
 #: What ids of calibrations begin with that hold figures of a framework.
 CALIBRATIONS = "memory-training/"
@@ -27,8 +30,11 @@ class FrameworkRuntime:
     formula. ``bytes_per_logit`` is what the plain loss
     holds at once per logit: logits and their gradients in 16 and 32 bit [B]. With states in 32 bit
     the optimizer's step holds ``step_bytes_per_element`` beside states and gradients [B], for at
-    most ``step_elements`` at once; with narrower ones as much less. Products with 4-bit weights
-    keep ``quantised_input_bytes`` per element of their input [B].
+    most ``step_elements`` at once; with narrower ones as much less. How it makes layers
+    say ``quantised_input_bytes``, ``joint_projections`` and ``repeated_heads``, see
+    :class:`LayerMaking`; with ``narrow_operands`` it keeps operands of 8 or fewer bits as such.
+    One with an ``own_head`` holds the matrix that makes logits beside the embedding that it is, and
+    one with a ``quantised_head`` quantises it with the base of QLoRA.
 
     A ``flat_step`` copies gradients into flat tensors, for which the segments of activations are
     too small, so that it comes on top of them. A framework that ``keeps_gradients`` makes room for
@@ -50,9 +56,33 @@ class FrameworkRuntime:
     keeps_gradients: bool = False
     flat_step: bool = False
     wide_tables: bool = False
+    narrow_operands: bool = False
+    own_head: bool = False
+    quantised_head: bool = False
+    joint_projections: bool = False
+    repeated_heads: bool = False
     size_log_sigma: float = 0.0
     unified_context_bytes: Interval | None = None
     expandable_ratio: Interval | None = None
+
+    @property
+    def making(self) -> LayerMaking:
+        """How layers are made, as far as that decides what they keep."""
+        return LayerMaking(self.quantised_input_bytes, self.joint_projections, self.repeated_heads)
+
+    def as_held(self, deployment: Deployment, settings: TrainingSettings) -> Deployment:
+        """The deployment with the head as the framework holds it."""
+        architecture, precision = deployment.architecture, deployment.precision
+        if self.own_head and architecture.tied_embeddings:
+            head = replace(architecture.embedding[0], name="lm_head", tensor_class=TensorClass.HEAD)
+            architecture = replace(
+                architecture, tied_embeddings=False, head=(*architecture.head, head)
+            )
+        if self.quantised_head and settings.method == "qlora":
+            weights = precision.weights
+            classes = weights.quantised_classes | {TensorClass.HEAD}
+            precision = replace(precision, weights=replace(weights, quantised_classes=classes))
+        return replace(deployment, architecture=architecture, precision=precision)
 
     def allocating(self, expandable: bool) -> FrameworkRuntime:
         """The same where the allocator's segments grow, if they do."""

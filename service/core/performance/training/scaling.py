@@ -29,6 +29,17 @@ _SCALED_SUMS = frozenset({"rowwise", "blockwise"})
 _BYTE_BITS = 8
 
 
+def scaling_of(matrix_precision: str, recipe: Fp8Recipe | None) -> Fp8Recipe | None:
+    """How operands are scaled: integers by rows and columns, floats as is asked.
+
+    References
+    ----------
+    Dettmers et al., LLM.int8(), 2022, section 2.1 (vector-wise scales),
+    https://arxiv.org/abs/2208.07339; google/aqt, 2024 (scales along the axes that remain)
+    """
+    return "rowwise" if matrix_precision == "int8" else recipe
+
+
 def narrowing_ratio(recipe: Fp8Recipe | None, *, transposed: bool) -> float:
     """What narrowing operands moves over what is usual [-].
 

@@ -24,7 +24,11 @@ from service.core.performance.training.pipeline import (
     pipeline_wait_s,
     slowest_stage_ratio,
 )
-from service.core.performance.training.scaling import narrowing_ratio, scaled_products_ratio
+from service.core.performance.training.scaling import (
+    narrowing_ratio,
+    scaled_products_ratio,
+    scaling_of,
+)
 from service.core.performance.training.traffic import (
     HostRates,
     context_messages_s,
@@ -194,7 +198,8 @@ def training_step(
     """
     parallelism = deployment.parallelism
     model, structural = (deployment.architecture, deployment.precision), settings.structural
-    work = training_work(*model, parallelism.of_layers, structural)
+    lanes = deployment.accelerator.vector_lanes
+    work = training_work(*model, parallelism.of_layers, structural, lanes)
     state = stage_state(*model, parallelism, structural, 0, wide_tables=False)
     micro = _micro_batch(deployment, settings, micro_batch, work, calibration)
     steps, stages = settings.gradient_accumulation_steps, parallelism.pipeline
@@ -328,8 +333,13 @@ def _micro_batch(
         return step_time(chosen, load, accelerator, parallelism, calibration.performance)
 
     products, attention = part(work.products), part(work.attention)
-    products_s = products.work_s * scaled_products_ratio(
-        settings.fp8_recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
+    recipe = scaling_of(work.matrix_precision, settings.fp8_recipe)
+    products_s = (
+        products.work_s
+        * work.filled_ratio
+        * scaled_products_ratio(
+            recipe, work.narrow_ratio, calibration.scaled_sums_ratio, accelerator
+        )
     )
     again = settings.activation_checkpointing
     through = layer_passes(settings)
@@ -344,7 +354,7 @@ def _micro_batch(
         passes = through + 1.0  # gradients of whole matrices, which those of rotations follow from
     matrix_s = products_s * (passes + product_again + adapters_ratio)
     wider = work.attention_slowdown(accelerator)
-    forward_attention_s = attention.work_s * wider
+    forward_attention_s = part(work.filled_attention).work_s * wider
     backward = ATTENTION_BACKWARD if settings.trains else 0.0
     attention_s = forward_attention_s * (1.0 + backward + attention_again)
 
@@ -357,7 +367,7 @@ def _micro_batch(
         + work.elementwise_bytes_per_pair * here * batch.tokens
     ) * calibration.elementwise_passes
     cast_bytes = calibration.cast_bytes * narrowing_ratio(
-        settings.fp8_recipe, transposed=settings.method == "full"
+        recipe, transposed=settings.method == "full"
     )
     narrowed = work.narrowed_elements_per_token * here * cast_bytes
     moved = (moved + narrowed) * (1.0 if settings.trains else FORWARD_TRAFFIC_RATIO)

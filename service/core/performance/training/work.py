@@ -36,6 +36,11 @@ _LOGIT_BYTES = {
 }
 
 
+#: Tokens of a block of attention where products are filled up, which a window covers whole: 1,024
+#: forward and 2,048 backward, weighed by their work.
+#: Source: Google, tpu-recipes, training/ironwood, 2026 (sa_block_q, sa_block_kv and of gradients).
+_BLOCK_TOKENS = 1536
+
 #: What weights can be trained in, with products of fewer than 16 bits.
 _TRAINED_NARROW = ("fp8", "fp4")
 _HALF_BITS = 16.0
@@ -55,11 +60,15 @@ class TrainingWork:
     to read; ``narrowed_elements_per_token`` are narrowed for products of 8 or fewer bits, and
     ``quantised_elements`` those of a base that is turned into 16 bit on every use. ``narrow_ratio``
     is the share of dense products with narrowed operands, ``head_ratio`` that of the head's,
-    ``adapters_per_layer`` how many matrices of a layer have an adapter.
+    ``adapters_per_layer`` how many matrices of a layer have an adapter. ``filled_attention`` and
+    ``filled_ratio`` have what is computed beside: zeros that fill up vectors, and
+    blocks that windows cover in part.
     """
 
     products: RankWork
     attention: RankWork
+    filled_attention: RankWork
+    filled_ratio: float
     matrix_precision: str
     attention_precision: str
     elementwise_bytes_per_token: float
@@ -91,8 +100,23 @@ def training_work(
     precision: Precision,
     parallelism: Parallelism,
     settings: TrainingSettings,
+    lanes: float | None = None,
 ) -> TrainingWork:
-    """Work of a forward pass in which the head runs on every token."""
+    """Work of a forward pass in which the head runs on every token.
+
+    Parameters
+    ----------
+    architecture, precision, parallelism, settings
+        What is trained, and how.
+    lanes
+        Lanes of a vector, to whose multiples features of products are filled up [-].
+
+    References
+    ----------
+    Austin et al., How to Scale Your Model, 2025, chapter 2 (dimensions are filled up),
+    https://jax-ml.github.io/scaling-book/tpus; jax-ml/jax, splash_attention_kernel.py, 2025 (heads
+    of multiples of 128 lanes)
+    """
     chosen = product_format(precision, settings)
     # Results stay in 16 bit where products run in fewer.
     results = precision.activations if _bits(precision.activations) > _HALF_BITS else _HALF
@@ -119,6 +143,15 @@ def training_work(
             for tensor in group.tensors
             if tensor.is_matrix and tensor.tensor_class in precision.weights.quantised_classes
         )
+    alone = replace(
+        work,
+        products=(),
+        elementwise_bytes_per_token=0.0,
+        state_bytes_per_sequence=0.0,
+        state_flops_per_token=0.0,
+        reductions=0.0,
+        exchanges=0.0,
+    )
     return TrainingWork(
         products=replace(
             work,
@@ -128,16 +161,11 @@ def training_work(
             state_bytes_per_sequence=0.0,
             exchanges=0.0,
         ),
-        attention=replace(
-            work,
-            products=(),
-            attention=_attention(architecture, parallelism, settings),
-            elementwise_bytes_per_token=0.0,
-            state_bytes_per_sequence=0.0,
-            state_flops_per_token=0.0,
-            reductions=0.0,
-            exchanges=0.0,
+        attention=replace(alone, attention=_attention(architecture, parallelism, settings, None)),
+        filled_attention=replace(
+            alone, attention=_attention(architecture, parallelism, settings, lanes)
         ),
+        filled_ratio=_filled_ratio(products, meeting, lanes),
         matrix_precision=chosen.matrix_precision,
         attention_precision="bf16" if _bits(precision.activations) <= 16 else "fp32",
         elementwise_bytes_per_token=per_token + logits,
@@ -167,6 +195,25 @@ def _head_ratio(products: tuple[MatrixProduct, ...], meeting: float) -> float:
         flops = _uses_per_token(item, meeting) * item.input_features * item.output_features
         by_head[item.tensor_class is TensorClass.HEAD] += flops
     return by_head[True] / (by_head[True] + by_head[False])
+
+
+def _filled_ratio(
+    products: tuple[MatrixProduct, ...], meeting: float, lanes: float | None
+) -> float:
+    """What filled vectors make of all products over what is asked of them [-]."""
+    asked = computed = 0.0
+    for item in products:
+        uses = _uses_per_token(item, meeting)
+        asked += uses * item.input_features * item.output_features
+        computed += (
+            uses * _filled(item.input_features, lanes) * _filled(item.output_features, lanes)
+        )
+    return computed / asked
+
+
+def _filled(features: float, lanes: float | None) -> float:
+    """Features with those that fill up the last matrix unit [-]."""
+    return features if lanes is None else ceil(features / lanes) * lanes
 
 
 def _narrow_ratio(products: tuple[MatrixProduct, ...]) -> float:
@@ -201,6 +248,10 @@ def _adapter_elements(
         for tensor in group.tensors:
             if is_adapted(tensor, settings):
                 copies, rows, columns = rank_shape(tensor, parallelism, kv_heads(group))
+                ranks = parallelism.tensor if settings.sequence_parallel else 1
+                # What tensor parallelism leaves whole, sequence parallelism divides.
+                rows /= ranks if rows == tensor.input_features else 1
+                columns /= ranks if columns == tensor.output_features else 1
                 elements += group.count * _uses(group, copies) * (rows + 2.0 * columns)
     return elements
 
@@ -259,24 +310,32 @@ def _bits(number_format: NumberFormat) -> int:
 
 
 def _attention(
-    architecture: ModelArchitecture, parallelism: Parallelism, settings: TrainingSettings
+    architecture: ModelArchitecture,
+    parallelism: Parallelism,
+    settings: TrainingSettings,
+    lanes: float | None,
 ) -> tuple[AttentionWork, ...]:
     """Attention of every group of layers; latents are expanded to heads, as training does.
 
-    Unfused kernels multiply masked pairs as well.
+    Unfused kernels multiply masked pairs as well, and vectors of so many lanes what fills up heads
+    and blocks: a window lies in one block more than it is long.
     """
     masked = 2.0 if settings.attention == "eager" else 1.0
     attention = []
     for group in architecture.groups:
         match group.mixer:
             case Attention() as mixer:
-                width = mixer.head_dim + mixer.value_head_dim
+                heads_of = (mixer.head_dim, mixer.value_head_dim)
                 window, chunked = mixer.window_tokens, mixer.span is Span.CHUNKED
             case LatentAttention() as mixer:
-                width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+                heads_of = (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim, mixer.v_head_dim)
                 window, chunked = mixer.indexer_top_k, False
             case _:
                 continue
+        width = sum(_filled(features, lanes) for features in heads_of)
+        if lanes is not None and isinstance(mixer, Attention) and window is not None:
+            block = _BLOCK_TOKENS
+            window = ceil(window / block) * block + (0 if chunked else block)
         heads = ceil(mixer.query_heads / parallelism.tensor)
         attention.append(
             AttentionWork(

@@ -63,7 +63,7 @@ class RunSettings(Answer):
     pipeline_schedule: str
     virtual_stages: int
     """Stages a rank in an interleaved schedule."""
-    offload_optimizer: Literal["none", "cpu", "nvme"]
+    offload_optimizer: Literal["none", "cpu", "nvme", "tier"]
 
 
 class RunCandidate(Answer):

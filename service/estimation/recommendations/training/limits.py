@@ -32,6 +32,7 @@ class RunFigures:
     sequence_tokens: FloatArray | None = None
     headroom_ratio: FloatArray | None = None
     host_memory_bytes: FloatArray | None = None
+    tier_memory_bytes: FloatArray | None = None
     days: FloatArray | None = None
     usd: FloatArray | None = None
     usd_per_hour: FloatArray | None = None
@@ -80,6 +81,13 @@ RUN_LIMITS: tuple[Limit[RunFigures], ...] = (
         unit="B",
         label="host memory of an accelerator",
         of_candidates=lambda one: one.host_memory_bytes,
+        requested=False,
+    ),
+    Limit(
+        name="tier_memory_bytes",
+        unit="B",
+        label="an accelerator's share of the memory tier",
+        of_candidates=lambda one: one.tier_memory_bytes,
         requested=False,
     ),
     Limit(

@@ -53,8 +53,8 @@ def training_recommendation_answer(
     Rejected
         If the request refers to unknown things, or no known metric has any weight.
     """
-    search = resolve_training_search(request, snapshot)
-    found = search_training_candidates(search)
+    given = request.run.offload
+    search, found, request = _searched(request, snapshot)
     subject = Subject(
         kind=search.kind,
         units=TRAINING_UNITS,
@@ -74,7 +74,7 @@ def training_recommendation_answer(
         subject,
         lambda: closest_runs(search, found),
         Plan(run_baseline(request, search, snapshot), TRAINING_PLACES, run_figures),
-        _warnings(request, search),
+        [*_warnings(request, search), *_offload_warnings(given, request)],
         snapshot,
         implied_run_limits(request, search),
         detail,
@@ -95,6 +95,22 @@ def implied_run_limits(
         "limits.implied: false for none"
     )
     return [{"field": "limits.days", "value": days, "unit": "days", "in_words": told}]
+
+
+def _searched(
+    request: TrainingRecommendationRequest, snapshot: CatalogSnapshot
+) -> tuple[ResolvedTrainingSearch, SearchResult[TrainingCandidates], TrainingRecommendationRequest]:
+    """What was searched and found, with states outside accelerators where nothing fits without."""
+    search = resolve_training_search(request, snapshot)
+    found = search_training_candidates(search)
+    if request.run.offload is not None or any(
+        bool(np.any(rows.headroom_ratio >= 0.0)) for rows in found.by_model
+    ):
+        return search, found, request
+    run = request.run.model_copy(update={"offload": True})
+    request = request.model_copy(update={"run": run})
+    search = resolve_training_search(request, snapshot)
+    return search, search_training_candidates(search), request
 
 
 def _warnings(
@@ -120,6 +136,21 @@ def _warnings(
             )
         )
     return found
+
+
+def _offload_warnings(
+    given: bool | None, request: TrainingRecommendationRequest
+) -> list[EstimateWarning]:
+    """That states were put elsewhere because nothing fitted, if so."""
+    if given is not None or not request.run.offload:
+        return []
+    return [
+        EstimateWarning(
+            "offload_tried",
+            "nothing fits with optimizer states on the accelerators: states in host memory, on "
+            "drives and in run.memory_tier were tried, too; run.offload false leaves them out",
+        )
+    ]
 
 
 def _description(

@@ -17,9 +17,11 @@ from service.estimation.recommendations.requests import (
     WeightsRequest,
 )
 from service.estimation.references import FrameworkReference, Ratio, ReleaseText, Request
+from service.estimation.requests import MemoryTierRequest, TierReference
 from service.estimation.training.requests import (
     FailuresRequest,
     PlacedTrainingRequest,
+    TrainingOffloadRequest,
     TrainingSettingsRequest,
 )
 
@@ -62,8 +64,12 @@ class RunRequest(Request):
     """Optimizers to choose from, as a list or separated by commas."""
     lora_rank: int = Field(16, ge=1, le=8192)
     """Rank of adapters."""
-    offload: bool = False
-    """Also try optimizer states in host memory (ZeRO-Offload)."""
+    offload: bool | None = None
+    """Also try optimizer states in host memory (ZeRO-Offload), on drives and in memory_tier. If
+    null, they are tried where nothing fits without."""
+    memory_tier: TierReference | None = Field(None, examples=["cxl-2.0-ddr5-direct"])
+    """A memory tier for optimizer states, such as memory behind CXL: by id, or with how much of it
+    there is and how many accelerators share it, eight if nothing says."""
     framework: FrameworkReference = "default"
     """Framework whose measured overheads apply: id or alias of one in /v1/engines that runs
     training."""
@@ -171,6 +177,20 @@ class TrainingRecommendationRequest(ChoiceRequest):
                 f"than {self.search.max_accelerators}"
             )
         return self
+
+
+#: Accelerators that share the memory of a usual server.
+_SHARED_BY = 8
+
+
+def tier_offload_of(run: RunRequest) -> TrainingOffloadRequest:
+    """Optimizer states in the memory tier of a run that names one."""
+    named = run.memory_tier
+    tier = named if isinstance(named, MemoryTierRequest) else MemoryTierRequest(tier=str(named))
+    shared = tier.shared_by or _SHARED_BY
+    return TrainingOffloadRequest(
+        optimizer="tier", memory_tier=tier.model_copy(update={"shared_by": shared})
+    )
 
 
 def settings_of(run: RunRequest) -> TrainingSettingsRequest:

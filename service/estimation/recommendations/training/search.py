@@ -81,6 +81,7 @@ def run_figures(rows: TrainingCandidates, search: ResolvedTrainingSearch) -> Run
     return RunFigures(
         sequence_tokens=np.full(len(rows), search.demand.sequence_tokens),
         host_memory_bytes=rows.host_bytes,
+        tier_memory_bytes=rows.tier_bytes,
         days=rows.wall_s / SECONDS_PER_DAY,
         it_power_w=rows.power_w,
         rack_kw=None if site is None else site.rack_kw[rows.offer],

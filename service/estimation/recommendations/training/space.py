@@ -14,7 +14,7 @@ from service.core.engines import EngineRelease, Recipes
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.layouts import divides_heads
 from service.core.memory.training.runtime import FrameworkRuntime
-from service.core.memory.training.settings import Checkpointing, Offload
+from service.core.memory.training.settings import Checkpointing, Offload, OffloadTier, Place
 from service.core.number_formats import NUMBER_FORMATS
 from service.core.search.training_candidates import (
     TrainingAcceleratorOption,
@@ -38,6 +38,7 @@ from service.estimation.recommendations.training.requests import (
     RunRequest,
     TrainingRecommendationRequest,
     settings_of,
+    tier_offload_of,
 )
 from service.estimation.requests import PrecisionRequest
 from service.estimation.resolution import Problems, resolve_precision
@@ -46,6 +47,7 @@ from service.estimation.training.calibrations import training_figures
 from service.estimation.training.overheads import training_memory_overheads
 from service.estimation.training.setup import TRAINABLE, training_settings, usual_weights
 from service.estimation.training.speed import failures_of
+from service.estimation.training.tiers import resolve_tier, share_of
 
 #: Most tokens of an optimizer step, where the caller names no batch.
 #: Source: Touvron et al., Llama 2, 2023, section 2.1, https://arxiv.org/abs/2307.09288.
@@ -82,6 +84,7 @@ class ResolvedTrainingSearch:
     limits: RunLimits
     weights: Mapping[str, float]
     host_memory_bytes: float
+    tier: OffloadTier | None
     framework: FrameworkRuntime
 
     def bounds(self, architecture: ModelArchitecture) -> Bounds:
@@ -89,6 +92,7 @@ class ResolvedTrainingSearch:
         return bounds_of(self.limits) | {
             "context_length": architecture.max_position_embeddings,
             "host_memory_bytes": self.host_memory_bytes,
+            "tier_memory_bytes": None if self.tier is None else self.tier.capacity_bytes,
         }
 
 
@@ -125,6 +129,7 @@ def resolve_training_search(
     _check_formats(request, problems)
     recipes = snapshot.engines[release.engine].value.recipes
     _check_methods(request, recipes, problems)
+    tier = _tier(run, snapshot, problems)
     problems.stop_if_any()
     _check_bits(models, request, problems)
     problems.stop_if_any()
@@ -149,7 +154,11 @@ def resolve_training_search(
         environment=TrainingEnvironment(overheads, context.infrastructure),
         spaces=tuple(
             TrainingSpace(
-                tuple(variants(model.value, request, release, recipes, interleaving=interleaving)),
+                tuple(
+                    variants(
+                        model.value, request, release, recipes, tier, interleaving=interleaving
+                    )
+                ),
                 tuple(layouts(model.value, request, recipes)),
                 options,
             )
@@ -158,6 +167,7 @@ def resolve_training_search(
         limits=_limits(request.limits, context.infrastructure),
         weights=matrix_weights(request.weights, kind),
         host_memory_bytes=host,
+        tier=tier,
         framework=overheads.of(release.key),
     )
 
@@ -168,6 +178,15 @@ def _limits(asked: RunLimits, infrastructure: Infrastructure) -> RunLimits:
         return asked
     years = float(infrastructure.hardware_life_years.value)
     return asked.model_copy(update={"days": years * DAYS_PER_YEAR})
+
+
+def _tier(run: RunRequest, snapshot: CatalogSnapshot, problems: Problems) -> OffloadTier | None:
+    """An accelerator's share of the memory tier that states may go to, if one is named."""
+    if run.memory_tier is None:
+        return None
+    asked = tier_offload_of(run)
+    entry = resolve_tier(asked, snapshot, problems, "/run/memory_tier")
+    return None if entry is None else share_of(asked, entry.value)
 
 
 def _check_formats(request: TrainingRecommendationRequest, problems: Problems) -> None:
@@ -206,13 +225,22 @@ def variants(
     request: TrainingRecommendationRequest,
     release: EngineRelease,
     recipes: Recipes,
+    tier: OffloadTier | None = None,
     *,
     interleaving: bool,
 ) -> Iterator[TrainingVariant]:
-    """Formats and settings to try with a framework's release, and whether it interleaves stages."""
+    """Formats and settings to try with a framework's release, and whether it interleaves stages.
+
+    Optimizer states may lie in a memory ``tier``.
+    """
     run = request.run
     base = training_settings(settings_of(run), release.generation)
-    offloads = (Offload(), Offload(optimizer="cpu")) if run.offload else (Offload(),)
+    places: tuple[Place, ...] = ("none", "cpu", "nvme", "tier") if run.offload else ("none",)
+    offloads = [
+        Offload(optimizer=place, tier=tier if place == "tier" else None)
+        for place in places
+        if place != "tier" or tier is not None
+    ]
     for method in run.methods:
         for weights in _fine_weights(architecture, method, request):
             precision = resolve_precision(PrecisionRequest(weights=weights), architecture)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.catalog.snapshot import CatalogSnapshot
+from service.core.memory.training.settings import Place
 from service.core.performance.training.run import SECONDS_PER_DAY
 from service.estimation.inference.echo import power_limit
 from service.estimation.launching.answers import RunStart
@@ -13,8 +14,10 @@ from service.estimation.launching.training import run_start_of
 from service.estimation.recommendations.limits import bounds_of, limit_rows, unused_ratio
 from service.estimation.recommendations.training.limits import RUN_LIMITS
 from service.estimation.recommendations.training.requests import (
+    RunRequest,
     TrainingRecommendationRequest,
     settings_of,
+    tier_offload_of,
 )
 from service.estimation.recommendations.training.space import ResolvedTrainingSearch
 from service.estimation.recommendations.verification import (
@@ -116,6 +119,11 @@ def run_baseline(
     return held_plan(estimate, RUN_LIMITS, bounds_of(search.limits))
 
 
+def _offload(place: Place, run: RunRequest) -> TrainingOffloadRequest:
+    """Where a candidate keeps optimizer states."""
+    return tier_offload_of(run) if place == "tier" else TrainingOffloadRequest(optimizer=place)
+
+
 def _request(
     candidate: Mapping[str, Any],
     model: ModelReference,
@@ -126,9 +134,8 @@ def _request(
     settings = settings_of(request.run).model_copy(
         update={name: chosen[name] for name in chosen if name != "offload_optimizer"}
         | {
-            "offload": TrainingOffloadRequest(
-                optimizer=chosen["offload_optimizer"],
-                host_memory_bytes=request.run.host_memory_bytes,
+            "offload": _offload(chosen["offload_optimizer"], request.run).model_copy(
+                update={"host_memory_bytes": request.run.host_memory_bytes}
             )
         }
     )

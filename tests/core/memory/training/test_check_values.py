@@ -52,7 +52,7 @@ def test_mixed_precision_halves_activations_and_no_states():
     assert states_gb(single, precision=full) == pytest.approx(112, rel=HALF_A_PERCENT)
     assert states_gb(TrainingSettings()) == pytest.approx(112, rel=HALF_A_PERCENT)
     narrow, wide = (
-        stored_bytes(layer_savings(GPT_7B, SINGLE, single, 0.0, width), 1.0, 1, 4096)
+        stored_bytes(layer_savings(GPT_7B, SINGLE, single, element_bytes=width), 1.0, 1, 4096)
         for width in (2.0, 4.0)
     )
     assert narrow / wide == pytest.approx(0.5, rel=HALF_A_PERCENT)

@@ -246,7 +246,7 @@ TITAN = TrainingSettings(
             MicroBatch(2, 8192),
             {"activation_checkpointing": "selective-operators"},
             77.0,
-            0.05,
+            0.06,
         ),
         (
             LLAMA_3_8B,

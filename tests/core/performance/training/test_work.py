@@ -1,0 +1,85 @@
+"""What a training pass computes and moves: filled lanes, blocks of windows, adapters, integers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.core.architecture.config import parse_config
+from service.core.deployment import Deployment, Parallelism, Precision
+from service.core.memory.training.settings import MicroBatch, TrainingSettings
+from service.core.number_formats import NUMBER_FORMATS
+from service.core.performance.training.scaling import scaling_of
+from service.core.performance.training.step import training_step
+from service.core.performance.training.work import training_work
+from tests.core.deployments import H100, LLAMA_70B
+from tests.core.performance.training.test_step import HOST, USUAL
+
+BF16 = Precision(NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"], NUMBER_FORMATS["bf16"])
+WIDE_HEADS = parse_config({**LLAMA_70B, "head_dim": 128})
+#: The same projections in heads of half the size.
+NARROW_HEADS = parse_config(
+    {**LLAMA_70B, "head_dim": 64, "num_attention_heads": 128, "num_key_value_heads": 16}
+)
+LANED = replace(H100, vector_lanes=128.0)
+
+
+def step(architecture, accelerator, tokens=8192):
+    deployment = Deployment(architecture, BF16, accelerator, Parallelism(tensor=8))
+    return training_step(deployment, TrainingSettings(), MicroBatch(1, tokens), HOST, USUAL)
+
+
+def test_heads_of_half_the_lanes_take_twice_the_time_and_count_the_same_operations():
+    narrow, laned = step(NARROW_HEADS, H100), step(NARROW_HEADS, LANED)
+    assert laned.attention_s == pytest.approx(2 * narrow.attention_s, rel=1e-3)
+    assert laned.matrix_products_s == pytest.approx(narrow.matrix_products_s, rel=1e-3)
+    assert laned.model_flops == narrow.model_flops
+    assert step(WIDE_HEADS, LANED).attention_s == step(WIDE_HEADS, H100).attention_s
+
+
+def test_features_of_products_are_filled_up_to_whole_vectors():
+    narrow = parse_config({**LLAMA_70B, "intermediate_size": 8 * 2880})
+    work = training_work(narrow, BF16, Parallelism(tensor=8), TrainingSettings(), 128.0)
+    kept = training_work(narrow, BF16, Parallelism(tensor=8), TrainingSettings())
+    assert kept.filled_ratio == 1.0
+    parts = {item.output_features: item for item in work.products.products}
+    assert 2880.0 in parts or 2 * 2880.0 in parts
+    asked = sum(
+        item.calls * item.input_features * item.output_features for item in work.products.products
+    )
+    # 2,880 become 2,944 in each of the three matrices of the feed-forward part.
+    more = 80 * 3 * 8192 * (2944 - 2880)
+    assert work.filled_ratio == pytest.approx(1 + more / asked, rel=1e-3)
+
+
+def test_windows_lie_in_one_block_more_than_they_are_long():
+    sliding = parse_config(
+        {**LLAMA_70B, "model_type": "mistral", "sliding_window": 128, "head_dim": 128}
+    )
+    few, laned = step(sliding, H100, 65536), step(sliding, LANED, 65536)
+    assert laned.attention_s == pytest.approx(few.attention_s * 2 * 1536 / 128, rel=0.02)
+    short = step(sliding, LANED, 2048)
+    assert short.attention_s <= step(WIDE_HEADS, LANED, 2048).attention_s * 1.001
+
+
+def test_sequence_parallelism_divides_what_adapters_read_and_write_whole():
+    settings = TrainingSettings(method="lora", lora_targets=("q_proj", "o_proj"))
+
+    def elementwise(tensor, **changes):
+        chosen = replace(settings, **changes)
+        found = training_work(WIDE_HEADS, BF16, Parallelism(tensor=tensor), chosen)
+        bare = replace(chosen, lora_targets=("nothing",))
+        without = training_work(WIDE_HEADS, BF16, Parallelism(tensor=tensor), bare)
+        return found.elementwise_bytes_per_token - without.elementwise_bytes_per_token
+
+    assert elementwise(4) == pytest.approx(elementwise(1) / 4)
+    # Whole input of the queries, and whole result of the output twice.
+    whole = 80 * 2 * (8192 + 2 * 8192) * (1 - 1 / 4)
+    assert elementwise(4, sequence_parallel=False) == pytest.approx(elementwise(4) + whole)
+
+
+def test_integers_are_scaled_by_rows_and_columns_and_floats_as_is_asked():
+    assert scaling_of("int8", None) == "rowwise"
+    assert scaling_of("fp8", None) is None
+    assert scaling_of("fp8", "mxfp8") == "mxfp8"
