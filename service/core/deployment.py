@@ -89,7 +89,7 @@ class Accelerator:
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
     where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
-    Where vectors have ``vector_lanes``, features of products are filled up to multiples of them.
+    Where vectors have ``vector_lane_count``, features of products are filled up to multiples of them.
     Unknown figures are None.
     """
 
@@ -114,7 +114,7 @@ class Accelerator:
     platform: Platform = field(default=ALONE, metadata=FIGURE)
     power_limit_w: Number = field(default=inf, metadata=FIGURE)
     clock_ratio: Number = field(default=1.0, metadata=FIGURE)
-    vector_lanes: float | None = field(default=None, metadata=ALIKE)
+    vector_lane_count: float | None = field(default=None, metadata=ALIKE)
 
     @property
     def most_power_w(self) -> Number | None:

@@ -93,7 +93,7 @@ _DECLARED: Mapping[str, tuple[FigureSpec, ...]] = {
         FigureSpec("peak_int8_flops_per_s", "FLOP/s", "Dense peak, INT8 matrix", _PEAK),
         FigureSpec("peak_fp4_flops_per_s", "FLOP/s", "Dense peak, FP4 matrix", _PEAK),
         FigureSpec(
-            "vector_lanes",
+            "vector_lane_count",
             "1",
             "Lanes of a vector unit, to whose multiples features of products are filled up",
             Bounds(1.0, 65536.0),

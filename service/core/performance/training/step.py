@@ -198,7 +198,7 @@ def training_step(
     """
     parallelism = deployment.parallelism
     model, structural = (deployment.architecture, deployment.precision), settings.structural
-    lanes = deployment.accelerator.vector_lanes
+    lanes = deployment.accelerator.vector_lane_count
     work = training_work(*model, parallelism.of_layers, structural, lanes)
     state = stage_state(*model, parallelism, structural, 0, wide_tables=False)
     micro = _micro_batch(deployment, settings, micro_batch, work, calibration)

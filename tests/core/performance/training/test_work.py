@@ -22,7 +22,7 @@ WIDE_HEADS = parse_config({**LLAMA_70B, "head_dim": 128})
 NARROW_HEADS = parse_config(
     {**LLAMA_70B, "head_dim": 64, "num_attention_heads": 128, "num_key_value_heads": 16}
 )
-LANED = replace(H100, vector_lanes=128.0)
+LANED = replace(H100, vector_lane_count=128.0)
 
 
 def step(architecture, accelerator, tokens=8192):
