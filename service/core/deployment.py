@@ -89,8 +89,8 @@ class Accelerator:
     "fp4"). ``scale_up`` joins ``scale_up_domain_accelerators`` of them (NVLink, ICI, xGMI; PCIe
     where there is nothing better); ``scale_out`` joins the domains. It stands in a ``platform``.
     Under a ``power_limit_w`` it keeps ``clock_ratio`` of its clocks, which its peaks follow.
-    Where vectors have ``vector_lane_count``, features of products are filled up to multiples of them.
-    Unknown figures are None.
+    Features of products are filled up to multiples of ``vector_lane_count``, where vectors have
+    that many lanes. Unknown figures are None.
     """
 
     id: str = field(metadata=NAME)
