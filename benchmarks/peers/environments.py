@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 #: Where each peer's environment is made.
 ENVIRONMENTS = ROOT / ".peers"
-NAMES = ("aiconfigurator", "genz", "llm-analysis")
+NAMES = ("accelerate", "aiconfigurator", "deepspeed", "genz", "llm-analysis")
 _GROUP_PREFIX = "peer-"
 
 

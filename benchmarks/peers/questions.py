@@ -79,7 +79,11 @@ def _served(resolved: ResolvedDeployment) -> dict[str, Any]:
 def _trained(resolved: ResolvedTraining) -> dict[str, Any]:
     setup = resolved.setup
     settings = setup.settings
+    architecture = setup.deployment.architecture
+    tables = (*architecture.embedding, *architecture.head)
     return _placed(resolved.model, setup.deployment) | {
+        "parameters": architecture.total_parameters,
+        "largest_layer_parameters": max(tensor.elements for tensor in tables),
         "method": settings.method,
         "optimizer": settings.optimizer,
         "master_weights": settings.master_weights,
