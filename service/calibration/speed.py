@@ -20,6 +20,7 @@ from service.core.figures import from_figures
 from service.core.interval import exact
 from service.core.learning import is_implausible
 from service.core.performance.calibration import (
+    RUNTIME_FACTS,
     EngineOverhead,
     PerformanceCalibration,
     hardware_efficiency,
@@ -51,6 +52,7 @@ _HARDWARE = (Level("vendor", 0.10), Level("family", 0.15))
 #: Rates over power are known of most families, other than by how far kernels fall short of peaks.
 _POWERED = (Level("vendor", 0.04), Level("family", 0.08))
 _KERNELS = (Level("class", 0.25), Level("kernels", 0.08))
+_TILES = (Level("class", 0.15), Level("kernels", 0.05))
 _ATTENTION = (Level("class", 0.15), Level("kernels", 0.10))
 _ENGINES = (Level("class", 0.15), Level("engine", 0.12), Level("generation", 0.12))
 #: How weights are widened is the engine's: by tiles on the way into products, or whole before them.
@@ -88,8 +90,19 @@ _PROMPT_LAYER_S = {
 #: What a sequence adds to a step of engines that wait for its token to be told before they compute
 #: the next: output processing of 0.1 ms each in vLLM before 0.6 (RFC 6913 of the project, 2024),
 #: which was the smaller half of 62% of the time that its server and scheduler took (vLLM blog,
-#: 5 September 2024).
-_SEQUENCE_S = {"vllm@before-0.6": 2.2e-4}
+#: 5 September 2024). Batches of programs of fixed shapes stay as they are until all are answered:
+#: nothing is scheduled, and tokens are chosen on the accelerator. TensorRT-LLM and LMDeploy manage
+#: batches in C++, others in Python.
+_SEQUENCE_S = {
+    "fixed-shapes": 2e-6,
+    "tensorrt-llm": 5e-6,
+    "lmdeploy": 5e-6,
+    "vllm@before-0.6": 2.2e-4,
+}
+
+#: Layers that ``device_map`` divides run one after the other; llama.cpp got 1.58 times the speed of
+#: one card from two with 16 parts of a prompt (its pull request 4918, 2024).
+_PIPELINED_RATIO = {"eager": 0.0, "llama.cpp": 0.6}
 
 #: Share of peak that kernels reach where matrix units are instructions of shader cores, fed through
 #: their registers: 37 of 59 TFLOPS by hipBLASLt on RDNA 3.5 and a tenth by rocBLAS (ROCm, 2025), of
@@ -138,6 +151,15 @@ _EXPERT_S = {
 #: into a product (llama.cpp) fill fewer of their tiles than those that sort rows ahead.
 _HALF_ELEMENTS = {"llama.cpp-like": 1e6, "eager": 1e6}
 
+#: Rows of partly filled tiles: half of 64 to 128 in cuBLAS and CUTLASS, and of 128 in llama.cpp's
+#: own kernels. Those of AWQ for 4-bit weights have 16 (``gemm_forward_4bit_cuda_m16n128k32``).
+_TILE_ROWS = {"eager": 16.0, "llama.cpp-like": 64.0}
+
+#: What a product of an expert takes in prompts: llama.cpp gathers, quantises, multiplies and
+#: scatters the rows of one expert after the other, kernels of 5 to 10 us each that are too small to
+#: fill the accelerator (``ggml_cuda_mul_mat_id``, 2024-2025). Others multiply all in one kernel.
+_PROMPT_PRODUCT_S = {"llama.cpp-like": 2.5e-5}
+
 #: The smallest collective: twice round a ring of 24 cores at 1 to 2 us a hop (AWS Neuron
 #: documentation, Intra-node Collective Communications, 2025); 43 us for eight bytes over the slots
 #: of eight RTX 4090 (issue 1530 of NCCL, 2024).
@@ -164,7 +186,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
         ),
     ),
     "speed/kernels": (
-        Term("tile_rows", 16.0, 0.0, 256.0, 0.15, _KERNELS),
+        Term(*("tile_rows", 48.0, 2.0, 256.0, 0.15, _TILES), logarithmic=True, usual_of=_TILE_ROWS),
         Term("expert_ratio", 0.75, 0.10, 1.0, 0.20, _KERNELS),
         Term(
             *("expert_half_elements", 3e5, 1e3, 3e7, 0.20, _KERNELS),
@@ -172,6 +194,11 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             usual_of=_HALF_ELEMENTS,
         ),
         Term("narrow_experts_s", 3e-5, 1e-6, 1e-3, 0.20, _KERNELS, logarithmic=True),
+        Term(
+            *("prompt_product_s", 1e-7, 1e-8, 1e-3, 0.10, _KERNELS),
+            logarithmic=True,
+            usual_of=_PROMPT_PRODUCT_S,
+        ),
     ),
     "speed/attention": (
         Term("attention_matrix_ratio", 0.55, 0.005, 0.90, 0.25, _ATTENTION),
@@ -189,7 +216,7 @@ TERMS: Mapping[str, tuple[Term, ...]] = {
             logarithmic=True,
             usual_of=_PROMPT_LAYER_S,
         ),
-        Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES),
+        Term("pipelined_ratio", 0.8, 0.0, 1.0, 0.3, _ENGINES, usual_of=_PIPELINED_RATIO),
         Term("dequantised_ratio", 0.85, 0.10, 1.0, 0.20, _DEQUANTISED),
     ),
     "speed/hosts": (
@@ -419,8 +446,9 @@ def _estimated(
             ("launch_bound", kind.launch_bound),
             ("half_accumulation", kind.half_accumulation),
             ("replays_graphs", kind.replays_graphs),
-            ("fuses_attention", known.fuses_attention),
-            ("bytes_per_score", known.bytes_per_score),
+            ("whole_expert_tiles", kind.whole_expert_tiles),
+            *((name, getattr(known, name)) for name in RUNTIME_FACTS),
+            ("widened_from_rows", known.widened_from_rows),
             ("prefill_log_sigma", 0.0),
             ("decode_log_sigma", 0.0),
             ("throughput_log_sigma", 0.0),

@@ -43,7 +43,9 @@ class EngineClass:
     ``reference`` is the engine whose figures stand in for those of members without any.
     ``launch_bound`` engines issue kernels one by one; those with ``half_accumulation`` add up
     products of 16-bit floats in 16 bit; what ``replays_graphs`` has the host issue a step at once,
-    so that what a layer takes is the accelerator's time and not the host's.
+    so that what a layer takes is the accelerator's time and not the host's. With
+    ``whole_expert_tiles`` tiles are chosen by the tokens of a step, and rows of an expert do not
+    fill them.
     """
 
     id: str
@@ -53,6 +55,7 @@ class EngineClass:
     launch_bound: bool = False
     half_accumulation: bool = False
     replays_graphs: bool = False
+    whole_expert_tiles: bool = False
 
 
 #: The closed set of classes, by id.
@@ -90,6 +93,7 @@ CLASSES: Mapping[str, EngineClass] = MappingProxyType(
                 "sequences at a time",
                 "llama.cpp",
                 half_accumulation=True,
+                whole_expert_tiles=True,
             ),
             EngineClass(
                 "megatron-like",

@@ -23,12 +23,14 @@ from service.core.interval import exact
 from service.core.learning import Corrections
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.performance.calibration import (
+    RUNTIME_FACTS,
     EngineOverhead,
     PerformanceCalibration,
     PowerModel,
     hardware_efficiency,
     power_model,
 )
+from service.core.performance.kernels import widened_from_rows
 from service.core.performance.spread import NO_WIDENING
 from service.estimation.levels import (
     MACHINES,
@@ -124,12 +126,13 @@ def _calibration(
         "launch_bound": exact(kind.launch_bound),
         "half_accumulation": exact(kind.half_accumulation),
         "replays_graphs": exact(kind.replays_graphs),
+        "whole_expert_tiles": exact(kind.whole_expert_tiles),
     }
     for part in parts:
         figures |= part.figures
     runtime = runtime_memory(snapshot)
-    figures["fuses_attention"] = exact(runtime.of(release).fuses_attention)
-    figures["bytes_per_score"] = exact(runtime.of(release).bytes_per_score)
+    figures |= {name: exact(getattr(runtime.of(release), name)) for name in RUNTIME_FACTS}
+    figures["widened_from_rows"] = exact(widened_from_rows(release, family))
     missing = [(part.part, level) for part in parts for level in part.missing]
     for spread in spreads:
         name = f"{spread.part.rpartition('/')[2]}_log_sigma"

@@ -21,6 +21,17 @@ from service.core.stacking import ALIKE, FIGURE, NAME
 SCORE_PASSES = 4.0
 
 
+#: What an engine does whatever the hardware, of which figures of its memory tell.
+RUNTIME_FACTS = (
+    "fuses_attention",
+    "bytes_per_score",
+    "fuses_elementwise",
+    "result_ratio",
+    "regrows_cache",
+    "repeats_heads",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class HardwareEfficiency:
     """What a hardware family reaches of its datasheet.
@@ -78,6 +89,12 @@ class EngineOverhead:
     one kernel. Unless settings say otherwise, an engine ``fuses_attention``; one that does not
     stores ``bytes_per_score`` for each pair of tokens and head [B]. Where it ``replays_graphs``,
     a layer takes what the accelerator needs from kernel to kernel, whatever the host.
+    An engine that ``fuses_elementwise`` has few kernels between products; results of layers are
+    ``result_ratio`` times as wide as activations. One that ``regrows_cache`` copies it into a
+    longer one at each step; one that ``repeats_heads`` copies keys and values for every head of
+    queries first. Matrices in few bits are written in 16 bit before they multiply
+    ``widened_from_rows`` or more, zero if never. In steps with prompts, each product of an expert
+    takes ``prompt_product_s`` to be issued; with ``whole_expert_tiles`` it fills tiles alone.
     """
 
     step_s: float = field(metadata=FIGURE)
@@ -94,6 +111,13 @@ class EngineOverhead:
     prompt_layer_s: float = field(default=0.0, metadata=FIGURE)
     host_ratio: float = field(default=1.0, metadata=FIGURE)
     replays_graphs: bool = field(default=False, metadata=ALIKE)
+    fuses_elementwise: bool = field(default=True, metadata=ALIKE)
+    result_ratio: float = field(default=1.0, metadata=ALIKE)
+    regrows_cache: bool = field(default=False, metadata=ALIKE)
+    repeats_heads: bool = field(default=False, metadata=ALIKE)
+    whole_expert_tiles: bool = field(default=False, metadata=ALIKE)
+    widened_from_rows: float = field(default=0.0, metadata=ALIKE)
+    prompt_product_s: float = field(default=0.0, metadata=FIGURE)
 
     @property
     def layer_ratio(self) -> Number:

@@ -87,6 +87,47 @@ KERNELS: Mapping[str, tuple[Kernel, ...]] = MappingProxyType(
 )
 _WIDE = frozenset({"tf32", "fp32"})
 
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """Releases that write a matrix in 16 bit before they multiply it by so many rows or more.
+
+    Below, and on other hardware than ``families`` (beginnings of their ids), kernels widen weights
+    by tiles on their way into products.
+    """
+
+    releases: frozenset[str]
+    families: tuple[str, ...]
+    rows: float
+    source: str
+
+
+_TENSOR_CORES = tuple(
+    f"nvidia-{name}" for name in ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
+)
+#: Where weights in few bits are widened whole.
+WIDENINGS = (
+    Widening(
+        frozenset({"llama.cpp@2024"}),
+        _TENSOR_CORES,
+        33.0,
+        "llama.cpp until June 2024: MMQ_MAX_BATCH_SIZE of 32 rows where there are tensor cores, "
+        "above which cuBLAS multiplies",
+    ),
+    Widening(
+        frozenset({"exllama@v1"}),
+        ("nvidia-", "amd-"),
+        8.0,
+        "ExLlama, 2023: matmul_recons_thd of 8 rows, from which matrices are reconstructed",
+    ),
+    Widening(
+        frozenset({"exllama@v2", "exllama@v3"}),
+        ("nvidia-", "amd-"),
+        33.0,
+        "ExLlamaV2, 2023: MAX_Q_GEMM_ROWS of 32, above which matrices are reconstructed",
+    ),
+)
+
 #: Kernels of an eager layer with products of 16 bit: seven products, and norms, rotations, caches,
 #: attention, activation and residuals one by one.
 _LAYER_KERNELS, _LAYER_PRODUCTS = 30, 7
@@ -182,6 +223,14 @@ def met_by(weights: NumberFormat) -> tuple[str, ...]:
             NUMBER_FORMATS[name].matrix_precision,
         )
     )
+
+
+def widened_from_rows(release: str, family: str) -> float:
+    """Rows from which a release widens matrices whole on a hardware family; zero if never."""
+    rows = (
+        one.rows for one in WIDENINGS if release in one.releases and family.startswith(one.families)
+    )
+    return next(rows, 0.0)
 
 
 def engine_precision(matrix_precision: str, engine: EngineOverhead) -> str:

@@ -66,6 +66,7 @@ def step_operators(
         products=(),
         attention=(),
         elementwise_bytes_per_token=0.0,
+        unfused_bytes_per_token=0.0,
         state_bytes_per_sequence=0.0,
         state_flops_per_token=0.0,
     )

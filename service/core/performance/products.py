@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, exp, maximum, minimum, sqrt
-from service.core.performance.calibration import PerformanceCalibration
+from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.kernels import engine_precision, peak_flops_per_s
 from service.core.performance.work import MatrixProduct, alike_together
 
@@ -22,12 +22,14 @@ _FEWEST_ROWS = 1e-9
 class ProductCost(NamedTuple):
     """Products of a kind: by padded row, for reading weights, and by row for what they multiply.
 
-    Experts have weights for each copy that is read.
+    Experts have weights for each copy that is read. ``widened_s`` is what it takes to write all
+    weights in 16 bit, and to read them again: zero where kernels widen them by tiles.
     """
 
     padded_row_s: Number
     weights_s: Number
     row_s: Number
+    widened_s: Number = 0.0
 
 
 class ProductSize(NamedTuple):
@@ -139,9 +141,16 @@ def product_costs(
         if kind not in rates:
             rates[kind] = product_rates(item, accelerator, calibration)
         flops_per_s, bytes_per_s = rates[kind]
+        # A plain zero where nothing is widened, so that nothing need be computed.
+        widened_s: Number = 0.0
+        if widened_whole(item, calibration.engine):
+            widened_s = weights_bytes * (16.0 / item.weight_bits) / bytes_per_s
         found.append(
             ProductCost(
-                row_flops / flops_per_s, weights_bytes / bytes_per_s, row_bytes / bytes_per_s
+                row_flops / flops_per_s,
+                weights_bytes / bytes_per_s,
+                row_bytes / bytes_per_s,
+                widened_s,
             )
         )
     return tuple(found)
@@ -183,7 +192,7 @@ def product_rates(
         square = exceeded * exceeded
         # The sharpness is four: roots that are rounded alike for one and for arrays of any length.
         rate = rate / sqrt(sqrt(1.0 + square * square))
-    if item.weight_bits < bits:
+    if item.weight_bits < bits and not widened_whole(item, calibration.engine):
         rate = rate * hardware.dequantised_ratio
     bandwidth = accelerator.memory_bandwidth_bytes_per_s * hardware.memory_ratio
     if not item.experts:
@@ -192,6 +201,14 @@ def product_rates(
     filled = item.expert_elements / (item.expert_elements + hardware.expert_half_elements)
     ratio = hardware.expert_ratio * filled
     return rate * ratio, bandwidth * ratio
+
+
+def widened_whole(item: MatrixProduct, engine: EngineOverhead) -> bool:
+    """Whether an engine writes a matrix in 16 bit before it multiplies many rows.
+
+    Experts have too few rows each.
+    """
+    return item.weight_bits < 16.0 and not item.experts and engine.widened_from_rows > 0.0
 
 
 @cache

@@ -22,6 +22,10 @@ from service.core.performance.products import (
 from service.core.performance.spread import TimeShares
 from service.core.performance.work import AttentionWork, RankWork
 
+#: Tokens up to which products of experts are those of a matrix and some vectors, which have no
+#: tiles: llama.cpp, ``MMVQ_MAX_BATCH_SIZE``, 2024.
+_VECTOR_ROWS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class StepLoad:
@@ -94,12 +98,14 @@ class StepTime:
 class AttentionCost(NamedTuple):
     """Attention of layers alike: time by pair of tokens, and by token that is read.
 
-    Scores that are not fused take ``scores_s`` and ``scores_bytes`` for a pair besides.
+    Such a token moves ``token_bytes``. Scores that are not fused take ``scores_s`` and
+    ``scores_bytes`` for a pair besides.
     """
 
     layer: AttentionWork
     pair_s: Number
     token_s: Number
+    token_bytes: float
     scores_s: Number
     scores_bytes: float
 
@@ -112,7 +118,10 @@ class RankSteps:
     ``experts`` are those with a row for each choice of a token. A token takes ``token_flops`` and
     ``message.byte_s``; ``overhead_s`` and ``sequence_s`` are the engine's, which ``launch_bound``
     ones spend beside the work. Kernels of steps with prompts take ``issued_s`` to be issued, beside
-    the work and in place of the ``layers_s`` that the overhead has of graphs.
+    the work and in place of the ``layers_s`` that the overhead has of graphs. Products of experts
+    take ``prompt_product_s`` each in them, and tiles of their own where there are
+    ``whole_expert_tiles``. A token moves ``elementwise_bytes_per_token`` besides; weights are
+    widened whole from ``widened_from_rows`` on.
     ``exposed_ratio`` of the shorter of arithmetic and memory traffic
     does not overlap with the longer.
     """
@@ -135,6 +144,10 @@ class RankSteps:
     issued_s: Number
     launch_bound: bool
     fused: bool
+    elementwise_bytes_per_token: float
+    widened_from_rows: float
+    prompt_product_s: Number
+    whole_expert_tiles: bool
 
     def time(self, load: StepLoad) -> StepTime:
         """Time [s], FLOPs and bytes moved of one forward step.
@@ -151,7 +164,7 @@ class RankSteps:
         flops = tokens * self.token_flops + sequences * self.sizes.by_sequence.row_flops
         # What moves memory without multiplying matrices is bound by memory.
         other_bytes = (
-            tokens * self.work.elementwise_bytes_per_token
+            tokens * self.elementwise_bytes_per_token
             + sequences * self.work.state_bytes_per_sequence
         )
         memory_bytes = other_bytes
@@ -167,23 +180,35 @@ class RankSteps:
             some: Truth = rows > 0
             always = everywhere(some)
             padded = padded_rows(rows, 1.0, self.tile_rows)
-            for padded_row_s, weights_s, row_s in costs:
+            for padded_row_s, weights_s, row_s, widened_s in costs:
                 read_s = weights_s if always else weights_s * some
+                if not isinstance(widened_s, float) or widened_s:
+                    # Read and written in 16 bit first, and read from there by the product.
+                    many: Truth = rows >= self.widened_from_rows
+                    memory_s = memory_s + (weights_s + widened_s) * many
+                    read_s = read_s + (widened_s - weights_s) * many
+                    memory_bytes = memory_bytes + 2.0 * widened_s * many * self.bytes_per_s
                 operators.append((padded_row_s * padded, read_s + row_s * rows))
             weights_bytes = sizes.weights_bytes if always else sizes.weights_bytes * some
             memory_bytes = memory_bytes + (weights_bytes + sizes.row_bytes * rows)
+        # Products of experts that are issued one by one.
+        apart_s: Number = 0.0
         for expert in self.experts:
             read, rows = expert.load(tokens)
-            padded_row_s, weights_s, row_s = expert.cost
+            padded_row_s, weights_s, row_s, _ = expert.cost
             padded = padded_rows(rows, read, self.tile_rows)
+            if self.whole_expert_tiles:
+                tiled: Truth = tokens > _VECTOR_ROWS
+                padded = padded + (rows + read * self.tile_rows - padded) * tiled
             operators.append((padded_row_s * padded, weights_s * read + row_s * rows))
             size = expert.size
             memory_bytes = memory_bytes + (size.weights_bytes * read + size.row_bytes * rows)
-        for layer, pair_s, token_s, scores_s, scores_bytes in self.attention:
+            apart_s = apart_s + self.prompt_product_s * size.item.calls * read
+        for layer, pair_s, token_s, token_bytes, scores_s, scores_bytes in self.attention:
             pairs, read = attended(layer, load, self.context_ranks, self.fused)
             operators.append((pair_s * pairs, token_s * read))
             flops = flops + layer.flops_per_pair * pairs
-            memory_bytes = memory_bytes + layer.cache_bytes_per_token * read
+            memory_bytes = memory_bytes + token_bytes * read
             if not self.fused:
                 memory_s = memory_s + scores_s * pairs
                 memory_bytes = memory_bytes + scores_bytes * pairs
@@ -211,6 +236,8 @@ class RankSteps:
             # No step is over before its last kernel is issued.
             left_s = self.issued_s - self.layers_s - work_s - interconnect_s
             overhead_s = overhead_s + maximum(left_s, 0.0) * prompts
+        if self.experts:
+            overhead_s = overhead_s + apart_s * (load.prefill_tokens > 0)
         return StepTime(
             total_s=work_s + interconnect_s + overhead_s,
             work_s=work_s,
@@ -239,7 +266,7 @@ def rank_steps(
     Williams, Waterman, Patterson, Roofline, 2009, https://doi.org/10.1145/1498765.1498785.
     """
     hardware, engine = calibration.hardware, calibration.engine
-    sizes = work_sizes(work.products, work.activation_bytes)
+    sizes = work_sizes(work.products, work.activation_bytes * engine.result_ratio)
     experts = expert_products(sizes.experts, accelerator, parallelism, calibration)
     routed_flops = sum(one.token_flops for one in experts)
     attention: tuple[AttentionCost, ...] = ()
@@ -253,11 +280,15 @@ def rank_steps(
             AttentionCost(
                 layer,
                 layer.flops_per_pair / flops_per_s,
-                layer.cache_bytes_per_token / bytes_per_s,
+                moved_bytes / bytes_per_s,
+                moved_bytes,
                 layer.scores_per_pair * moved_per_score / streamed_per_s,
                 layer.scores_per_pair * moved_per_score,
             )
-            for layer in work.attention
+            for layer, moved_bytes in (
+                (one, one.moved_bytes_per_token(engine.regrows_cache, engine.repeats_heads))
+                for one in work.attention
+            )
         )
     narrow = _narrow_expert_layers(work, engine)
     issued_ratio = work.launches_ratio if engine.launch_bound else 1.0
@@ -284,6 +315,11 @@ def rank_steps(
         issued_s=engine.prompt_layer_s * engine.host_ratio * work.layers,
         launch_bound=engine.launch_bound,
         fused=moved_per_score == 0.0,
+        elementwise_bytes_per_token=work.moved_between(engine.fuses_elementwise)
+        * engine.result_ratio,
+        widened_from_rows=engine.widened_from_rows,
+        prompt_product_s=engine.prompt_product_s,
+        whole_expert_tiles=engine.whole_expert_tiles,
     )
 
 

@@ -12,6 +12,7 @@ from math import ceil
 
 from service.core.architecture.model import (
     Attention,
+    FeedForward,
     LatentAttention,
     MixtureOfExperts,
     ModelArchitecture,
@@ -24,6 +25,14 @@ from service.core.deployment import Parallelism, Precision
 from service.core.elementwise import Number
 from service.core.number_formats import NumberFormat
 from service.core.performance.kernels import OPERAND_BITS, launches_ratio
+
+#: Hidden states that a layer moves between products for each token: norms and sums in one kernel
+#: read and write about six.
+_FUSED_STATES = 6.0
+#: The same where every operation is a kernel: two norms, normalised and scaled (8), rotations of
+#: queries and keys (4), two sums (6), attention's result put in order (2); and elements between the
+#: products of the feed-forward block, for its activation (2) and gate (3).
+_UNFUSED_STATES, _UNFUSED_WIDTHS = 20.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +95,7 @@ class AttentionWork:
     tokens attend to those after them, too. With ``encoded`` they attend to ``encoded_tokens``
     features of an encoder instead of to each other. ``scores_per_pair`` are the heads of all
     layers, each of which gives such a pair a score. Of the tokens that may be attended only
-    ``density_ratio`` is [-].
+    ``density_ratio`` is [-]. Each head of keys and values serves ``heads_per_kv_head`` queries.
     """
 
     layers: float
@@ -99,6 +108,22 @@ class AttentionWork:
     encoded_tokens: Number = 0.0
     density_ratio: Number = 1.0
     scores_per_pair: float = 0.0
+    heads_per_kv_head: float = 1.0
+
+    def moved_bytes_per_token(self, regrown: bool, repeated: bool) -> float:
+        """What a sequence's step moves for each token that it attends to [B].
+
+        Parameters
+        ----------
+        regrown
+            Whether the step copies the cache into a longer one.
+        repeated
+            Whether keys and values are copied for every head of queries before kernels read them.
+        """
+        read = 1.0
+        if repeated and self.heads_per_kv_head > 1.0:
+            read += 2.0 * self.heads_per_kv_head
+        return self.cache_bytes_per_token * (read + 2.0 * regrown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +133,8 @@ class RankWork:
     ``encoder`` is the work on what an encoder reads, once for each request, ``images`` that on the
     patches of its images, ``audio`` that on the positions of its audio. ``held_experts`` are the
     routed experts of all layers on the rank, ``launches_ratio`` the kernels of a layer beside those
-    of one with 16-bit weights.
+    of one with 16-bit weights. Between products a token moves ``elementwise_bytes_per_token``
+    where kernels are fused, and ``unfused_bytes_per_token`` where every operation is one.
     """
 
     layers: int
@@ -119,6 +145,7 @@ class RankWork:
     state_bytes_per_sequence: float
     state_flops_per_token: float
     elementwise_bytes_per_token: float
+    unfused_bytes_per_token: float
     reductions: float
     exchanges_bytes_per_token: float
     exchanges: float
@@ -128,6 +155,10 @@ class RankWork:
     encoder: RankWork | None = None
     images: RankWork | None = None
     audio: RankWork | None = None
+
+    def moved_between(self, fused: bool) -> float:
+        """What a token moves between products, by whether kernels are fused [B]."""
+        return self.elementwise_bytes_per_token if fused else self.unfused_bytes_per_token
 
     def attending_to(self, encoded_tokens: Number) -> RankWork:
         """The work where an encoder makes so many features for each request."""
@@ -175,6 +206,7 @@ def rank_work(
     attention: list[AttentionWork] = []
     activation_bytes = precision.activations.bytes_per_element
     elementwise = 0.0
+    unfused = 0.0
     reductions = 0.0
     routed_layers = 0.0
     held_experts = 0.0
@@ -188,8 +220,10 @@ def rank_work(
             for tensor in group.tensors
             if tensor.is_matrix and tensor not in group.features_read
         ]
-        # Residual adds and norms read and write the hidden state about six times a layer.
-        elementwise += group.count * 6.0 * architecture.hidden_size * activation_bytes
+        elementwise += group.count * _FUSED_STATES * architecture.hidden_size * activation_bytes
+        width = _passed_width(group.feed_forward) / parallelism.tensor
+        elements = _UNFUSED_STATES * architecture.hidden_size + _UNFUSED_WIDTHS * width
+        unfused += group.count * elements * activation_bytes
         reductions += group.count * ((group.mixer is not None) + (group.feed_forward is not None))
         if moe is not None:
             routed_layers += group.count
@@ -236,6 +270,7 @@ def rank_work(
         state_bytes_per_sequence=state_bytes,
         state_flops_per_token=state_flops,
         elementwise_bytes_per_token=elementwise,
+        unfused_bytes_per_token=unfused,
         reductions=reductions,
         exchanges_bytes_per_token=exchange_bytes,
         exchanges=exchanges,
@@ -310,7 +345,11 @@ def _image_work(
         ),
         state_bytes_per_sequence=0.0,
         state_flops_per_token=0.0,
-        elementwise_bytes_per_token=images.layers * 6.0 * images.width * activation_bytes,
+        elementwise_bytes_per_token=images.layers * _FUSED_STATES * images.width * activation_bytes,
+        unfused_bytes_per_token=images.layers
+        * (_UNFUSED_STATES + _UNFUSED_WIDTHS * 4.0)
+        * images.width
+        * activation_bytes,
         reductions=2.0 * images.layers,
         exchanges_bytes_per_token=0.0,
         exchanges=0.0,
@@ -382,6 +421,16 @@ def _product(
     )
 
 
+def _passed_width(feed_forward: FeedForward | None) -> float:
+    """Elements between the two products of a feed-forward block that a token passes through."""
+    if feed_forward is None:
+        return 0.0
+    if isinstance(feed_forward, MixtureOfExperts):
+        routed = feed_forward.experts_per_token * feed_forward.expert_intermediate_size
+        return float(routed + feed_forward.shared_intermediate_size)
+    return float(feed_forward.intermediate_size)
+
+
 def _head_shape(architecture: ModelArchitecture) -> Tensor | None:
     for tensor in architecture.head:
         if tensor.is_matrix:
@@ -443,4 +492,5 @@ def _attention(
         window_tokens=mixer.window_tokens,
         chunked=mixer.span is Span.CHUNKED,
         scores_per_pair=layers * heads,
+        heads_per_kv_head=heads / local_kv_heads,
     )

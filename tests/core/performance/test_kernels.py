@@ -18,6 +18,7 @@ from service.core.performance.kernels import (
     met_by,
     multiplied_precision,
     peak_flops_per_s,
+    widened_from_rows,
 )
 from service.core.performance.products import expected_highest, padded_rows
 from tests.core.deployments import CALIBRATION, H100
@@ -110,3 +111,19 @@ def test_no_rows_stay_none():
 def test_the_highest_of_some_normal_values(ranks):
     drawn = np.random.default_rng(7).standard_normal((40_000, ranks))
     assert expected_highest(ranks) == pytest.approx(drawn.max(axis=1).mean(), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("release", "family", "rows"),
+    [
+        ("llama.cpp@2024", "nvidia-ada", 33.0),
+        ("llama.cpp@2024", "nvidia-pascal", 0.0),
+        ("llama.cpp@2024", "apple-silicon", 0.0),
+        ("llama.cpp@2025", "nvidia-ada", 0.0),
+        ("exllama@v1", "nvidia-ada", 8.0),
+        ("exllama@v2", "amd-rdna3", 33.0),
+        ("vllm@v1", "nvidia-hopper", 0.0),
+    ],
+)
+def test_weights_are_widened_whole_where_the_table_says(release, family, rows):
+    assert widened_from_rows(release, family) == rows

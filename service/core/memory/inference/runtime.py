@@ -35,7 +35,9 @@ class EngineRuntime:
     ``workspace_bytes`` what libraries take from the allocator beside them [B]. ``bytes_per_logit``
     is what sampling takes, ``bytes_per_score`` what attention that is not fused takes for each
     score [B]; the engine ``fuses_attention`` unless settings say otherwise. Results of layers are
-    ``result_ratio`` times as wide as activations: twice where they are in 32 bit.
+    ``result_ratio`` times as wide as activations: twice where they are in 32 bit. Speed goes by
+    that, and by whether it ``fuses_elementwise`` operations, ``regrows_cache`` at each step, and
+    ``repeats_heads`` of keys and values for those of queries.
 
     The sampler is prepared for ``profiled_sequences`` whatever the load, though for no more than
     the engine may run at once; zero where nothing is prepared. A step computes at most
@@ -83,6 +85,9 @@ class EngineRuntime:
     result_ratio: float = 1.0
     fuses_attention: bool = True
     whole_prompt_logits: bool = False
+    fuses_elementwise: bool = True
+    regrows_cache: bool = False
+    repeats_heads: bool = False
     allocates_context: bool = False
     profiles_images: bool = False
     pages_images: bool = False

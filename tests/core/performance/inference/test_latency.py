@@ -84,6 +84,121 @@ def test_a_faster_host_issues_kernels_sooner_but_replays_no_graph_faster():
     assert saved_s == pytest.approx((overhead(1.0) - layers_s) / 2)
 
 
+def test_copies_of_the_cache_are_moved_besides_what_attention_reads():
+    chosen = deployment()
+    [attention] = rank_work(chosen.architecture, chosen.precision, chosen.parallelism).attention
+
+    def moved(**figures):
+        calibration = replace(IDEAL, engine=replace(IDEAL.engine, **figures))
+        long, none = (decode_step(4.0, context, calibration=calibration) for context in (3e4, 0.0))
+        assert long.work_s - none.work_s == pytest.approx(
+            (long.memory_bytes - none.memory_bytes) / 3.35e12
+        )
+        return (long.memory_bytes - none.memory_bytes) / (
+            4.0 * 3e4 * attention.cache_bytes_per_token
+        )
+
+    assert moved() == pytest.approx(1.0)
+    assert moved(regrows_cache=True) == pytest.approx(3.0)
+    # Llama 3 70B has eight heads of queries for each of keys: read, written eight times, and read.
+    assert moved(repeats_heads=True) == pytest.approx(17.0)
+    assert moved(regrows_cache=True, repeats_heads=True) == pytest.approx(19.0)
+
+
+def test_heads_that_are_as_many_as_those_of_queries_are_not_repeated():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    alike = replace(work.attention[0], heads_per_kv_head=1.0)
+    assert alike.moved_bytes_per_token(False, True) == alike.cache_bytes_per_token
+
+
+def test_what_moves_between_products_grows_with_kernels_that_are_not_fused_and_wider_results():
+    chosen = deployment()
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    width = 28672 / chosen.parallelism.tensor
+    assert work.unfused_bytes_per_token == 80 * (20 * 8192 + 5 * width) * 2.0
+    assert work.elementwise_bytes_per_token == 80 * 6 * 8192 * 2.0
+
+    def bytes_per_token(**figures):
+        calibration = replace(IDEAL, engine=replace(IDEAL.engine, **figures))
+        only = replace(work, products=(), attention=())
+        load = StepLoad(1024.0, 1.0, 512.0, 0.0, 0.0)
+        step = step_time(only, load, H100, chosen.parallelism, calibration)
+        return step.memory_bytes / 1024.0
+
+    assert bytes_per_token() == pytest.approx(work.elementwise_bytes_per_token)
+    unfused = bytes_per_token(fuses_elementwise=False)
+    assert unfused == pytest.approx(work.unfused_bytes_per_token)
+    assert bytes_per_token(fuses_elementwise=False, result_ratio=2.0) == pytest.approx(2 * unfused)
+
+
+def test_weights_that_are_widened_whole_move_three_times_for_many_rows():
+    chosen = deployment(weights="awq-int4")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    dense = tuple(item for item in work.products if item.weight_bits < 16 and not item.per_sequence)
+    only = replace(work, products=dense, attention=(), elementwise_bytes_per_token=0.0)
+
+    def step(rows, from_rows):
+        calibration = with_engine(widened_from_rows=from_rows)
+        hardware = replace(calibration.hardware, dequantised_ratio=0.8)
+        calibration = replace(calibration, hardware=hardware)
+        load = StepLoad(rows, 1.0, 0.0, 0.0, 0.0)
+        return step_time(only, load, H100, chosen.parallelism, calibration)
+
+    in_16_bit = sum(item.weight_bytes * item.calls * 16.0 / item.weight_bits for item in dense)
+    added = step(64.0, 33.0).memory_bytes - step(64.0, 0.0).memory_bytes
+    assert added == pytest.approx(2.0 * in_16_bit)
+    assert step(32.0, 33.0).memory_bytes == step(32.0, 0.0).memory_bytes
+    assert step(64.0, 33.0).work_s > step(64.0, 0.0).work_s
+    # Of many rows, widening is a small part, and the product itself as fast as that of 16 bit.
+    assert step(65536.0, 33.0).work_s < step(65536.0, 0.0).work_s
+
+
+def test_constants_in_arrays_give_what_plain_ones_do():
+    chosen = deployment(weights="awq-int4")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    load = StepLoad(64.0, 1.0, 32.0, 4.0, 512.0)
+
+    def work_s(memory_ratio, from_rows):
+        calibration = with_engine(widened_from_rows=from_rows)
+        hardware = replace(calibration.hardware, memory_ratio=memory_ratio)
+        calibration = replace(calibration, hardware=hardware)
+        return step_time(work, load, H100, chosen.parallelism, calibration).work_s
+
+    for from_rows in (0.0, 33.0):
+        many = work_s(np.array([0.8, 0.85]), from_rows)
+        assert many == pytest.approx([work_s(0.8, from_rows), work_s(0.85, from_rows)])
+
+
+def test_products_of_experts_one_by_one_take_a_time_each_in_steps_with_prompts():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+    apart = with_engine(prompt_product_s=1e-5)
+
+    def total(load, calibration):
+        return step_time(work, load, H100, chosen.parallelism, calibration).total_s
+
+    prompt, decode = StepLoad(512.0, 1.0, 256.0, 0.0, 0.0), StepLoad(0.0, 0.0, 0.0, 64.0, 256.0)
+    products = sum(item.calls * item.copies for item in work.products if item.experts)
+    added_s = total(prompt, apart) - total(prompt, CALIBRATION)
+    assert added_s == pytest.approx(1e-5 * products, rel=1e-3)
+    assert total(decode, apart) == total(decode, CALIBRATION)
+
+
+def test_experts_fill_tiles_alone_where_tiles_are_chosen_by_the_tokens_of_a_step():
+    chosen = deployment("mixtral-8x7b")
+    work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
+
+    def compute_s(tokens, **figures):
+        calibration = with_engine(**figures)
+        calibration = replace(calibration, hardware=replace(calibration.hardware, tile_rows=64.0))
+        load = StepLoad(tokens, 1.0, tokens / 2.0, 0.0, 0.0)
+        return step_time(work, load, H100, chosen.parallelism, calibration).compute_s
+
+    assert compute_s(64.0, whole_expert_tiles=True) > 1.5 * compute_s(64.0)
+    assert compute_s(8.0, whole_expert_tiles=True) == compute_s(8.0)
+
+
 def test_prefill_flops_are_twice_the_matrix_parameters_per_token():
     chosen = deployment()
     work = rank_work(chosen.architecture, chosen.precision, chosen.parallelism)
