@@ -181,7 +181,7 @@ def narrowest(errors: FloatArray, shares: FloatArray, weights: FloatArray) -> tu
         beyond = np.sqrt(np.maximum((errors / Z_90) ** 2 - least**2, 0.0))
         needed = beyond / np.maximum(shares[:, 1], STEP)
         overheads = max(quantile(needed, weights, COVERED_SHARE), LEAST_OVERHEAD_LOG_SIGMA)
-        width = np.log(_spread_of(shares, float(sizes), overheads))
+        width = _spread_of(shares, float(sizes), overheads)
         found.append((float(np.sum(weights * width)), float(sizes), overheads))
     _, sizes, overheads = min(found)
     return sizes, overheads
