@@ -17,11 +17,9 @@ from service.core.stacking import FIGURE
 class TimeShares(NamedTuple):
     """Shares of a time by what it is spent on, which add up to one or, with other waits, less [-].
 
-    ``compute_ratio`` are kernels bound by arithmetic, ``memory_ratio`` those bound by
-    bandwidth;
+    ``compute_ratio`` are kernels bound by arithmetic, ``memory_ratio`` those bound by bandwidth;
     ``interconnect_ratio`` is what messages take and ``overhead_ratio`` what hosts do;
-    ``outside_ratio`` is what
-    reading memory outside the accelerator adds to reading its own.
+    ``outside_ratio`` is what reading memory outside the accelerator adds to reading its own.
     """
 
     compute_ratio: Number
