@@ -21,10 +21,15 @@ from service.core.performance.spread import MECHANISMS, TimeShares
 from service.estimation.levels import unmeasured_ratio, widening
 
 #: Standard deviations over those of kernels of measured engines and hardware: of waiting for hosts
-#: and messages, and of models with routed experts. Errors of serving and of training, either of
+#: and messages, of memory outside the accelerator, whose links and drives nobody measured, and of
+#: models with routed experts. Errors of serving and of training, either of
 #: them alone, have the best interval scores with these; they are not fitted again, since few
 #: sources would only tell how those few are.
-WIDENINGS = {"waiting_spread_ratio": 2.0, "experts_spread_ratio": 1.5}
+WIDENINGS = {
+    "waiting_spread_ratio": 2.0,
+    "outside_spread_ratio": 4.5,
+    "experts_spread_ratio": 1.5,
+}
 #: Of what priors let levels deviate that were not measured, errors bear out a third, beside a
 #: spread of times of 0.2.
 _UNMEASURED_RATIO = 0.35 / 0.2

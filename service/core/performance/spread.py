@@ -31,7 +31,7 @@ class TimeShares(NamedTuple):
     @property
     def waiting(self) -> Number:
         """Time in which accelerators wait for hosts and for each other [-]."""
-        return self.interconnect_ratio + self.overhead_ratio + self.outside_ratio
+        return self.interconnect_ratio + self.overhead_ratio
 
     def reading_outside(self, ratio: Number) -> TimeShares:
         """The same where a share ``ratio`` of the time of memory is owed to what lies outside."""
@@ -51,12 +51,13 @@ class Widening:
     """How much less well parts of a time are known than kernels of measured engines and hardware.
 
     All are standard deviations over that of such kernels, for a time that is spent so alone [-]:
-    ``waiting_spread_ratio`` of waiting for hosts and messages, ``experts_spread_ratio`` of models
-    with routed experts, and by mechanism what constants add that nobody measured for the engine or
+    ``waiting_spread_ratio`` of waiting for hosts and messages, ``outside_spread_ratio`` of memory
+    outside the accelerator, ``experts_spread_ratio`` of models with routed experts, and by mechanism what constants add that nobody measured for the engine or
     the hardware. They are independent of each other.
     """
 
     waiting_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
+    outside_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     experts_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     compute_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
     memory_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
@@ -72,6 +73,7 @@ class Widening:
         return sqrt(
             1.0
             + (self.waiting_spread_ratio * shares.waiting) ** 2
+            + (self.outside_spread_ratio * shares.outside_ratio) ** 2
             + (self.experts_spread_ratio * routed) ** 2
             + unmeasured
         )

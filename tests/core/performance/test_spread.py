@@ -48,11 +48,11 @@ def test_times_that_are_mixed_are_spent_as_their_parts_are() -> None:
     assert sum(mixed) == pytest.approx(1.0)
 
 
-def test_reading_outside_is_waiting() -> None:
+def test_reading_outside_has_a_spread_of_its_own() -> None:
     outside = KERNELS.reading_outside(0.75)
     assert outside == pytest.approx((0.2, 0.2, 0.0, 0.0, 0.6))
-    assert outside.waiting == pytest.approx(0.6)
-    known = Widening(waiting_spread_ratio=2.0)
+    assert outside.waiting == KERNELS.waiting
+    known = Widening(outside_spread_ratio=2.0)
     assert known.ratio(outside, routed=False) == pytest.approx((1.0 + 1.2**2) ** 0.5)
 
 
