@@ -171,6 +171,7 @@ class DecisionRunLimits(Answer):
     site: NotRequired[IfAny[dict[str, Any]]]
     """What the site can take, as asked for."""
     headroom_ratio_at_least: float
+    implied: bool
 
 
 class RunNearMiss(Answer):
