@@ -52,8 +52,9 @@ class Widening:
 
     All are standard deviations over that of such kernels, for a time that is spent so alone [-]:
     ``waiting_spread_ratio`` of waiting for hosts and messages, ``outside_spread_ratio`` of memory
-    outside the accelerator, ``experts_spread_ratio`` of models with routed experts, and by mechanism what constants add that nobody measured for the engine or
-    the hardware. They are independent of each other.
+    outside the accelerator, ``experts_spread_ratio`` of models with routed experts, and by
+    mechanism what constants add that nobody measured for the engine or the hardware. They are
+    independent of each other.
     """
 
     waiting_spread_ratio: Number = field(default=0.0, metadata=FIGURE)
