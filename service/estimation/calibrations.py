@@ -187,7 +187,7 @@ def _speed_warnings(release: str, family: str, parts: Iterable[Held]) -> Iterato
     if any(taken[name].missing for name in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"no measurement is known of the speed of {named_software(release)} on {family}: "
+            f"no speed is published for {named_software(release)} on {family}: "
             "similar software and hardware stand in",
         )
 
@@ -198,7 +198,7 @@ def _memory_warnings(engine: str, measured: str) -> Iterator[EstimateWarning]:
         others = "what is typical of others"
         yield EstimateWarning(
             "overheads_not_measured",
-            f"no measurement is known of the memory that {named_software(engine)} takes: "
+            f"no memory use is published for {named_software(engine)}: "
             f"{others if measured == FALLBACK_ENGINE else f'that of {measured}'} stands in",
         )
 
@@ -229,8 +229,7 @@ def power_of(
         warnings = (
             EstimateWarning(
                 "power_not_measured",
-                f"no measurement is known of the power of {family} at such loads: {other} "
-                "stands in",
+                f"no power is published for {family} at such loads: {other} stands in",
             ),
         )
     model = power_model(figures, sigmas.get(MACHINES, 0.0), found.entries[-1])

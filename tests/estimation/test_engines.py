@@ -79,9 +79,8 @@ def test_an_engine_that_is_like_another_is_computed_as_that_one_with_a_warning(p
     assert not found.performance.measured
     said = [one.message for one in found.warnings]
     assert [message for message in said if "acme" in message] == [
-        "no measurement is known of the speed of acme on apple-silicon: similar software and "
-        "hardware stand in",
-        "no measurement is known of the memory that acme takes: that of llama.cpp stands in",
+        "no speed is published for acme on apple-silicon: similar software and hardware stand in",
+        "no memory use is published for acme: that of llama.cpp stands in",
     ]
     memory = runtime_memory(snapshot)
     like = memory.of("llama.cpp")
@@ -96,7 +95,7 @@ def test_an_engine_of_no_measurements_is_computed_as_its_class_with_a_warning(pa
     assert "speed/hardware/nvidia-ampere" in ids(found)
     assert "speed/engines/compiled" in ids(found)
     assert found.warnings[0].message == (
-        "no measurement is known of the speed of openvino on nvidia-ampere: similar software and "
+        "no speed is published for openvino on nvidia-ampere: similar software and "
         "hardware stand in"
     )
 
@@ -351,7 +350,7 @@ def test_a_framework_that_is_like_another_is_computed_as_that_one(packaged_snaps
     h100 = snapshot.accelerators["nvidia-h100-sxm-80gb"].value
     figures = training_figures(snapshot, "acme", h100)
     assert "training-speed/frameworks/torchtitan" in figures.entries
-    assert "training speed of acme on nvidia-hopper" in figures.warnings[0].message
+    assert "training speed is published for acme on nvidia-hopper" in figures.warnings[0].message
     assert training_memory_overheads(snapshot).of("acme").framework == "torchtitan"
 
 

@@ -13,7 +13,7 @@ from service.core.errors import NotFound
 FORMER_IDS = "former_ids"
 
 _DOUBLED = re.compile(r"(.)\1+")
-_SEPARATORS = str.maketrans("", "", "-_ ")
+_SEPARATORS = str.maketrans("", "", "-_ :")
 MOST_SUGGESTIONS = 5
 #: All entries that a name could mean are told, unless they are more than anybody reads.
 MOST_CANDIDATES = 20
@@ -93,9 +93,9 @@ class ReferenceIndex:
     """Ids and aliases of one collection.
 
     A reference is looked up as it is among the ids, then without regard to case among ids and
-    aliases, then without regard to hyphens, underscores and spaces either. A name that several
-    entries could mean ("us-east-1" and "us-east1" of two clouds) matches none of them in the last
-    step.
+    aliases, then without regard to hyphens, underscores, colons and spaces either. A name that
+    several entries could mean ("us-east-1" and "us-east1" of two clouds) matches none of them in
+    the last step.
     """
 
     def __init__(self, entries: Mapping[str, Iterable[str]]) -> None:
@@ -214,7 +214,7 @@ def _similar(reference: str, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def loosened(name: str) -> str:
-    """A name without case, hyphens, underscores and spaces."""
+    """A name without case, hyphens, underscores, colons and spaces."""
     return name.casefold().translate(_SEPARATORS)
 
 

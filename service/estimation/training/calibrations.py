@@ -165,6 +165,6 @@ def _warnings(release: str, family: str, parts: Iterable[Held]) -> Iterator[Esti
     if any(taken[part].missing for part in _TOLD):
         yield EstimateWarning(
             "efficiency_not_measured",
-            f"no measurement is known of the training speed of {named_software(release)} on "
+            f"no training speed is published for {named_software(release)} on "
             f"{family}: similar software and hardware stand in",
         )

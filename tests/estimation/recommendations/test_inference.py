@@ -447,6 +447,12 @@ def test_formats_that_exist_are_tried_and_others_only_where_they_may_be_made(pac
     assert "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4" in releases
     assert all(packaged_snapshot.models[one].document["base_model"] == model for one in releases)
     assert not [one for one in tried if one[2] == "conversion"]
+    # What its makers ship in 8 bits is narrowed further only where it may be converted.
+    own, further = (
+        {name for _, name, _ in tried_of(packaged_snapshot, "deepseek-ai/DeepSeek-R1", **also)}
+        for also in ({}, {"allow_conversions": True})
+    )
+    assert "nvfp4" in further - own
     more = tried_of(packaged_snapshot, model, allow_conversions=True)
     assert (model, "nvfp4", "conversion") in more
     # A checkpoint in few bits is served as it is.

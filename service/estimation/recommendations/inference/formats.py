@@ -117,13 +117,20 @@ def tried_model(
 
 
 def tried_releases(
-    model: Entry[ModelArchitecture], engine: Entry[Engine], snapshot: CatalogSnapshot
+    model: Entry[ModelArchitecture],
+    allow_conversions: bool,
+    engine: Entry[Engine],
+    snapshot: CatalogSnapshot,
 ) -> list[TriedModel]:
     """Published releases of a model that the engine reads, one for each format.
 
     Of several in one format, the one whose effect on quality is published, then the one of the
-    model's own organisation.
+    model's own organisation. What its makers ship in 8 bits or fewer is narrowed further only
+    where the caller would convert it as well.
     """
+    shipped_bits = resolve_precision(PrecisionRequest(), model.value).weights.bits_per_element
+    own_is_narrow = shipped_bits < _HALF_BITS and not allow_conversions
+    least_bits = shipped_bits if own_is_narrow else _LEAST_USUAL_BITS
     found: dict[str, tuple[tuple[bool, bool, str], TriedModel]] = {}
     organisation = model.document.get("organisation")
     for release in snapshot.models.values():
@@ -139,7 +146,7 @@ def tried_releases(
         effects = document.get("quality_effects") or []
         standing = (not effects, document.get("organisation") != organisation, release.id)
         for one in offered:
-            if not engine.value.formats.has(one.id) or one.bits_per_element < _LEAST_USUAL_BITS:
+            if not engine.value.formats.has(one.id) or one.bits_per_element < least_bits:
                 continue
             if one.id not in found or standing < found[one.id][0]:
                 origin = _from("release", release.id, effects)
