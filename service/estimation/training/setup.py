@@ -389,9 +389,8 @@ def _warnings(setup: TrainingSetup, measured: str | None) -> list[EstimateWarnin
     limit = setup.deployment.architecture.max_position_embeddings
     said = {
         "overheads_not_measured": measured != settings.framework
-        and f"no measurement is known of the memory that {named_software(settings.framework)} "
-        f"takes: {'what is typical of others' if measured is None else f'that of {measured}'} "
-        "stands in",
+        and f"no memory use is published for {named_software(settings.framework)}: "
+        f"{'what is typical of others' if measured is None else f'that of {measured}'} stands in",
         "zero_divides_nothing": settings.zero_stage > 0
         and ranks == 1
         and f"ZeRO stage {settings.zero_stage} divides among data-parallel ranks, but there is "
