@@ -36,7 +36,6 @@ ACCELERATORS = {
 PLACES = {
     "UAE": "country/AE",
     "Korea": "country/KR",
-    "Great Britain": "country/GB",
     "Holland": "country/NL",
     "Czech Republic": "country/CZ",
     "Sweden": "country/SE",
