@@ -33,6 +33,9 @@ class Attention:
     ``head_dim`` is that of queries and keys, ``value_head_dim`` that of values.
     ``window_tokens`` is None exactly when ``span`` is FULL. ``shares_kv`` marks a layer that
     reads the cache of an earlier layer and keeps none (Gemma 3n, cross-layer KV sharing).
+    Of a layer that chooses blocks of keys, ``chosen_tokens`` is how many tokens each query attends
+    to at most, and ``index_head_dim`` the width of the key that it keeps of every token, whole on
+    each tensor-parallel rank, to choose by (MiniMax-M3).
     """
 
     query_heads: int
@@ -43,6 +46,8 @@ class Attention:
     window_tokens: int | None
     shares_kv: bool
     tensors: tuple[Tensor, ...]
+    chosen_tokens: int | None = None
+    index_head_dim: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +126,9 @@ FeedForward: TypeAlias = DenseFeedForward | MixtureOfExperts
 class LayerGroup:
     """``count`` layers alike. A part that a layer lacks is None; ``norms`` are its norm weights.
 
-    ``cross`` is attention to the features of the model's encoder. ``beside`` marks mixers
-    that stand in the layers of another group (Falcon-H1), and so are no layers of their own.
+    ``cross`` is attention to the features of the model's encoder. ``beside`` marks parts that stand
+    in the layers of another group (the second mixers of Falcon-H1, the experts of LongCat-Flash),
+    and so are no layers of their own.
     """
 
     count: int

@@ -36,6 +36,8 @@ _CONTAINERS = (
     ("expert", TensorClass.EXPERT),
     ("mlp", TensorClass.DENSE_FFN),
 )
+#: Kinds of models whose linear attention goes by the name of attention.
+_STATES_NAMED_ATTENTION = frozenset({"kimi_linear", "kimi_k3"})
 #: A block is taken as left out when the list names it whole or names its last projection.
 _OUTPUT_PROJECTIONS = ("o_proj", "out_proj", "down_proj", "down")
 
@@ -71,7 +73,8 @@ def checkpoint_format(*configs: Mapping[str, Any]) -> CheckpointFormat:
         quantised = config.get("quantization_config", config.get("compression_config"))
         if isinstance(quantised, Mapping) and quantised:
             layers = next(filter(None, map(_layer_count, reversed(configs))), 1)
-            return _quantised(quantised, layers)
+            alike = any(one.get("model_type") in _STATES_NAMED_ATTENTION for one in configs)
+            return _quantised(quantised, layers, alike)
     for config in configs:
         for key in ("dtype", "torch_dtype"):
             name = config.get(key)
@@ -88,7 +91,9 @@ def _layer_count(config: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
+def _quantised(
+    config: Mapping[str, Any], layers: int, states_named_attention: bool
+) -> CheckpointFormat:
     method = config.get("quant_method", config.get("quant_algo", ""))
     method = method.lower().replace("_", "-") if isinstance(method, str) else ""
     if method in ("compressed-tensors", "modelopt", "fp8", "nvfp4", "quark"):
@@ -103,6 +108,8 @@ def _quantised(config: Mapping[str, Any], layers: int) -> CheckpointFormat:
         return CheckpointFormat("bf16", None, (warning,))
     listed_id, exact = stated
     left = _left_out(config, layers)
+    if states_named_attention and TensorClass.ATTENTION in left:
+        left[TensorClass.STATE] = left[TensorClass.ATTENTION]
     classes = exact.quantised_classes - {class_ for class_, share in left.items() if share >= 1.0}
     mixed = frozenset((class_, share) for class_, share in left.items() if class_ in classes)
     return CheckpointFormat(
@@ -229,10 +236,16 @@ def _grouped(config: Mapping[str, Any]) -> _Found:
         return None
     bits = _integer(weights, 0, "num_bits")
     if weights.get("type") == "float":
-        return _by_algorithm(config, "nvfp4" if bits == 4 else "fp8") if bits in (4, 8) else None
+        four = "mxfp4" if _packs_microscaled(config, group) else "nvfp4"
+        return _by_algorithm(config, four if bits == 4 else "fp8") if bits in (4, 8) else None
     if bits == 8 and isinstance(group.get("input_activations"), Mapping):
         return "int8", NUMBER_FORMATS["int8"]
     return _integers({"group_size": -1, **weights}, "gptq") if bits else None
+
+
+def _packs_microscaled(*sections: Mapping[str, Any]) -> bool:
+    """Whether four-bit floats are packed with a power of two for each 32 of them."""
+    return any(str(section.get("format", "")).startswith("mxfp4") for section in sections)
 
 
 def _by_algorithm(config: Mapping[str, Any], method: str) -> _Found:

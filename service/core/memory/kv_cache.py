@@ -34,6 +34,8 @@ from service.core.number_formats import NumberFormat
 #: for the recurrent state because hybrid checkpoints ask for it ("mamba_ssm_dtype": "float32").
 RECURRENT_STATE_BYTES = 4.0
 CONVOLUTION_STATE_BYTES = 2.0
+#: Bytes of each element of keys by which blocks are chosen, kept in 16 bits (transformers 5.23).
+INDEX_KEY_BYTES = 2.0
 
 #: Elements that share one 32-bit scale in 8-bit latent caches and in the index keys of sparse
 #: attention. Source: vLLM fp8_ds_mla layout (512 × 8 bit + 4 × 32 bit + 64 × 16 bit = 656 bytes)
@@ -193,7 +195,10 @@ def window_pages(
 
 def _attention_entry_bytes(attention: Attention, kv_format: NumberFormat, ranks: int) -> float:
     heads = whole(attention.kv_heads / ranks)
-    return heads * (
+    index = 0.0
+    if attention.index_head_dim is not None:
+        index = INDEX_KEY_BYTES * attention.index_head_dim
+    return index + heads * (
         kv_format.vector_bytes(attention.head_dim)
         + kv_format.vector_bytes(attention.value_head_dim)
     )

@@ -489,7 +489,7 @@ def _attention(
         * local_kv_heads
         * (mixer.head_dim + mixer.value_head_dim)
         * per_element,
-        window_tokens=mixer.window_tokens,
+        window_tokens=mixer.window_tokens or mixer.chosen_tokens,
         chunked=mixer.span is Span.CHUNKED,
         scores_per_pair=layers * heads,
         heads_per_kv_head=heads / local_kv_heads,

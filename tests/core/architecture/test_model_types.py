@@ -47,7 +47,7 @@ def test_parameters_are_those_of_the_reference(model_type):
         ("xlstm", "linear recurrences"),
         ("retnet", "linear recurrences"),
         ("deepseek_v4", "compresses keys and values"),
-        ("minimax_m3", "compresses keys and values"),
+        ("qwen4_exp", "compresses keys and values"),
         ("albert", "shares the weights of layers"),
         ("longformer", "encodes text"),
         ("xlnet", "encodes text"),
@@ -62,7 +62,7 @@ def test_parameters_are_those_of_the_reference(model_type):
         ("timesfm", "series of numbers"),
         ("doge", "layers of a kind"),
         ("jetmoe", "layers of a kind"),
-        ("longcat_flash", "layers of a kind"),
+        ("longcat_flash_ngram", "layers of a kind"),
     ],
 )
 def test_kinds_that_are_not_computed_are_refused_as_such(model_type, reason):

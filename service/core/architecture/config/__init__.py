@@ -30,6 +30,8 @@ __all__ = ["FAMILIES", "ConfigNotUnderstood", "parse_config"]
 _OF_TOWER = "vision."
 #: Keys under which multimodal configurations nest their language model.
 _TEXT_SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
+#: Kinds of models that state the name of another, by that name and the class of their weights.
+_MISNAMED = {("git", "Grok1ForCausalLM"): "grok-2"}
 #: Keys whose presence says that a checkpoint has parts besides the language model, and what for.
 _OTHER_SECTIONS = {
     "vision_config": "images",
@@ -62,7 +64,8 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
         raise ConfigNotUnderstood("", "a configuration must be a JSON object")
     text, path = _language_part(config)
     model_type = _model_type(text, config, path)
-    for named in dict.fromkeys((model_type, _outer_type(config))):
+    outer = _outer_type(config)
+    for named in dict.fromkeys((model_type, outer if path else model_type)):
         refused = refusal(config, named)
         if refused is not None:
             raise ConfigNotUnderstood(*refused)
@@ -75,7 +78,6 @@ def parse_config(config: Mapping[str, Any]) -> ModelArchitecture:
             + ", ".join(SEQ2SEQ_MODELS),
         )
     family = FAMILIES.get(model_type)
-    outer = _outer_type(config)
     tower = VISION_TOWERS.get(outer) if "vision_config" in config else None
     hearing = AUDIO_ENCODERS.get(outer) if "audio_config" in config else None
     counted = {"vision_config"} if tower is not None else set()
@@ -170,7 +172,9 @@ def _model_type(text: Mapping[str, Any], config: Mapping[str, Any], path: str) -
         return ""
     if not isinstance(model_type, str) or len(model_type) > 100:
         raise ConfigNotUnderstood(f"{path}model_type", "must be a short string")
-    return model_type
+    classes = config.get("architectures")
+    first = classes[0] if isinstance(classes, list) and classes else None
+    return _MISNAMED.get((model_type, first), model_type) if isinstance(first, str) else model_type
 
 
 def _warnings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from service.core.architecture.config.families.chosen_blocks import CHOSEN_BLOCKS_FAMILIES
 from service.core.architecture.config.families.encoders import ENCODER_FAMILIES
 from service.core.architecture.config.families.gemma3n import GEMMA3N_FAMILIES
 from service.core.architecture.config.families.gemma4 import GEMMA4_FAMILIES
@@ -13,6 +14,7 @@ from service.core.architecture.config.families.latent import LATENT_FAMILIES
 from service.core.architecture.config.families.layer_normed import LAYER_NORMED_FAMILIES
 from service.core.architecture.config.families.llama_like import LLAMA_LIKE_FAMILIES
 from service.core.architecture.config.families.per_layer import PER_LAYER_FAMILIES
+from service.core.architecture.config.families.shortcut import SHORTCUT_FAMILIES
 from service.core.architecture.config.families.sparse import SPARSE_FAMILIES
 from service.core.architecture.config.families.unknown import UNKNOWN_FAMILY
 from service.core.architecture.config.family import Family
@@ -30,6 +32,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **GEMMA3N_FAMILIES,
         **GEMMA4_FAMILIES,
         **PER_LAYER_FAMILIES,
+        **CHOSEN_BLOCKS_FAMILIES,
+        **SHORTCUT_FAMILIES,
         **ENCODER_FAMILIES,
     }
 )

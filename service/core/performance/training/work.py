@@ -326,7 +326,8 @@ def _attention(
         match group.mixer:
             case Attention() as mixer:
                 heads_of = (mixer.head_dim, mixer.value_head_dim)
-                window, chunked = mixer.window_tokens, mixer.span is Span.CHUNKED
+                window = mixer.window_tokens or mixer.chosen_tokens
+                chunked = mixer.span is Span.CHUNKED
             case LatentAttention() as mixer:
                 heads_of = (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim, mixer.v_head_dim)
                 window, chunked = mixer.indexer_top_k, False

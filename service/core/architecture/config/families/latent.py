@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from service.core.architecture.config.families.state import kimi_delta_attention
-from service.core.architecture.config.family import Family
+from service.core.architecture.config.families.state import (
+    kimi_delta_attention,
+    ling_delta_attention,
+)
+from service.core.architecture.config.family import PRE_NORMS, Family
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
     dense,
     experts,
     latent_attention,
+    linear,
     shared_experts_width,
 )
 from service.core.architecture.config.schedules import LayerKinds, dense_first, layer_types
 from service.core.architecture.model import LatentAttention
+from service.core.architecture.tensors import Shard, TensorClass
 
 _LATENT_DEFAULTS: Mapping[str, object] = {
     "qk_nope_head_dim": 128,
@@ -110,6 +115,28 @@ def _kimi_layers(fields: Fields, layers: int) -> LayerKinds:
     return tuple("full" if layer + 1 in listed else "linear" for layer in range(layers))
 
 
+def _gated(fields: Fields, gate_width: int) -> LatentAttention:
+    """Latent attention with a gate on its output."""
+    own = latent_attention(fields)
+    hidden = fields.size("hidden_size")
+    gate = linear("g_proj", TensorClass.ATTENTION, hidden, gate_width, Shard.COLUMN)
+    return replace(own, tensors=own.tensors + gate)
+
+
+def _kimi_attention(fields: Fields) -> LatentAttention:
+    if not fields.flag("mla_use_output_gate"):
+        return latent_attention(fields)
+    return _gated(fields, fields.size("num_attention_heads") * fields.size("v_head_dim"))
+
+
+def _kimi_norms(fields: Fields) -> tuple[str, ...]:
+    """Norms, and the vectors by which layers attend to the outputs of earlier blocks (Kimi K3)."""
+    if not fields.has("attn_res_block_size"):
+        return PRE_NORMS
+    residuals = ("self_attention_res", "mlp_res")
+    return (*PRE_NORMS, *(f"{name}_{part}" for name in residuals for part in ("norm", "proj")))
+
+
 _KIMI_LINEAR = replace(
     _DEEPSEEK_V3,
     defaults={
@@ -118,8 +145,46 @@ _KIMI_LINEAR = replace(
         "moe_intermediate_size": 1024,
         "first_k_dense_replace": 1,
     },
-    mixers={"full": latent_attention, "linear": kimi_delta_attention},
+    mixers={"full": _kimi_attention, "linear": kimi_delta_attention},
+    feed_forwards={
+        "dense": dense(),
+        "experts": experts(
+            correction_bias=True,
+            shared_width=shared_experts_width,
+            latent="routed_expert_hidden_size",
+        ),
+    },
     mixer_schedule=layer_types(_kimi_layers),
+    norms=_kimi_norms,
+)
+
+
+def _ling_attention(fields: Fields) -> LatentAttention:
+    return _gated(fields, fields.size("num_attention_heads"))
+
+
+def _ling_layers(fields: Fields, layers: int) -> LayerKinds:
+    """Ling 3.0: the last layer of each group has latent attention, the others a delta net."""
+    if not fields.has("short_conv_kernel_size"):
+        # Ling 2.5 and 2.6, which share the name, have linear attention of another kind.
+        raise fields.fault("short_conv_kernel_size", "is missing: only Ling 3.0 is computed")
+    size = fields.size("layer_group_size", MAX_LAYERS)
+    return tuple("full" if (layer + 1) % size == 0 else "linear" for layer in range(layers))
+
+
+_LING_3 = replace(
+    _DEEPSEEK_V3,
+    defaults={
+        **_DEEPSEEK_V3.defaults,
+        "q_lora_rank": None,
+        "num_experts": 512,
+        "moe_intermediate_size": 768,
+        "first_k_dense_replace": 2,
+        "head_dim": 128,
+        "layer_group_size": 6,
+    },
+    mixers={"full": _ling_attention, "linear": ling_delta_attention},
+    mixer_schedule=layer_types(_ling_layers),
 )
 
 _MINICPM3 = Family(
@@ -151,6 +216,8 @@ LATENT_FAMILIES: Mapping[str, Family] = {
     "kimi_k2": _DEEPSEEK_V3,
     "kimi_k25": _DEEPSEEK_V3,
     "kimi_linear": _KIMI_LINEAR,
+    "kimi_k3": _KIMI_LINEAR,
+    "bailing_hybrid": _LING_3,
     "glm4_moe_lite": _DEEPSEEK_V3,
     "glm_moe_dsa": _GLM_SPARSE,
     "minicpm3": _MINICPM3,

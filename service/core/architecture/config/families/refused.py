@@ -20,7 +20,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     ),
     "has linear recurrences of a kind that is not computed": (
         *("xlstm", "retnet", "gla", "hgrn", "hgrn2", "delta_net", "gated_deltanet", "mega"),
-        *("gsa", "based", "plamo2", "minicpm_sala", "bailing_hybrid", "olmo_hybrid"),
+        *("gsa", "based", "plamo2", "minicpm_sala", "bailing_moe_linear", "olmo_hybrid"),
     ),
     "uses the same block of attention in several layers, which is not computed": (
         *("zamba", "zamba2", "zaya", "zaya1_vl"),
@@ -29,17 +29,16 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "computed": (
         *("deepseek_v4", "deepseek_v41", "deepseek_ref"),
         *("glm5_next", "qwen4_exp", "qwen4_exp_text"),
-        *("minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"),
     ),
     "shares the weights of layers among each other, which is not computed": (
         *("albert", "hrm_text", "mobilellm", "openelm"),
     ),
     "has layers of a kind that is not computed": (
-        *("doge", "jetmoe", "longcat_flash", "muse_spark", "nanochat", "cpmant"),
+        *("doge", "jetmoe", "longcat_flash_ngram", "muse_spark", "nanochat", "cpmant"),
         *("openai-gpt", "gpt_neox_japanese"),
         *("switch_transformers", "arctic", "step3_vl"),
         *("blt", "ernie4_5_moe_vl", "ernie4_5_vl_moe", "nemotron_flash", "gemma4_assistant"),
-        *("lfm3", "kimi_k3", "inkling_text", "inkling_mm_model", "inkling2", "inkling2_text"),
+        *("lfm3", "inkling_text", "inkling_mm_model", "inkling2", "inkling2_text"),
     ),
     "encodes text by attention or embeddings of a kind that is not computed": (
         *("big_bird", "bigbird_pegasus", "canine", "convbert", "deberta", "electra", "esm"),

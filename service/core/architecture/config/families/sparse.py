@@ -7,12 +7,14 @@ transformers (https://github.com/huggingface/transformers, 2024–2026) unless n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.architecture.config.families.llama_like import GRANITE_WINDOWS
 from service.core.architecture.config.family import Family
 from service.core.architecture.config.fields import MAX_LAYERS, Fields
 from service.core.architecture.config.parts import (
     dense,
+    expert_width,
     experts,
     grouped_attention,
     shared_block_width,
@@ -73,6 +75,17 @@ def _ernie_experts(fields: Fields, layers: int) -> LayerKinds:
 def _shared_of_stated_width(fields: Fields) -> int:
     """Width of shared experts that are as wide as a dense layer each (Hunyuan) [-]."""
     return fields.count("n_shared_experts") * stated_width(fields)
+
+
+def _shared_of_own_width(fields: Fields) -> int:
+    """Width of shared experts together, whose own may be stated (Ling) [-]."""
+    own = fields.optional_size("moe_shared_expert_intermediate_size")
+    return fields.count("n_shared_experts") * (own or expert_width(fields))
+
+
+def _dense_part_beside_experts(fields: Fields) -> int:
+    """Width of the dense part that Grok 2 has beside its experts [-]."""
+    return stated_width(fields) if fields.flag("residual_moe") else 0
 
 
 _MIXTRAL = Family(
@@ -289,6 +302,30 @@ _HUNYUAN_3 = Family(
     feed_forwards=_GLM4_MOE.feed_forwards,
     feed_forward_schedule=dense_first,
 )
+_BAILING = Family(
+    mixers=grouped_attention(
+        names=("query_key_value", "dense"),
+        qkv_bias="use_qkv_bias",
+        output_bias="use_bias",
+        qk_norm="use_qk_norm",
+    ),
+    feed_forwards={
+        "dense": dense(),
+        "experts": experts(
+            correction_bias="moe_router_enable_expert_bias", shared_width=_shared_of_own_width
+        ),
+    },
+    feed_forward_schedule=dense_first,
+)
+_GROK_1 = Family(
+    defaults={"tie_word_embeddings": True, "num_experts": 8, "num_experts_per_tok": 2},
+    feed_forwards={
+        "experts": experts(names=("w1", "w3", "w2"), shared_width=_dense_part_beside_experts)
+    },
+    feed_forward_schedule=every("experts"),
+    norms=("pre_attn_norm", "post_attn_norm", "pre_moe_norm", "post_moe_norm"),
+)
+_GROK_2 = replace(_GROK_1, defaults={**_GROK_1.defaults, "tie_word_embeddings": False})
 
 SPARSE_FAMILIES: Mapping[str, Family] = {
     "mixtral": _MIXTRAL,
@@ -318,4 +355,9 @@ SPARSE_FAMILIES: Mapping[str, Family] = {
     "hy_v3": _HUNYUAN_3,
     "mellum": _QWEN3_MOE,
     "glm4v_moe_text": _GLM4_MOE,
+    "bailing_moe": _BAILING,
+    "bailing_moe_v2": _BAILING,
+    "grok-1": _GROK_1,
+    "grok": _GROK_1,
+    "grok-2": _GROK_2,
 }

@@ -145,21 +145,46 @@ def gated_delta_net(fields: Fields) -> StateMixer:
 
 
 def kimi_delta_attention(fields: Fields) -> StateMixer:
-    """A delta net whose decay is a vector per head (Kimi Linear).
+    """A delta net whose decay is a vector per head (Kimi Linear, Kimi K3).
 
     References
     ----------
     Moonshot AI, Kimi Linear, 2025, section 3, https://arxiv.org/abs/2510.26692
     """
-    hidden = fields.size("hidden_size")
     sizes = fields.section("linear_attn_config", _KIMI_DEFAULTS) or Fields({}, _KIMI_DEFAULTS)
-    heads, width = sizes.size("num_attention_heads"), sizes.size("head_dim")
-    taps = sizes.size("short_conv_kernel_size", _MAX_TAPS)
+    full = frozenset({"g"}) if sizes.flag("use_full_rank_gate") else frozenset()
+    return _vector_decay(
+        fields,
+        heads=sizes.size("num_attention_heads"),
+        width=sizes.size("head_dim"),
+        taps=sizes.size("short_conv_kernel_size", _MAX_TAPS),
+        full_rank=full,
+    )
+
+
+def ling_delta_attention(fields: Fields) -> StateMixer:
+    """The same with gates of full rank and as many heads as attention has (Ling 3.0)."""
+    return _vector_decay(
+        fields,
+        heads=fields.size("num_attention_heads"),
+        width=fields.optional_size("linear_head_dim") or fields.size("head_dim"),
+        taps=fields.size("short_conv_kernel_size", _MAX_TAPS),
+        full_rank=frozenset({"f", "g"}),
+    )
+
+
+def _vector_decay(
+    fields: Fields, *, heads: int, width: int, taps: int, full_rank: frozenset[str]
+) -> StateMixer:
+    hidden = fields.size("hidden_size")
     inner = heads * width
     tensors: tuple[Tensor, ...] = ()
     for name in ("q_proj", "k_proj", "v_proj"):
         tensors += linear(name, _STATE, hidden, inner, Shard.COLUMN)
     for name in ("f", "g"):
+        if name in full_rank:
+            tensors += linear(f"{name}_proj", _STATE, hidden, inner, Shard.COLUMN)
+            continue
         tensors += linear(f"{name}_a_proj", _STATE, hidden, width, Shard.REPLICATED)
         tensors += linear(f"{name}_b_proj", _STATE, width, inner, Shard.COLUMN)
     tensors += (
