@@ -15,6 +15,7 @@ from service.core.engine_defaults import UsageContext
 from service.core.engines import USUAL_ENGINE, release_key
 from service.core.hardware import Hardware
 from service.core.interval import Interval
+from service.core.lightweight import lightweight
 from service.core.number_formats import NumberFormat
 from service.core.platform import ALONE, Platform
 from service.core.stacking import ALIKE, FIGURE, NAME
@@ -23,7 +24,7 @@ from service.core.stacking import ALIKE, FIGURE, NAME
 UNBOUNDED_STEP_TOKENS = 10_000_000.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Precision:
     """Number formats of the three things that are stored or multiplied."""
 
@@ -32,7 +33,7 @@ class Precision:
     activations: NumberFormat
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Parallelism:
     """Degrees of parallelism.
 
@@ -181,7 +182,7 @@ class LengthSpread:
 NO_SPREAD = LengthSpread()
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceWorkload:
     """Requests of one kind; ``concurrency`` counts those in flight over all replicas.
 
@@ -250,7 +251,7 @@ class Disaggregation:
     link: Link
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class ServingSettings:
     """How an inference engine is set up; names follow vLLM's options.
 
@@ -292,7 +293,7 @@ class ServingSettings:
         return release_key(self.engine, self.engine_generation)
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Deployment:
     """A model in given formats on given accelerators, laid out in a given way."""
 

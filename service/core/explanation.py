@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from service.core.interval import Interval
+from service.core.lightweight import lightweight
 
 #: What an expression may call, beside ``+ - * / **``, comparisons and ``a if b else c``.
 FUNCTIONS = frozenset(
@@ -89,7 +90,7 @@ def paths(*same: str, **renamed: str) -> dict[str, str]:
     return {path.rpartition(".")[2]: path for path in same} | renamed
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Step:
     """One formula applied to named inputs."""
 

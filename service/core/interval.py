@@ -15,7 +15,6 @@ https://www.bipm.org/documents/20126/2071204/JCGM_100_2008_E.pdf
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from numpy import ndarray
 
@@ -32,12 +31,13 @@ from service.core.elementwise import (
     sqrt,
     where,
 )
+from service.core.lightweight import lightweight
 
 #: Standard normal quantile at 95 %: half-width of a central 90 % interval in standard deviations.
 Z_90 = 1.6448536269514722
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Interval:
     """A figure with its central 90 % interval: ``low <= value <= high``, all in one unit."""
 

@@ -18,6 +18,7 @@ from service.core.explanation import Formula, paths
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.interval import Interval, exact, quotient, scale
+from service.core.lightweight import lightweight
 from service.core.memory.training.settings import MicroBatch
 from service.core.performance.collectives import scale_out
 from service.core.performance.training.run import TrainingRun
@@ -50,7 +51,7 @@ COMPOSITION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Phase:
     """Work of a step on a pool of accelerators: its time [s], and IT energy [kWh] where known."""
 

@@ -7,7 +7,7 @@ of accelerators and loads, whose figures are arrays with an element a configurat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.core.deployment import Deployment, InferenceWorkload, Region, ServingSettings
 from service.core.elementwise import Number, Truth, both, hypot, log, maximum, minimum, where
@@ -21,6 +21,7 @@ from service.core.impacts.energy import (
 from service.core.impacts.footprint import Footprint, footprint
 from service.core.impacts.infrastructure import Infrastructure, Making
 from service.core.interval import Z_90, Interval, exact, quotient, scale
+from service.core.lightweight import lightweight
 from service.core.memory.inference.memory import InferenceMemory, inference_memory
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import InferenceTiers, MemoryTiers, inference_tiers
@@ -34,7 +35,7 @@ _NOTHING_BYTES = 1e-3
 _KWH_PER_WH = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceSetup:
     """Everything that an inference estimate is computed from; figures may be arrays.
 
@@ -54,7 +55,7 @@ class InferenceSetup:
     copies: Number = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceEstimate:
     """Memory and speed of a setup.
 
@@ -177,7 +178,7 @@ def _with_decode_spread(
     return replace(calibration, hardware=wider)
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceEnergy:
     """Power of a deployment and energy of a request, at the rate at which requests end.
 
@@ -246,7 +247,7 @@ def inference_energy(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceFootprints:
     """Footprints of one request, and of an hour of all copies of the deployment."""
 

@@ -17,6 +17,7 @@ from service.core.impacts.infrastructure import Infrastructure, making
 from service.core.impacts.training_energy import TrainingEnergy, training_energy
 from service.core.interval import Interval, bounded, exact, from_log_sigma, quotient, scale
 from service.core.learning import NO_CORRECTION
+from service.core.lightweight import lightweight
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.performance.training.calibration import TrainingCalibration
 from service.core.performance.training.run import Failures, TrainingRun, training_run
@@ -26,7 +27,7 @@ from service.core.performance.training.traffic import HostRates
 _KWH_PER_WH = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingSpeedSetup:
     """Everything that the speed of a training run is computed from; figures may be arrays.
 
@@ -41,7 +42,7 @@ class TrainingSpeedSetup:
     paged_bytes: Number = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingSpeed:
     """A training run's speed, with the intervals that its calibration's spread gives.
 

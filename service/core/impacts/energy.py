@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum, sqrt
 from service.core.explanation import Formula, paths
@@ -16,6 +14,7 @@ from service.core.interval import (
     quotient,
     scale,
 )
+from service.core.lightweight import lightweight
 from service.core.performance.calibration import PowerModel
 from service.core.performance.usage import PhaseUse, Usage
 from service.core.platform import Platform
@@ -125,7 +124,7 @@ REQUEST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class PhasePower:
     """Power of one accelerator in a phase of its work [W].
 
@@ -137,7 +136,7 @@ class PhasePower:
     power_w: Interval
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class DeploymentPower:
     """Mean IT power of a deployment, before the building's share.
 
@@ -180,7 +179,7 @@ class DeploymentPower:
         return self.phases[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class RequestEnergy:
     """IT energy of one request, idle share included [Wh]."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.deployment import Accelerator
 from service.core.elementwise import minimum
 from service.core.explanation import Formula, paths
 from service.core.impacts.energy import SECONDS_PER_HOUR, DeploymentPower, deployment_power
 from service.core.impacts.infrastructure import Infrastructure
 from service.core.interval import Interval, damped, product, scale
+from service.core.lightweight import lightweight
 from service.core.performance.calibration import PowerModel
 from service.core.performance.training.run import TrainingRun
 from service.core.performance.training.step import TrainingStep
@@ -36,7 +35,7 @@ TRAINING = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingEnergy:
     """Power of all accelerators with their hosts, and IT energy before the building's share.
 

@@ -21,6 +21,7 @@ from service.core.architecture.sharding import (
 )
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
+from service.core.lightweight import lightweight
 from service.core.number_formats import NumberFormat
 
 #: Projections that engines join into one matrix.
@@ -29,7 +30,7 @@ _JOINED_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj"})
 _WIDENED_BYTES = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Loading:
     """How an engine holds what a checkpoint stores.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from numpy import ndarray
 
 from service.core.deployment import Accelerator, Link
 from service.core.elementwise import Number, Truth, ceil, everywhere, maximum, minimum, where
+from service.core.lightweight import lightweight
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Message:
     """A message: ``fixed_s`` whatever its size [s], and ``byte_s`` for each byte of it [s/B]."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 from service.core.deployment import Accelerator, Parallelism
 from service.core.elementwise import Number, Truth, everywhere, maximum, minimum
+from service.core.lightweight import lightweight
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.collectives import Message, all_reduce, all_to_all, send
 from service.core.performance.kernels import OPERAND_BITS, engine_precision, peak_flops_per_s
@@ -27,7 +28,7 @@ from service.core.performance.work import AttentionWork, RankWork
 _VECTOR_ROWS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class StepLoad:
     """What one step processes on one replica (or one rank of a data-parallel expert group).
 
@@ -43,7 +44,7 @@ class StepLoad:
     decode_context_tokens: Number
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class StepTime:
     """Time of a step [s] and what bounds it.
 
@@ -110,7 +111,7 @@ class AttentionCost(NamedTuple):
     scores_bytes: float
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class RankSteps:
     """Steps of a rank, with all in advance that does not depend on their load.
 

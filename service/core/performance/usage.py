@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.core.deployment import Accelerator
 from service.core.elementwise import Number, maximum, minimum, where
+from service.core.lightweight import lightweight
 from service.core.performance.kernels import peak_flops_per_s
 
 #: Matrix precision in which work is counted: the energy of an operation goes with its operands'
@@ -14,7 +15,7 @@ _REFERENCE_PRECISION = "bf16"
 _LEAST_STEP_S = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class PhaseUse:
     """What one accelerator does in one phase, such as computing prompts or decoding.
 
@@ -31,7 +32,7 @@ class PhaseUse:
     matrix_flops_per_s: Number
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Usage:
     """How hard one accelerator works while requests are in flight.
 

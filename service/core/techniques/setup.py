@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
+from service.core.lightweight import lightweight
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingSetup:
     """A training run: what is trained where, in what micro-batches, and how."""
 
@@ -17,7 +16,7 @@ class TrainingSetup:
     settings: TrainingSettings
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class InferenceSetup:
     """An inference deployment with its load and the engine's settings.
 

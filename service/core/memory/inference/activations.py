@@ -25,6 +25,7 @@ from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number, maximum
+from service.core.lightweight import lightweight
 from service.core.number_formats import NumberFormat
 
 #: Copies of the residual stream alive inside a layer: the residual itself, the normalised input of
@@ -52,7 +53,7 @@ class StepPeak:
     cross_attended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class StepShape:
     """What a step computes at its worst, and what lies beside it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from service.core.architecture.tensors import TensorClass
@@ -23,6 +23,7 @@ from service.core.interval import (
     shift,
     shortfall,
 )
+from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.inference.activations import (
     StepShape,
@@ -53,7 +54,7 @@ from service.core.memory.kv_cache import (
 )
 
 
-@dataclass(frozen=True)
+@lightweight
 class InferenceMemory:
     """Memory on the fullest accelerator [B], and the room it leaves.
 

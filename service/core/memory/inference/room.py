@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.deployment import Deployment, ServingSettings
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, sqrt, where
 from service.core.interval import Interval, from_log_sigma, independent_sum, shift
+from service.core.lightweight import lightweight
 from service.core.memory.kv_cache import CacheLayout
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class SizeLine:
     """Size of a sequence's cache over its length, once some windows are full."""
 

@@ -31,6 +31,7 @@ from service.core.architecture.sharding import kv_heads, rank_shape
 from service.core.architecture.tensors import Shard, Tensor, TensorClass
 from service.core.deployment import Parallelism
 from service.core.elementwise import Number, maximum, minimum
+from service.core.lightweight import lightweight
 from service.core.memory.training.adapters import (
     is_adapted,
     is_trained_whole,
@@ -68,7 +69,7 @@ class LayerSavings:
         return (self.working_bytes_per_token + self.working_bytes_per_pair * tokens) * tokens
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class LayerMaking:
     """How a framework makes layers, as far as it decides what they keep.
 

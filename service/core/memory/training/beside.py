@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from service.core.deployment import Deployment
 from service.core.elementwise import Number
+from service.core.lightweight import lightweight
 from service.core.memory.training.settings import TrainingSettings
 
 
@@ -35,7 +36,7 @@ class Beside:
     loss_bytes_per_token: Number = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class BesideBytes:
     """What that takes on a pipeline stage [B].
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import inf
 from typing import get_args
@@ -22,6 +22,7 @@ from service.core.interval import (
     shortfall,
     without,
 )
+from service.core.lightweight import lightweight
 from service.core.memory.fullest import fullest
 from service.core.memory.training.activations import (
     LayerSavings,
@@ -58,7 +59,7 @@ _RESIDENT_LAYERS = 2.0
 _FULL = 4.0  # bytes of an element in 32 bit
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingMemory:
     """Memory on the fullest accelerator [B], and in host memory and on NVMe per accelerator.
 
@@ -451,7 +452,7 @@ def _beside(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class _Places:
     """Where the parts of a rank's state are kept, ``away_bytes`` by place and part [B]."""
 

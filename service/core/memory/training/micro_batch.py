@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from service.core.elementwise import Number, floor, maximum, minimum, where
 from service.core.interval import Interval
+from service.core.lightweight import lightweight
 from service.core.memory.training.runtime import FrameworkRuntime
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class MicroBatchRoom:
     """What a stage has left for temporary tensors, and what these take [B].
 

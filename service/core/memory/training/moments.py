@@ -14,15 +14,15 @@ https://pytorch.org/docs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from service.core.elementwise import Number, maximum, minimum, where
 from service.core.interval import Interval
+from service.core.lightweight import lightweight
 from service.core.memory.training.runtime import FrameworkRuntime
 from service.core.memory.training.settings import TrainingSettings
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Moments:
     """What micro-batches, gradients and the step hold beside weights and states [B].
 

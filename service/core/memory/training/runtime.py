@@ -11,6 +11,7 @@ from service.core.elementwise import Number
 from service.core.engines import FALLBACK_ENGINE
 from service.core.interval import Interval, from_log_sigma
 from service.core.learning import Correction
+from service.core.lightweight import lightweight
 from service.core.memory.training.activations import LayerMaking
 from service.core.memory.training.settings import TrainingSettings
 
@@ -18,7 +19,7 @@ from service.core.memory.training.settings import TrainingSettings
 CALIBRATIONS = "memory-training/"
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class FrameworkRuntime:
     """Runtime memory of one training framework, per accelerator.
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from service.core.elementwise import Number
 from service.core.engines import release_key
+from service.core.lightweight import lightweight
 
 #: What is trained; with "forward" nothing is: a teacher or a reference only computes its results.
 Method: TypeAlias = Literal["full", "lora", "qlora", "forward"]
@@ -95,7 +96,7 @@ class Offload:
         return (self.optimizer, self.parameters, self.activations) != ("none",) * 3
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class MicroBatch:
     """``sequences`` of ``tokens`` each that a data-parallel rank computes at once."""
 
@@ -103,7 +104,7 @@ class MicroBatch:
     tokens: Number = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingSettings:
     """A training run's settings.
 

@@ -8,9 +8,9 @@ that number follows from Little's law and the arrival theorem.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from service.core.elementwise import Number, maximum, minimum, where
+from service.core.lightweight import lightweight
 from service.core.performance.inference.replica import Mix, Replica
 from service.core.performance.step import StepTime
 
@@ -18,7 +18,7 @@ from service.core.performance.step import StepTime
 _PASSES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class SteadyState:
     """A replica in steady state with a fixed number of running sequences.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.core.elementwise import Number, ceil, floor, maximum, minimum, where
+from service.core.lightweight import lightweight
 from service.core.performance.inference.batching import SteadyState
 from service.core.performance.inference.open_load import ReplicaLoad
 from service.core.performance.inference.percentiles import Percentiles
@@ -130,7 +131,7 @@ class Wave:
         return maximum(self.e2e_s(self.groups), self.mean_e2e_s)
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Burst(ReplicaLoad):
     """One replica to which requests come all at once.
 

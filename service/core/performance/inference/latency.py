@@ -7,7 +7,6 @@ TPOT = (E2E − TTFT) / (output tokens − 1); E2E = TTFT + (output tokens − 1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -16,6 +15,7 @@ from numpy import ndarray
 from service.core.deployment import Deployment, InferenceWorkload, ServingSettings
 from service.core.elementwise import Number, Truth, maximum, minimum, where
 from service.core.interval import Interval, exact, from_log_sigma, independent_sum, quotient, scale
+from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.batching import SteadyState, closed_loop
 from service.core.performance.inference.burst import Burst, burst_load
@@ -35,7 +35,7 @@ from service.core.performance.usage import Usage, phase_use, reference_flops_per
 from service.core.performance.work import rank_work
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Phase:
     """A forward step seen on the roofline: where its time goes and which limit it meets.
 
@@ -55,7 +55,7 @@ class Phase:
     ridge_point_flop_per_byte: Number
 
 
-@dataclass(frozen=True)
+@lightweight
 class InferenceLatency:
     """What users of the deployment see, and why. Times [s], rates [1/s].
 

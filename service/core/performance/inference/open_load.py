@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from math import inf
 
 from service.core.elementwise import Number, Truth, both, everywhere, exp, maximum, minimum, where
+from service.core.lightweight import lightweight
 from service.core.performance.inference.batching import SteadyState, own_prompts_s
 from service.core.performance.inference.percentiles import (
     Percentiles,
@@ -41,7 +42,7 @@ _MOST_MIXED = 1.0 - 1e-9
 _OF_CROWD = 2.0 / 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class ReplicaLoad:
     """What one replica carries, and the time to the first token there.
 
@@ -58,7 +59,7 @@ class ReplicaLoad:
     ttft_parts_s: Mapping[str, Number]
 
 
-@dataclass(frozen=True)
+@lightweight
 class OpenLoad(ReplicaLoad):
     """One replica under a request rate.
 

@@ -6,11 +6,12 @@ that a request's decode is slowed by the prompts of its neighbours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.core.deployment import NO_SPREAD, LengthSpread, Parallelism
 from service.core.elementwise import Number, Truth, exp, maximum, minimum, where
 from service.core.learning import NO_CORRECTION, NO_CORRECTIONS
+from service.core.lightweight import lightweight
 from service.core.performance.calibration import PerformanceCalibration
 from service.core.performance.inference.speculation import Drafting, speculated_step
 from service.core.performance.step import RankSteps, StepLoad, StepTime
@@ -23,7 +24,7 @@ _UNBOUNDED = 1e6
 _NO_PROMPTS = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Requests:
     """Requests of one kind.
 
@@ -55,7 +56,7 @@ class Requests:
         return self.context_tokens + self.output_tokens / 2.0 * self.output_spread.square_ratio
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Mix:
     """Steps of a stage that take ``prompts`` on average beside ``decoding`` sequences.
 
@@ -92,7 +93,7 @@ class Mix:
         return self.chunks + minimum(self.chunks - 1.0, 0.5)
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class Replica:
     """What runs requests, and how its steps are filled.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from service.core.elementwise import Number, exp, expm1, maximum, minimum, sqrt, where
 from service.core.explanation import Formula, paths
 from service.core.interval import Interval, product, quotient, scale
+from service.core.lightweight import lightweight
 
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86_400.0
@@ -88,7 +89,7 @@ class Failures:
     other_losses_ratio: Interval = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingRun:
     """A run of so many tokens. Times [s]; ``goodput_ratio`` is useful time over all time [-].
 

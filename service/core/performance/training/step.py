@@ -7,11 +7,12 @@ optimizer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum
+from service.core.lightweight import lightweight
 from service.core.memory.training.adapters import virtual_tokens
 from service.core.memory.training.settings import MicroBatch, TrainingSettings
 from service.core.memory.training.state import StageState, stage_state
@@ -71,7 +72,7 @@ _NORM_BYTES = 14.0
 SIX = 6.0
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class TrainingStep:
     """Time of an optimizer step [s] by what it is spent on, and the rates that follow.
 
@@ -271,7 +272,7 @@ def training_step(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class MicroBatchTime:
     """Forward and backward of one micro-batch through all stages, on one rank of each [s].
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from service.core.architecture.model import Attention, LatentAttention
 from service.core.deployment import Deployment
 from service.core.elementwise import Number, maximum, minimum, where
+from service.core.lightweight import lightweight
 from service.core.memory.training.activations import layer_savings, stored_bytes
 from service.core.memory.training.settings import MicroBatch, Offload, Place, TrainingSettings
 from service.core.memory.training.state import StageState
@@ -22,7 +23,7 @@ _BACKWARD_RATIO = 2.0 / 3.0
 _WIDTH = 2.0  # bytes of a weight or activation on its way, in 16 bit
 
 
-@dataclass(frozen=True, slots=True)
+@lightweight
 class HostRates:
     """Bandwidths around an accelerator, each of one direction [B/s].
 
