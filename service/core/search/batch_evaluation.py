@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ from service.core.layouts import divides
 from service.core.memory.inference.plans import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
+from service.core.memory.kv_cache import layout_sequence_bytes
 from service.core.number_formats import NumberFormat
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.inference.goodput import TimeLimit
@@ -51,6 +53,10 @@ from service.core.stacking import FIGURE
 
 #: Sequences that a replica may run at once, as they are tried.
 CONCURRENCY_GRID = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+#: Share of the memory up to which weights and a sequence leave enough for caches that more pipeline
+#: stages would only add what replicas do, too: half as much room again at most [-].
+_MOST_OF_ROOMY = 0.5
 
 #: Replicas that are tried, over the fewest that carry a rate.
 _REPLICAS_TRIED = (1.0, 2.0, 4.0)
@@ -141,7 +147,8 @@ class SearchSpace:
     sizes of whole deployments: with them, replicas are as many as there is room for, without them
     as many as the demand takes. The engine is tried on accelerators at ``positions``, on all where
     that is None. With ``native_caches_only``, caches of 8-bit floats are tried where the hardware
-    has units for them.
+    has units for them, and with ``needed_stages_only`` layers are divided no further than makes
+    room that is used: replicas do more with as many accelerators.
     """
 
     precisions: Sequence[Precision]
@@ -154,6 +161,17 @@ class SearchSpace:
     concurrencies: Sequence[float] = CONCURRENCY_GRID
     accelerator_counts: Sequence[int] | None = None
     speculations: Sequence[SpeculationOption] = (SpeculationOption(),)
+    needed_stages_only: bool = False
+
+    def fewer_stages(self, layout: Parallelism) -> Parallelism | None:
+        """The deepest layout with fewer pipeline stages and the same groups; None without one."""
+        groups = layout.tensor, layout.expert
+        shallower = [
+            one
+            for one in self.layouts
+            if (one.tensor, one.expert) == groups and one.pipeline < layout.pipeline
+        ]
+        return max(shallower, key=lambda one: one.pipeline, default=None)
 
     def replica_counts(self, layout: Parallelism) -> tuple[int, ...] | None:
         """Replicas of a layout that the counts of accelerators come to; None where demand says."""
@@ -210,13 +228,15 @@ class Evaluation:
     """Accelerators that a layout and formats cannot run on, and batches of those that can.
 
     ``too_small`` do not even hold the weights; of ``beyond_domain`` fast links join fewer than a
-    tensor-parallel group has; ``unable`` lack the formats or a known power.
+    tensor-parallel group has; ``unable`` lack the formats or a known power; ``roomy`` have room for
+    caches with fewer stages already.
     """
 
     batches: tuple[EvaluatedBatch, ...]
     too_small: tuple[TooSmall, ...]
     beyond_domain: int
     unable: int
+    roomy: int
 
 
 def evaluate_batches(
@@ -255,8 +275,13 @@ def evaluate(
     layout_at, precision_at, _ = structure
     layout, precision = space.layouts[layout_at], space.precisions[precision_at]
     precisions = (precision.weights.matrix_precision, "bf16")
-    weights_bytes = _weights_bytes(architecture, precision, layout, environment)
-    beyond = unable = 0
+    weights_bytes, _ = _needed_bytes(architecture, precision, layout, demand, environment)
+    beyond = unable = roomy = 0
+    shallower = space.fewer_stages(layout) if space.needed_stages_only else None
+    roomy_bytes = inf
+    if shallower is not None:
+        needed = _needed_bytes(architecture, precision, shallower, demand, environment)
+        roomy_bytes = sum(needed) / _MOST_OF_ROOMY
     small: list[TooSmall] = []
     able: list[int] = []
     for position, option in enumerate(space.accelerators):
@@ -266,6 +291,8 @@ def evaluate(
         lacking_bytes = weights_bytes - accelerator.memory_bytes
         if layout.tensor > accelerator.scale_up_domain_accelerators:
             beyond += 1
+        elif accelerator.memory_bytes >= roomy_bytes:
+            roomy += 1
         elif space.native_caches_only and not _holds(accelerator, precision.kv_cache):
             unable += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
@@ -288,20 +315,23 @@ def evaluate(
         batch(architecture, space, structure, positions, option, demand, environment)
         for positions, option in stacks.of(tuple(able), times, precisions)
     ]
-    return Evaluation(tuple(batches), tuple(small), beyond, unable)
+    return Evaluation(tuple(batches), tuple(small), beyond, unable, roomy)
 
 
-def _weights_bytes(
+def _needed_bytes(
     architecture: ModelArchitecture,
     precision: Precision,
     layout: Parallelism,
+    demand: Demand,
     environment: Environment,
-) -> float:
-    """Weights on the rank that holds most of them [B]."""
+) -> tuple[float, float]:
+    """Weights on the rank that holds most of them, and the longest sequence's cache there [B]."""
     serving = environment.serving
-    loading = environment.runtime.of(serving.release).loading
-    plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens, loading)
-    return max(plan.weights.total_bytes for plan in plans)
+    engine = environment.runtime.of(serving.release)
+    plans = stage_plans(architecture, precision, layout, serving.kv_block_tokens, engine.loading)
+    fullest = max(plans, key=lambda plan: plan.weights.total_bytes)
+    sequence = layout_sequence_bytes(fullest.cache, demand.sequence_tokens)
+    return fullest.weights.total_bytes, float(engine.cache_copies * sequence)
 
 
 def _holds(accelerator: Accelerator, cache: NumberFormat) -> bool:

@@ -25,7 +25,7 @@ from service.core.search.rows import LeftOut, TooSmall, joined, taken
 #: Share of the sequences that fit which a replica is planned to run: room for bursts.
 MOST_FILLED_RATIO = 0.9
 
-#: Below zero by as little as this means that too many sequences were asked for.
+#: Below zero by as little as this means that memory outside the accelerator has no room.
 _NOTHING = 1e-9
 
 
@@ -95,17 +95,18 @@ def inference_candidates(
     """
     parts: list[InferenceCandidates] = []
     small: list[TooSmall] = []
-    beyond = unable = 0
+    beyond = unable = roomy = 0
     shares = {one.figure: one.share for one in demand.limits}
     for evaluation in evaluate_batches(architecture, space, demand, environment):
         small += evaluation.too_small
         beyond += evaluation.beyond_domain
         unable += evaluation.unable
+        roomy += evaluation.roomy
         for batch in evaluation.batches:
             part = candidate_rows(batch, shares)
             few = part.accelerators <= space.most_accelerators
             parts.append(part if demand.sized_by_rate else part.chosen(few))
-    return joined(InferenceCandidates, parts), LeftOut(tuple(small), beyond, unable)
+    return joined(InferenceCandidates, parts), LeftOut(tuple(small), beyond, unable, roomy=roomy)
 
 
 def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> InferenceCandidates:
@@ -118,6 +119,9 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
     headroom = memory.headroom_bytes.value / memory.capacity_bytes
     # What lies outside leaves the accelerator full, and no more than that.
     headroom = np.where(spilled, np.maximum(headroom, 0.0), headroom)
+    # Where all that is lacking is room for bursts, it lacks as much as that takes.
+    lacking = batch.concurrency_per_replica - fitting * MOST_FILLED_RATIO
+    lacking = np.maximum(lacking * memory.sequence_bytes / memory.capacity_bytes, _NOTHING)
     rows, it_wh = np.ones(len(batch)), energy.request.it_wh
     e2e_s = rows * latency.e2e_s.value
     # Requests pile up where so many sequences at once do not carry them.
@@ -131,7 +135,7 @@ def candidate_rows(batch: EvaluatedBatch, shares: Mapping[str, str]) -> Inferenc
         concurrency_per_replica=batch.concurrency_per_replica,
         replicas=batch.replicas,
         accelerators=batch.accelerators,
-        headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -_NOTHING)),
+        headroom_ratio=np.where(fits, headroom, np.minimum(headroom, -lacking)),
         memory_spread_ratio=rows * (memory.total_bytes.high / memory.total_bytes.value),
         spilled=np.broadcast_to(spilled, len(batch)),
         pooled=np.zeros(len(batch), dtype=bool),

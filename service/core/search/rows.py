@@ -34,16 +34,19 @@ class LeftOut:
 
     ``beyond_domain`` counts those whose tensor-parallel groups reach beyond fast links, ``unable``
     those whose hardware lacks the formats, kernels for them, or a known power, ``undivided`` those
-    that the batch of a training step does not divide among.
+    that the batch of a training step does not divide among, ``roomy`` those with more pipeline
+    stages than memory asks for.
     """
 
     too_small: tuple[TooSmall, ...]
     beyond_domain: int
     unable: int
     undivided: int = 0
+    roomy: int = 0
 
     def __len__(self) -> int:
-        return len(self.too_small) + self.beyond_domain + self.unable + self.undivided
+        counted = self.beyond_domain + self.unable + self.undivided + self.roomy
+        return len(self.too_small) + counted
 
 
 def taken(table: Table, rows: NDArray[Any]) -> Table:

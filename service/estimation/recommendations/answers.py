@@ -319,8 +319,9 @@ class Excluded(Answer):
     """Null for conditions without one: offered, where no cloud searched is known to rent the
     accelerator out; tensor_parallel_group_within_scale_up_domain; format_or_power_unknown, where
     hardware lacks the formats, kernels for them, or a known power; divides_global_batch, where
-    data-parallel ranks cannot share the batch of a step; and makes_progress, where failures never
-    let a run end."""
+    data-parallel ranks cannot share the batch of a step; needs_its_pipeline_stages, where weights
+    and a sequence fill no more than half of the memory with fewer stages; and makes_progress, where
+    failures never let a run end."""
     unit: str
     candidates: int
     """Number of configurations excluded."""

@@ -15,6 +15,7 @@ from service.estimation.recommendations.limits import (
     DIVIDES_BATCH,
     FORMATS_AND_POWER,
     HEADROOM,
+    NEEDED_STAGES,
     WITHIN_DOMAIN,
     Condition,
     LimitCheck,
@@ -100,6 +101,7 @@ class Exclusions:
             (WITHIN_DOMAIN, left.beyond_domain),
             (FORMATS_AND_POWER, left.unable),
             (DIVIDES_BATCH, left.undivided),
+            (NEEDED_STAGES, left.roomy),
         ):
             if count:
                 self.without_threshold(condition, count)

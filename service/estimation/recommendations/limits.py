@@ -193,7 +193,16 @@ FORMATS_AND_POWER = Condition("format_or_power_unknown", "formats and power know
 DIVIDES_BATCH = Condition("divides_global_batch", "batch shared by all ranks")
 MAKES_PROGRESS = Condition("makes_progress", "progress despite failures")
 MEMORY = Condition("memory_bytes", "memory of an accelerator", "B")
-CONDITIONS = (WITHIN_DOMAIN, OFFERED, FORMATS_AND_POWER, DIVIDES_BATCH, MAKES_PROGRESS, MEMORY)
+NEEDED_STAGES = Condition("needs_its_pipeline_stages", "no more pipeline stages than memory needs")
+CONDITIONS = (
+    WITHIN_DOMAIN,
+    OFFERED,
+    FORMATS_AND_POWER,
+    DIVIDES_BATCH,
+    NEEDED_STAGES,
+    MAKES_PROGRESS,
+    MEMORY,
+)
 
 #: The limit on memory left free, which what does not even fit misses too.
 HEADROOM = "headroom_ratio_at_least"

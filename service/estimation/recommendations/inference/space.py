@@ -365,6 +365,7 @@ def _space(
         positions=positions,
         concurrencies=_concurrencies(request.workload.concurrency),
         speculations=tuple(option for _, option in drafts),
+        needed_stages_only=True,
     )
 
 
