@@ -42,13 +42,11 @@ from service.core.memory.inference.plans import stage_plans
 from service.core.memory.inference.runtime import RuntimeOverheads
 from service.core.memory.inference.tiers import MemoryTiers
 from service.core.memory.kv_cache import layout_sequence_bytes
-from service.core.number_formats import NumberFormat
 from service.core.performance.calibration import EngineOverhead, PerformanceCalibration
 from service.core.performance.inference.goodput import TimeLimit
-from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
-from service.core.search.kernels import has_kernels, widens
+from service.core.search.kernels import has_kernels, holds_cache, multiplies, widens
 from service.core.search.rows import TooSmall
-from service.core.search.stack import Stacks, taken, used_precisions
+from service.core.search.stack import Stacks, taken
 from service.core.stacking import FIGURE
 
 #: Sequences that a replica may run at once, as they are tried.
@@ -166,11 +164,8 @@ class SearchSpace:
     def fewer_stages(self, layout: Parallelism) -> Parallelism | None:
         """The deepest layout with fewer pipeline stages and the same groups; None without one."""
         groups = layout.tensor, layout.expert
-        shallower = [
-            one
-            for one in self.layouts
-            if (one.tensor, one.expert) == groups and one.pipeline < layout.pipeline
-        ]
+        alike = [one for one in self.layouts if (one.tensor, one.expert) == groups]
+        shallower = [one for one in alike if one.pipeline < layout.pipeline]
         return max(shallower, key=lambda one: one.pipeline, default=None)
 
     def replica_counts(self, layout: Parallelism) -> tuple[int, ...] | None:
@@ -293,14 +288,15 @@ def evaluate(
             beyond += 1
         elif accelerator.memory_bytes >= roomy_bytes:
             roomy += 1
-        elif space.native_caches_only and not _holds(accelerator, precision.kv_cache):
+        elif space.native_caches_only and not holds_cache(accelerator, precision.kv_cache):
             unable += 1
         elif lacking_bytes > 0.0 and environment.tiers is None:
             small.append(TooSmall(precision_at, layout_at, position, float(lacking_bytes)))
-        elif _runs(
-            option,
+        elif multiplies(
+            accelerator,
+            option.engine,
             precisions,
-            space.native_only and not widens(precision.weights.listed_id, accelerator),
+            native_only=space.native_only and not widens(precision.weights.listed_id, accelerator),
         ) and (
             not space.native_only or has_kernels(precision.weights.listed_id, accelerator.vendor)
         ):
@@ -332,26 +328,6 @@ def _needed_bytes(
     fullest = max(plans, key=lambda plan: plan.weights.total_bytes)
     sequence = layout_sequence_bytes(fullest.cache, demand.sequence_tokens)
     return fullest.weights.total_bytes, float(engine.cache_copies * sequence)
-
-
-def _holds(accelerator: Accelerator, cache: NumberFormat) -> bool:
-    """Whether an accelerator has units for what a cache holds, if that are floats of 8 bits."""
-    return cache.matrix_precision != "fp8" or "fp8" in accelerator.peak_flops_per_s
-
-
-def _runs(option: AcceleratorOption, precisions: Sequence[str], native_only: bool) -> bool:
-    """Whether the accelerator multiplies each of the precisions, or a wider one if that will do."""
-    accelerator = option.accelerator
-    if accelerator.thermal_design_power_w is None:
-        return False
-    for wanted in used_precisions(precisions, option.engine):
-        try:
-            used = multiplied_precision(accelerator, wanted)
-        except ValueError:
-            return False
-        if native_only and OPERAND_BITS[used] > OPERAND_BITS[wanted]:
-            return False
-    return True
 
 
 def _batch(

@@ -16,9 +16,13 @@ framework targets it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from service.core.deployment import Accelerator
+from service.core.number_formats import NumberFormat
+from service.core.performance.calibration import EngineOverhead
+from service.core.performance.kernels import OPERAND_BITS, multiplied_precision
+from service.core.search.stack import used_precisions
 
 _HAVE_KERNELS: Mapping[str, frozenset[str]] = {
     "awq-int4": frozenset({"NVIDIA", "Intel"}),
@@ -59,3 +63,31 @@ _INFER_ONLY = frozenset({"groq-lpu-v1", "aws-inferentia2"})
 def trains(accelerator: Accelerator, format_id: str) -> bool:
     """Whether models are trained on an accelerator with weights of a format."""
     return accelerator.id not in _INFER_ONLY and has_kernels(format_id, accelerator.vendor)
+
+
+def holds_cache(accelerator: Accelerator, cache: NumberFormat) -> bool:
+    """Whether an accelerator has units for what a cache holds, if that are floats of 8 bits."""
+    return cache.matrix_precision != "fp8" or "fp8" in accelerator.peak_flops_per_s
+
+
+def multiplies(
+    accelerator: Accelerator,
+    engine: EngineOverhead,
+    precisions: Sequence[str],
+    *,
+    native_only: bool,
+) -> bool:
+    """Whether an accelerator multiplies each of the precisions, or a wider one if that will do.
+
+    One whose power nobody knows does not.
+    """
+    if accelerator.thermal_design_power_w is None:
+        return False
+    for wanted in used_precisions(precisions, engine):
+        try:
+            used = multiplied_precision(accelerator, wanted)
+        except ValueError:
+            return False
+        if native_only and OPERAND_BITS[used] > OPERAND_BITS[wanted]:
+            return False
+    return True
