@@ -26,6 +26,7 @@ _LINE_PX, _AROUND_PX = 18, 110
 _LEGEND_SYMBOL_PX = 34
 _PADDING_PX = 12
 _LABEL_RATIO, _MOST_LABEL_PX = 0.42, 220
+_MOST_NAME_PX = 260
 _ENDS = ("value", "low", "high")
 #: Marks that are figures rather than axes, names or limits.
 _POINTED_AT = frozenset({"bar", "point", "circle"})
@@ -190,13 +191,31 @@ def specification(
         "autosize": {"type": "fit", "contains": "padding"},
         "padding": _PADDING_PX,
         "layer": [_pointed_at(layer, told) for layer in layers],
-        "config": config(style.theme, columns, beside_px),
+        "config": config(
+            style.theme,
+            columns,
+            _limit_px(_labels(answer), beside_px),
+            _limit_px(legend, _MOST_NAME_PX),
+        ),
         "usermeta": {
             "catalog_revision": answer["catalog_revision"],
             "engine_version": answer["engine_version"],
             "sources": answer["sources"],
         },
     }
+
+
+def _labels(answer: Mapping[str, Any]) -> Iterable[str]:
+    """What may stand beside an axis, a line at a time."""
+    for line in answer["series"]:
+        for point in line["points"]:
+            yield from str(point.get("name", point["label"])).split("|")
+
+
+def _limit_px(texts: Iterable[str], most_px: int) -> int:
+    """Where texts are cut; 0 where none of them is too long [px]."""
+    longest = max(map(len, texts), default=0)
+    return most_px if longest * _SUBTITLE_CHARACTER_PX > most_px else 0
 
 
 def _tooltip(answer: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -63,8 +63,12 @@ THEMES: Mapping[str, Theme] = MappingProxyType(
 _WHITE, _BLACK = "#ffffff", "#000000"
 
 
-def config(theme: Theme, legend_columns: int, label_px: int) -> dict[str, Any]:
-    """The part of a specification that gives a chart its looks."""
+def config(theme: Theme, legend_columns: int, label_px: int, name_px: int) -> dict[str, Any]:
+    """The part of a specification that gives a chart its looks.
+
+    Labels of axes are cut at ``label_px`` and names of the legend at ``name_px``, or nowhere where
+    that is 0: a renderer measures each text again to find out whether it is too long.
+    """
     words = {
         "labelColor": theme.muted,
         "titleColor": theme.ink,
@@ -93,16 +97,16 @@ def config(theme: Theme, legend_columns: int, label_px: int) -> dict[str, Any]:
             "domainColor": theme.muted,
             "tickColor": theme.muted,
             "labelLimit": label_px,
-            "labelOverlap": "greedy",
-            "labelSeparation": 6,
         },
+        # Names stand in rows of their own; only numbers may meet.
+        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6},
         "legend": {
             **words,
             "orient": "bottom",
             "title": None,
             "columns": legend_columns,
             "symbolOpacity": 1.0,
-            "labelLimit": 260,
+            "labelLimit": name_px,
         },
         "text": {"color": theme.ink, "font": FONT, "fontSize": 11},
     }

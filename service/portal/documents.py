@@ -82,6 +82,12 @@ def _as_html(markdown: str, name: str, up: str) -> tuple[str, str]:
                 inner.attrSet("href", _link(str(inner.attrs.get("href", "")), name, up))
             elif inner.type == "image":
                 inner.attrSet("src", str(inner.attrs.get("src", "")))
+        if token.type in ("th_open", "td_open") and "text-align:right" in str(
+            token.attrGet("style")
+        ):
+            token.attrSet("class", "figure")
+        # Pages of this service take no style that stands in their text.
+        token.attrs.pop("style", None)
         if token.type == "th_open" and not tokens[at + 1].content:
             # A cell above row headings has nothing to say, and is none of the headings.
             token.tag = tokens[at + 2].tag = "td"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -13,13 +14,15 @@ from service.charts.bars import impacts_by_region
 from service.charts.maps import impacts_map
 from service.core.deployment import Region
 from service.core.explanation import EstimateWarning
+from service.core.impacts.footprint import Footprint
+from service.core.interval import Interval, scale
 from service.estimation.answers import Repeatable, frame, grounds, warning_entries
 from service.estimation.charts.answers import ChartFindings, ChartLocation
 from service.estimation.charts.kind import ChartKind
 from service.estimation.charts.requests import PLACED, StyleRequest
 from service.estimation.charts.series import axis, chart, point, series
 from service.estimation.formatting import number
-from service.estimation.impacts.estimate import deployment_impacts
+from service.estimation.impacts.estimate import footprints_by_place
 from service.estimation.inference.deployment import compute_deployment
 from service.estimation.inference.echo import echo
 from service.estimation.inference.requests import PlacedRequest
@@ -31,41 +34,64 @@ from service.estimation.resolution import Problems, named_regions, resolve_regio
 from service.estimation.verdict.names import deployment_name, place_names
 
 _BASES = {"per_request": "request", "per_1k_tokens": "1,000 output tokens", "per_year": "year"}
-#: Name and unit of an impact, its total, and the parts that it is stacked from.
-_IMPACTS: Mapping[str, tuple[str, str, tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
+#: Name and unit of an impact, its total, and the parts that it is stacked from, as footprints
+#: state them.
+_IMPACTS: Mapping[str, tuple[str, str, str, Mapping[str, str]]] = {
     "carbon": (
         "greenhouse gases",
         "gCO2e",
-        ("carbon", "total_gco2e"),
+        "total_location_gco2e",
         {
-            "operation": ("carbon", "operational_location_gco2e"),
-            "manufacturing of hardware": ("carbon", "embodied_gco2e"),
+            "operation": "operational_location_gco2e",
+            "manufacturing of hardware": "embodied_gco2e",
         },
     ),
     "water": (
         "water weighted by stress",
         "L",
-        ("water", "stress_weighted_l"),
-        {"water weighted by stress": ("water", "stress_weighted_l")},
+        "water_stress_weighted_l",
+        {"water weighted by stress": "water_stress_weighted_l"},
     ),
     "water-volume": (
         "water",
         "L",
-        ("water", "total_l"),
-        {"on site": ("water", "on_site_l"), "at power stations": ("water", "off_site_l")},
+        "water_total_l",
+        {"on site": "water_on_site_l", "at power stations": "water_off_site_l"},
     ),
     "energy": (
         "energy of the facility",
         "kWh",
-        ("facility_energy_kwh",),
-        {"energy": ("facility_energy_kwh",)},
+        "facility_energy_kwh",
+        {"energy": "facility_energy_kwh"},
     ),
 }
 
 #: Group of the region that the deployment is in.
 ASKED_ABOUT = "asked about"
 
-Placed = tuple[str, Mapping[str, Any]]
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """An impact in one place: figures of a footprint, for so many times it."""
+
+    of: Footprint
+    count: float
+
+    def knows(self, name: str) -> bool:
+        """Whether a figure of the footprint is known there."""
+        return getattr(self.of, name) is not None
+
+    def figure(self, name: str) -> Interval:
+        """A figure that is known."""
+        found: Interval = getattr(self.of, name)
+        return scale(found, self.count)
+
+    def value(self, name: str) -> float:
+        """The best estimate of a figure that is known."""
+        return float(getattr(self.of, name).value) * self.count
+
+
+Placed = tuple[str, Impact]
 
 #: Regions that one chart may show.
 MOST_REGIONS = 60
@@ -125,15 +151,14 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
     computed = compute_deployment(learnt_deployment(request, snapshot, problems))
     home = problems.resolved(home)
     name, unit, total, parts = _IMPACTS[request.impact]
-    placed: list[tuple[str, Mapping[str, Any]]] = []
+    placed: list[Placed] = []
     unknown = []
     entries_by_id = {entry.id: entry for entry in (*places, home)}
+    footprint_in = footprints_by_place(computed, request.basis)
     for entry in entries_by_id.values():
         place = sited(entry, computed.resolved.machine, request.facility, snapshot).region
-        impacts = deployment_impacts(computed, place, request.period).impacts
-        impact = None if impacts is None else impacts[request.basis]
-        known = impact is not None and _found(impact, total) is not None
-        if impact is not None and known:
+        impact = None if footprint_in is None else Impact(*footprint_in(place.value))
+        if impact is not None and impact.knows(total):
             placed.append((place.id, impact))
         else:
             unknown.append(place.id)
@@ -141,7 +166,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
         raise Rejected(
             [FieldError("/regions", f"{request.impact} is not known for any of these regions")]
         )
-    placed.sort(key=lambda pair: (float(_found(pair[1], total)["value"]), pair[0]))
+    placed.sort(key=lambda pair: (pair[1].value(total), pair[0]))
     shown = _shown(placed, home.id, request.shown)
     warnings = list(computed.warnings)
     if unknown:
@@ -168,9 +193,9 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
                 series(
                     part,
                     [
-                        point(id_, _found(impact, path), name=names[id_])
+                        point(id_, impact.figure(path), name=names[id_])
                         for id_, impact in shown
-                        if _found(impact, path) is not None
+                        if impact.knows(path)
                     ],
                 )
                 for part, path in parts.items()
@@ -180,7 +205,7 @@ def regions_chart(request: RegionsChartRequest, snapshot: CatalogSnapshot) -> Ch
                 [
                     point(
                         id_,
-                        _found(impact, total),
+                        impact.figure(total),
                         group=ASKED_ABOUT if id_ == home.id else None,
                         location=located(entries_by_id[id_]),
                         name=names[id_],
@@ -254,16 +279,9 @@ def _shown(placed: list[Placed], home: str, most: int) -> list[Placed]:
     return [*best[: most - 1], (home, dict(placed)[home])]
 
 
-def _found(impact: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = impact
-    for name in path:
-        found = found[name]
-    return found
-
-
 def _finding(
     shown: list[Placed],
-    total: tuple[str, ...],
+    total: str,
     name: str,
     home: str,
     names: Mapping[str, str],
@@ -271,7 +289,7 @@ def _finding(
     """The least of what is shown, and how much more the place that was asked about has."""
     least_id, least = shown[0]
     other_id = home if home in dict(shown) and home != least_id else shown[-1][0]
-    lowest, other = (float(_found(one, total)["value"]) for one in (least, dict(shown)[other_id]))
+    lowest, other = (one.value(total) for one in (least, dict(shown)[other_id]))
     finding = f"Least {name} in {names[least_id]}"
     if lowest <= 0.0 or other_id == least_id:
         return finding
@@ -280,7 +298,7 @@ def _finding(
 
 def _told(
     placed: list[Placed],
-    total: tuple[str, ...],
+    total: str,
     home: str,
     unit: str,
     basis: str,
@@ -288,14 +306,14 @@ def _told(
 ) -> str:
     least_id, least = placed[0]
     most_id, most = placed[-1]
-    lowest, highest = (float(_found(one, total)["value"]) for one in (least, most))
+    lowest, highest = least.value(total), most.value(total)
     told = (
         f"Of {len(placed)} regions, {names[least_id]} is the lowest with {number(lowest)} {unit} "
         f"per {basis} and {names[most_id]} the highest with {number(highest)}."
     )
     if home in dict(placed):
         rank = [id_ for id_, _ in placed].index(home) + 1
-        own = float(_found(dict(placed)[home], total)["value"])
+        own = dict(placed)[home].value(total)
         told += f" {names[home]} is number {rank} of {len(placed)} with {number(own)}."
     return told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from service.catalog.entries.entry import Entry
 from service.catalog.snapshot import CatalogSnapshot
@@ -76,6 +76,9 @@ class ComputedImpacts(Generic[Energy, Bases]):
     unit: Footprint | None = None
     unit_count: float = 0.0
 
+
+#: Bases that places are compared by.
+BasisOfPlaces: TypeAlias = Literal["per_request", "per_1k_tokens", "per_year"]
 
 DeploymentImpacts: TypeAlias = ComputedImpacts[answers.DeploymentEnergy, answers.DeploymentImpacts]
 PlainImpacts: TypeAlias = ComputedImpacts[answers.PlainEnergy, answers.PlainImpacts]
@@ -206,8 +209,7 @@ def deployment_impacts(
     made = making(accelerator, around)
     footprints = inference_footprints(energy, made, region.value, around)
     per_request, per_hour = footprints.request, footprints.hour
-    workload = resolved.workload
-    per_token = 1.0 / float(workload.output_tokens if computed.generates else workload.input_tokens)
+    per_token = 1.0 / _tokens_per_request(computed)
     written = writer or partial(basis, detail=detail)
     of_request, of_hour = written(per_request), written(per_hour)
     period_hours = period.days * _HOURS_PER_DAY
@@ -232,6 +234,38 @@ def deployment_impacts(
         unit=unit,
         unit_count=unit_count,
     )
+
+
+def footprints_by_place(
+    computed: ComputedDeployment, basis: BasisOfPlaces
+) -> Callable[[Region], tuple[Footprint, float]] | None:
+    """What a basis of a deployment comes to in a place, as a footprint and how many times it.
+
+    Energy is the same everywhere, and is computed once; None where it is unknown.
+    """
+    resolved = computed.resolved
+    accelerator, around = resolved.deployment.accelerator, resolved.calibration.infrastructure
+    if accelerator.thermal_design_power_w is None:
+        return None
+    energy = inference_energy(computed.estimate, around)
+    made = making(accelerator, around)
+    count = {
+        "per_request": 1.0,
+        "per_1k_tokens": _TOKENS_PER_BASIS / _tokens_per_request(computed),
+        "per_year": HOURS_PER_YEAR,
+    }[basis]
+
+    def placed(region: Region) -> tuple[Footprint, float]:
+        found = inference_footprints(energy, made, region, around)
+        return (found.hour if basis == "per_year" else found.request), count
+
+    return placed
+
+
+def _tokens_per_request(computed: ComputedDeployment) -> float:
+    """Tokens that a request is counted by: those that it generates, else those that it reads."""
+    workload = computed.resolved.workload
+    return float(workload.output_tokens if computed.generates else workload.input_tokens)
 
 
 def _given(

@@ -5,7 +5,7 @@ const form = document.getElementById("question");
 const notice = document.getElementById("notice");
 const OLD = "This is the answer to your previous question.";
 // Typing and sliding are answered once they pause, and waiting is told once it is noticed [ms].
-const PAUSE = 250;
+const PAUSE = 120;
 const NOTICED = 400;
 let asking = null;
 let pausing = 0;
