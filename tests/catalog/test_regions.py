@@ -65,22 +65,6 @@ def test_places_are_where_their_cities_are(packaged_snapshot: CatalogSnapshot, r
     assert kilometres((document["latitude"], document["longitude"]), CITIES[region]) < 35.0
 
 
-def test_regions_of_the_large_clouds_know_their_climate_and_their_water(
-    packaged_snapshot: CatalogSnapshot,
-) -> None:
-    large = [
-        entry.value
-        for entry in packaged_snapshot.regions.values()
-        if entry.id.startswith(("aws/", "azure/", "gcp/", "oci/"))
-    ]
-    dry = [region.id for region in large if region.wet_bulb_celsius is None]
-    unstressed = [region.id for region in large if region.water_stress_ratio is None]
-    assert dry == ["gcp/us-central2", "oci/ap-chuncheon-1", "oci/me-jeddah-1", "oci/us-sanjose-1"]
-    assert {region.partition("/")[2][:7] for region in unstressed} <= {
-        *("ap-sout", "southea", "asia-so", "ap-sing", "ap-east", "taiwann", "asia-ea"),
-    }, "Aqueduct has no class for Singapore, and none was read for Taiwan"
-
-
 def test_subregions_of_the_united_states_are_of_the_newest_edition(
     packaged_snapshot: CatalogSnapshot,
 ) -> None:
@@ -99,12 +83,9 @@ def test_where_no_water_stress_is_known_the_country_says_why(
         for entry in packaged_snapshot.regions.values()
         if entry.value.water_stress_ratio is None and entry.document["kind"] == "cloud"
     ]
-    assert {entry.value.country for entry in unknown} == {"SG", "TW"}
-    for country in ("SG", "TW"):
-        assert (
-            "Water stress is not stated"
-            in packaged_snapshot.regions[f"country/{country}"].document["notes"]
-        )
+    assert {entry.value.country for entry in unknown} == {"TW"}
+    notes = packaged_snapshot.regions["country/TW"].document["notes"]
+    assert "Water stress is not stated" in notes
 
 
 def test_classes_of_water_stress_are_those_of_the_state(packaged_snapshot: CatalogSnapshot) -> None:
@@ -128,3 +109,30 @@ def test_classes_of_water_stress_are_those_of_the_state(packaged_snapshot: Catal
             assert figure["value"] == stated, entry.id
             held += document.get("subdivision") in states
     assert held >= 40
+
+
+def test_all_cloud_regions_know_their_climate(packaged_snapshot: CatalogSnapshot) -> None:
+    clouds = [one for one in packaged_snapshot.regions.values() if one.document["kind"] == "cloud"]
+    assert len(clouds) >= 380
+    for entry in clouds:
+        wet_bulb = entry.value.wet_bulb_celsius
+        assert wet_bulb is not None, entry.id
+        assert -12.0 <= wet_bulb.value <= 28.0, entry.id
+
+
+def test_countries_have_a_wider_climate_than_their_cities(
+    packaged_snapshot: CatalogSnapshot,
+) -> None:
+    """Where only the country is known, the interval holds what its places have."""
+    inside, places = 0, 0
+    for entry in packaged_snapshot.regions.values():
+        country = packaged_snapshot.regions.get(f"country/{entry.document.get('country')}")
+        own = entry.document["figures"].get("wet_bulb_celsius")
+        if entry.document["kind"] != "cloud" or own is None or country is None:
+            continue
+        wide = country.value.wet_bulb_celsius
+        assert wide is not None
+        places += 1
+        inside += wide.low <= own["value"] <= wide.high
+    assert places >= 250
+    assert inside / places >= 0.9
